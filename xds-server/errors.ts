@@ -1,0 +1,33 @@
+/**
+ * The one catalogue of errors that Wardrop raises on purpose. Each has a stable code that logs, the API and the
+ * documentation share; anything without a code is a bug.
+ */
+export const errorCodes = {
+  WARDROP_CONFIG_INVALID: 'The configuration does not match the schema or contradicts itself',
+  WARDROP_CONFIG_UNREADABLE: 'The configuration file cannot be read or is not YAML',
+  WARDROP_NETWORK_TABLE_INVALID: 'The latency table cannot be read',
+  WARDROP_PROFILE_INVALID: 'A profile is missing or its parameters are out of range',
+  WARDROP_SOLVER_FAILED: 'The solver did not return an optimal solution',
+  WARDROP_SOLVER_TIMEOUT: 'The solver did not answer before its deadline',
+  WARDROP_PLAN_REJECTED: 'A plan failed the independent checks and was not published',
+  WARDROP_STATE_INVALID: 'The state file cannot be used',
+  WARDROP_REPORT_INVALID: 'A usage report is malformed',
+  WARDROP_SNAPSHOT_INVALID: 'A snapshot cannot be written from this plan',
+  WARDROP_NODE_UNKNOWN: 'A connecting Envoy names no known frontend',
+  WARDROP_UNAUTHENTICATED: 'The token is missing or wrong',
+  WARDROP_ENVOY_MISSING: 'Envoy 1.40 cannot be found',
+  WARDROP_PORT_IN_USE: 'A listening address is taken',
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** An error with a stable code and a message that says where and what to do. */
+export class WardropError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'WardropError';
+    this.code = code;
+  }
+}

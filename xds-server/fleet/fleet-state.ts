@@ -1,0 +1,64 @@
+import type { Fleet } from './fleet.js';
+
+/** How one replica looks now. */
+export interface ReplicaState {
+  readonly address: string;
+  readonly ready: boolean;
+}
+
+/** How one engine looks now; the optimizer's view of its supply. */
+export interface EngineState {
+  readonly id: string;
+  readonly replicas: readonly ReplicaState[];
+  /** 0..1, share of a ready replica's capacity that is really there (work arriving from outside lowers it). */
+  readonly health: number;
+  /** 0..1, slow start: 1 when warmed up. */
+  readonly ramp: number;
+  /** 0..1, drain: 1 in service, 0 drained. */
+  readonly drain: number;
+  /** 0..1, outlier penalty: 0 none. */
+  readonly penalty: number;
+  /** 1..10, observed over expected latency; multiplies the engine's latency curve. */
+  readonly latencyFactor: number;
+}
+
+/** What one class of requests from one frontend asks for. A class is a pool and a priority. */
+export interface Demand {
+  readonly frontendId: string;
+  readonly poolId: string;
+  /** Larger is more important; 0 is the default. */
+  readonly priority: number;
+  /** Offered first attempts per second, shed ones included. */
+  readonly requestsPerSecond: number;
+  /** Mean prompt tokens per request that are not in a cache when the conversation stays where it is. */
+  readonly uncachedPromptTokens: number;
+  /** Mean prompt tokens per request, cached ones included. */
+  readonly promptTokens: number;
+  /** Mean output tokens per request, at least 1. */
+  readonly outputTokens: number;
+  /** 0..1, share of requests that continue a conversation. */
+  readonly followUpShare: number;
+  /** Mean seconds between two turns of a conversation. */
+  readonly turnGapSeconds: number;
+  /** Where the rate comes from: measured now, held from earlier reports, or the configured expectation. */
+  readonly source: 'measured' | 'held' | 'expected';
+}
+
+/** The optimizer's whole input besides profiles, policy and the previous plan. */
+export interface FleetState {
+  readonly fleet: Fleet;
+  /** Milliseconds since the epoch; given from outside, no core reads a clock. */
+  readonly atMs: number;
+  /** Same order as `fleet.engines`. */
+  readonly engines: readonly EngineState[];
+  /** At most one entry per (frontend, pool, priority); sorted by these. */
+  readonly demands: readonly Demand[];
+  /** Seconds since the demand bands or the fleet last changed; the horizon of move costs grows with it. */
+  readonly settledSeconds: number;
+}
+
+/** Ready replicas x health x ramp x drain x (1 - penalty), in replicas. */
+export function effectiveCapacity(engine: EngineState): number {
+  const ready = engine.replicas.reduce((count, replica) => count + (replica.ready ? 1 : 0), 0);
+  return ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
+}

@@ -1,0 +1,63 @@
+/**
+ * The configured world: what exists, before anything is measured. Every list is sorted by id, so that the order of
+ * the configuration file never reaches the optimizer.
+ */
+
+/** An address as Envoy prints it: `host:port`, IPv6 hosts in brackets. */
+export type Address = string;
+
+/** A cluster of Envoys in one place; the source of demand. */
+export interface Frontend {
+  readonly id: string;
+  readonly region: string;
+  /** Where its Envoys listen, unless an Envoy's node metadata says otherwise. */
+  readonly listen: Address;
+}
+
+/** Where and how an engine's load is read. */
+export interface MetricsSource {
+  readonly kind: 'vllm' | 'none';
+  readonly path: string;
+}
+
+/** A group of identical replicas in one place, on one kind of hardware. */
+export interface Engine {
+  readonly id: string;
+  readonly region: string;
+  /** Exact model names served, sorted. */
+  readonly models: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  /** Id of a profile. */
+  readonly profile: string;
+  /** One endpoint per replica, sorted. */
+  readonly endpoints: readonly Address[];
+  readonly metrics: MetricsSource;
+  /** Path probed for readiness, such as `/health`. */
+  readonly healthPath: string;
+}
+
+/** A model and the engines that may serve it. One EDS cluster, one row of weights per frontend, one partition. */
+export interface Pool {
+  /** Also the cluster name in Envoy. */
+  readonly id: string;
+  readonly model: string;
+  /** Needs that lead here, sorted; empty for requests without any. */
+  readonly needs: readonly string[];
+  /** Ids of eligible engines, sorted, never empty. */
+  readonly engineIds: readonly string[];
+}
+
+export interface Fleet {
+  readonly frontends: readonly Frontend[];
+  readonly engines: readonly Engine[];
+  readonly pools: readonly Pool[];
+  /** Round trip in seconds, `[frontend index][engine index]`; Infinity where the engine cannot be reached. */
+  readonly networkSeconds: readonly (readonly number[])[];
+}
+
+/** Index of the element with this id; throws when there is none, which only a programming error can cause. */
+export function indexById(items: readonly { readonly id: string }[], id: string): number {
+  const index = items.findIndex((item) => item.id === id);
+  if (index < 0) throw new RangeError(`no element with id ${JSON.stringify(id)}`);
+  return index;
+}

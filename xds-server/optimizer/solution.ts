@@ -1,0 +1,81 @@
+import type { FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import type { Profile } from '../profiles/profile.js';
+
+/** Everything a solve depends on; the solution is a function of it, byte for byte. */
+export interface OptimizerInput {
+  readonly state: FleetState;
+  /** By profile id. */
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+  /** Weights in force, for the cost of moves; empty before the first plan. */
+  readonly previousWeights: readonly RowWeights[];
+  /** Requests and tokens per replica-second of work by engine id, averaged over at least 10 minutes. */
+  readonly referenceMix: ReadonlyMap<string, ReferenceMix>;
+}
+
+export interface RowWeights {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly weights: ReadonlyMap<string, number>;
+}
+
+/** What one replica-second of work consists of. */
+export interface ReferenceMix {
+  readonly requestsPerWorkSecond: number;
+  readonly outputTokensPerWorkSecond: number;
+}
+
+export interface Solution {
+  /** One for each (frontend, pool), sorted by frontend, then pool. */
+  readonly rows: readonly SolutionRow[];
+  /** Sorted by engine id. */
+  readonly engines: readonly EngineLoad[];
+  /** Exact convex objective of the flows, moves included, in user-seconds per second. */
+  readonly objectiveSeconds: number;
+  /** Lower bound that the linear program proves for the same objective. */
+  readonly lowerBoundSeconds: number;
+  /** Difference between the objective at the reference mix and at the true mix of this solution. */
+  readonly mixErrorSeconds: number;
+}
+
+export interface SolutionRow {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly demandRps: number;
+  /** Served flow by engine, engines sorted by id, only flows above 0. */
+  readonly flows: readonly EngineFlow[];
+  /** Weights to publish even when demand is 0: shares of the flows, or of where the next request would go. */
+  readonly weights: readonly EngineWeight[];
+  readonly shed: readonly ShedFraction[];
+  /** Where each owner's traffic would go without it: shares that add up to 1, or none when nobody could. */
+  readonly backups: readonly BackupShares[];
+}
+
+export interface EngineFlow {
+  readonly engineId: string;
+  readonly rps: number;
+}
+
+export interface EngineWeight {
+  readonly engineId: string;
+  readonly weight: number;
+}
+
+export interface ShedFraction {
+  readonly priority: number;
+  readonly fraction: number;
+}
+
+export interface BackupShares {
+  readonly ownerId: string;
+  readonly shares: readonly EngineWeight[];
+}
+
+export interface EngineLoad {
+  readonly engineId: string;
+  readonly effectiveCapacity: number;
+  readonly rho: number;
+  readonly congestionPriceSeconds: number;
+  readonly scarcityPriceSeconds: number;
+}
