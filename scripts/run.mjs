@@ -1,0 +1,119 @@
+// The door of `npm test`, `npm run demo` and the others on a fresh clone: installs and builds what is missing, then
+// runs the thing itself. Uses nothing but Node's own modules until the packages are there.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const OLDEST_NODE = [20, 19];
+
+const commands = { build, demo, test, lint, bench };
+
+async function main([name, ...args]) {
+  const command = commands[name];
+  if (!command) fail(`usage: node scripts/run.mjs ${Object.keys(commands).join('|')} [arguments]`);
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])) {
+    fail(`Node ${OLDEST_NODE.join('.')} or later is needed, this is ${process.versions.node}`);
+  }
+  await installPackages();
+  await command(args);
+}
+
+async function installPackages() {
+  const lock = readFileSync(join(ROOT, 'package-lock.json'));
+  const stamp = join(ROOT, 'node_modules', '.wardrop-lock-hash');
+  const hash = createHash('sha256').update(lock).update(process.version).digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return;
+  console.error('installing npm packages …');
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+  writeFileSync(stamp, hash);
+}
+
+async function build() {
+  await run('node', ['scripts/generate-protos.mjs']);
+  await run(bin('tsc'), ['-p', 'tsconfig.json']);
+  mkdirSync(join(ROOT, 'dist', 'filter'), { recursive: true });
+  await run(bin('asc'), ['--config', 'asconfig.json', '--target', 'release']);
+}
+
+async function lint() {
+  await run(bin('biome'), ['ci', '--error-on-warnings', '.']);
+}
+
+async function demo(args) {
+  await build();
+  await runWithEnvoy(['dist/simulator/demo/main.js', ...args]);
+}
+
+async function test(args) {
+  await build();
+  await lint();
+  const binary = await envoy();
+  const results = join(ROOT, 'dist', 'test-results.json');
+  rmSync(results, { force: true });
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${results}`];
+  const status = await spawned(bin('vitest'), ['run', ...reporters, ...args], { ENVOY_BIN: binary });
+  if (existsSync(results)) {
+    const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(results, 'utf8'));
+    console.log(`${numPassedTests} passed, ${numFailedTests} failed`);
+  }
+  process.exitCode = status;
+}
+
+async function bench(args) {
+  await build();
+  const [name, ...rest] = args;
+  const entry = join('dist', 'bench', name ?? '', 'main.js');
+  if (!name || !existsSync(join(ROOT, entry)))
+    fail(`usage: npm run bench -- NAME [--quick] [--json FILE]; no bench ${name ?? ''}`);
+  await runWithEnvoy([entry, ...rest]);
+}
+
+async function envoy() {
+  const { ensureEnvoy } = await import('./envoy.mjs');
+  try {
+    return await ensureEnvoy(console.error);
+  } catch (error) {
+    return fail(error.message);
+  }
+}
+
+function bin(name) {
+  return join(ROOT, 'node_modules', '.bin', name);
+}
+
+async function runWithEnvoy(args) {
+  process.exitCode = await spawned('node', args, { ENVOY_BIN: await envoy() });
+}
+
+/** Runs to the end and stops everything when it fails. */
+async function run(command, args) {
+  const status = await spawned(command, args);
+  if (status !== 0) process.exit(status);
+}
+
+/** Exit status of a command that shares our terminal. Signals are passed on; it cleans up and decides the status. */
+function spawned(command, args, env = {}) {
+  const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } });
+  const forward = (signal) => child.kill(signal);
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  for (const signal of signals) process.on(signal, forward);
+  return new Promise((resolve) => {
+    child.once('error', (error) => fail(`cannot run ${command}: ${error.message}`));
+    child.once('exit', (status, signal) => {
+      for (const name of signals) process.off(name, forward);
+      resolve(status ?? 128 + constants.signals[signal]);
+    });
+  });
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(2);
+}
+
+await main(process.argv.slice(2));

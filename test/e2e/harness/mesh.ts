@@ -1,0 +1,167 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { parse, stringify } from 'yaml';
+import { eventually, Process } from './process.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const CLI = join(ROOT, 'dist', 'xds-server', 'cli', 'main.js');
+const run = promisify(execFile);
+
+export interface MeshOptions {
+  /** The `engines` section of the configuration. */
+  readonly engines: readonly Record<string, unknown>[];
+  /** Frontend ids with the round trip to each engine in milliseconds. */
+  readonly rttMs: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly profiles: Readonly<Record<string, unknown>>;
+  readonly demand: Readonly<Record<string, unknown>>;
+  readonly policy?: Readonly<Record<string, unknown>>;
+  readonly server?: Readonly<Record<string, unknown>>;
+}
+
+/** Request and admin address of a running Envoy. */
+export interface EnvoyHandle {
+  readonly process: Process;
+  readonly url: string;
+  readonly adminUrl: string;
+}
+
+/** A control server and its Envoys, started by the public commands in a folder of their own. */
+export class Mesh {
+  readonly folder: string;
+  readonly configFile: string;
+  readonly adminUrl: string;
+  readonly envoys: EnvoyHandle[] = [];
+  #control: Process | undefined;
+
+  private constructor(folder: string, adminUrl: string) {
+    this.folder = folder;
+    this.configFile = join(folder, 'fleet.yaml');
+    this.adminUrl = adminUrl;
+  }
+
+  /** Writes the configuration and starts the control server. */
+  static async start(options: MeshOptions): Promise<Mesh> {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-e2e-'));
+    const frontends = Object.keys(options.rttMs);
+    const ports = await freePorts(3 + frontends.length);
+    const [xds, sync, admin] = ports;
+    const mesh = new Mesh(folder, `http://127.0.0.1:${admin}`);
+    const config = {
+      server: {
+        xds: { listen: `127.0.0.1:${xds}` },
+        sync: { listen: `127.0.0.1:${sync}` },
+        admin: { listen: `127.0.0.1:${admin}` },
+        stateFile: 'state.json',
+        ...options.server,
+      },
+      frontends: frontends.map((id, index) => ({ id, region: id, listen: `127.0.0.1:${ports[3 + index]}` })),
+      engines: options.engines,
+      network: { rttMs: options.rttMs },
+      profiles: options.profiles,
+      demand: options.demand,
+      ...(options.policy ? { policy: options.policy } : {}),
+    };
+    writeFileSync(mesh.configFile, stringify(config));
+    await mesh.startControlServer();
+    return mesh;
+  }
+
+  get control(): Process {
+    if (!this.#control) throw new Error('the control server was not started');
+    return this.#control;
+  }
+
+  async startControlServer(): Promise<void> {
+    const control = new Process('control server', process.execPath, [CLI, 'serve', '-c', this.configFile]);
+    this.#control = control;
+    await eventually(`the control server to be ready\n${control.output}`, async () => {
+      if (!control.running) throw new Error(`the control server ended:\n${control.output}`);
+      return (await fetch(`${this.adminUrl}/ready`)).ok;
+    });
+  }
+
+  /** Starts an Envoy of this frontend from `wardrop bootstrap` and waits until its filter is ready. */
+  async startEnvoy(
+    frontend: string,
+    options: { concurrency?: number; listen?: string } = {},
+  ): Promise<EnvoyHandle> {
+    const [admin] = await freePorts(1);
+    const listenOption = options.listen ? ['--listen', options.listen] : [];
+    const args = [
+      CLI,
+      'bootstrap',
+      '-c',
+      this.configFile,
+      '--frontend',
+      frontend,
+      '--admin',
+      `127.0.0.1:${admin}`,
+    ];
+    const { stdout } = await run(process.execPath, [...args, ...listenOption]);
+    const file = join(this.folder, `envoy-${frontend}-${admin}.yaml`);
+    writeFileSync(file, stdout);
+    const envoy = new Process(`envoy ${frontend}`, envoyBinary(), [
+      ...['-c', file, '--concurrency', String(options.concurrency ?? 1)],
+      ...['--disable-hot-restart', '--log-level', 'warning'],
+    ]);
+    const listen = options.listen ?? listenOf(this.configFile, frontend);
+    const handle = { process: envoy, url: `http://${listen}`, adminUrl: `http://127.0.0.1:${admin}` };
+    this.envoys.push(handle);
+    await eventually(`the Envoy of ${frontend} to be ready`, async () => {
+      if (!envoy.running) throw new Error(`Envoy ended:\n${envoy.output}`);
+      return (await fetch(`${handle.url}/wardrop/ready`)).ok;
+    });
+    return handle;
+  }
+
+  /** JSON of the control server's API. */
+  async api<T>(path: string): Promise<T> {
+    const response = await fetch(`${this.adminUrl}${path}`);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.envoys.map((envoy) => envoy.process.stop()), this.#control?.stop()]);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Lines of Envoy's log that no healthy run has: unknown or deprecated fields, rejected updates, failed VMs. */
+export function suspiciousLines(log: string): string[] {
+  const suspicious = /unknown field|deprecated|rejected|\[critical\]|\[error\]|wasm.*(fail|trap|crash)/i;
+  return log.split('\n').filter((line) => suspicious.test(line));
+}
+
+function envoyBinary(): string {
+  const binary = process.env.ENVOY_BIN;
+  if (!binary)
+    throw new Error('ENVOY_BIN is not set; run the tests by `npm test`, which finds or fetches Envoy');
+  return binary;
+}
+
+function listenOf(configFile: string, frontend: string): string {
+  const config = parse(readFileSync(configFile, 'utf8')) as { frontends: { id: string; listen: string }[] };
+  const found = config.frontends.find((entry) => entry.id === frontend);
+  if (!found) throw new Error(`no frontend ${frontend}`);
+  return found.listen;
+}
+
+/** Ports that were free a moment ago; taken together, so that they differ. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}

@@ -1,0 +1,82 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request that reached an engine. */
+export interface Attempt {
+  readonly atMs: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+export type Behaviour = (request: Attempt, response: ServerResponse) => void | Promise<void>;
+
+/** An engine that answers at once, names itself in `x-stub` and keeps what it was asked. */
+export class StubEngine {
+  readonly name: string;
+  readonly attempts: Attempt[] = [];
+  behaviour: Behaviour = answerOk;
+  #server: Server | undefined;
+  #port = 0;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  /** Listens on a free port, or again on the one that it had. */
+  async start(): Promise<this> {
+    const server = createServer((request, response) => void this.#serve(request, response));
+    server.keepAliveTimeout = 60_000;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(this.#port, '127.0.0.1', resolve);
+    });
+    this.#port = (server.address() as AddressInfo).port;
+    this.#server = server;
+    return this;
+  }
+
+  /** Stops as a killed process does: open connections are reset. */
+  async kill(): Promise<void> {
+    const server = this.#server;
+    if (!server) return;
+    this.#server = undefined;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeAllConnections();
+    await closed;
+  }
+
+  /** Attempts on model paths, health probes and the like left out. */
+  get requests(): readonly Attempt[] {
+    return this.attempts.filter((attempt) => attempt.path.startsWith('/v1/chat'));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const attempt: Attempt = {
+      atMs: Date.now(),
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString(),
+    };
+    response.setHeader('x-stub', this.name);
+    if (attempt.path === '/health') {
+      response.end();
+      return;
+    }
+    this.attempts.push(attempt);
+    await this.behaviour(attempt, response);
+  }
+}
+
+export function answerOk(_request: Attempt, response: ServerResponse): void {
+  response.setHeader('content-type', 'application/json');
+  response.end('{"object":"chat.completion","choices":[]}');
+}

@@ -1,0 +1,112 @@
+import { Agent } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chat, keysOf } from './harness/load.js';
+import { type EnvoyHandle, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { StubEngine } from './harness/stub-engine.js';
+
+const KEYS = keysOf(40);
+
+describe('routing through a real Envoy', () => {
+  const stubs = { a1: new StubEngine('a1'), a2: new StubEngine('a2'), b1: new StubEngine('b1') };
+  /** Listens where no configuration points to. */
+  const stranger = new StubEngine('stranger');
+  let mesh: Mesh;
+  let envoy: EnvoyHandle;
+
+  beforeAll(async () => {
+    await Promise.all([...Object.values(stubs), stranger].map((stub) => stub.start()));
+    mesh = await Mesh.start({
+      engines: [engine('a', [stubs.a1.address, stubs.a2.address]), engine('b', [stubs.b1.address])],
+      rttMs: { west: { a: 2, b: 2 } },
+      profiles: { stub: { requestsPerSecond: 100 } },
+      demand: { west: { requestsPerSecond: 150, promptTokens: 100, outputTokens: 32 } },
+    });
+    envoy = await mesh.startEnvoy('west', { concurrency: 2 });
+  });
+
+  afterAll(async () => {
+    await mesh?.stop();
+    await Promise.all([...Object.values(stubs), stranger].map((stub) => stub.kill()));
+  });
+
+  it('sends a conversation to the same replica from either worker and after a restart of Envoy', async () => {
+    const before = await homes(envoy);
+    expect(new Set(before.values()).size).toBe(3);
+
+    const other = await mesh.startEnvoy('west', {
+      concurrency: 1,
+      listen: `127.0.0.1:${(await freePorts(1))[0]}`,
+    });
+    expect(await homes(other)).toEqual(before);
+
+    await envoy.process.stop();
+    envoy = await mesh.startEnvoy('west', { concurrency: 2 });
+    expect(await homes(envoy)).toEqual(before);
+  });
+
+  it('explains the decision in response headers that name the engine, the plan and the reason', async () => {
+    const plan = await mesh.api<{ id: string }>('/v1/plan');
+    const result = await chat(envoy.url, { key: KEYS[0]! });
+    expect(result.headers['x-wardrop-plan']).toBe(plan.id);
+    expect(result.headers['x-wardrop-reason']).toBe('planned');
+    expect(String(result.headers['x-stub'])[0]).toBe(result.headers['x-wardrop-engine']);
+  });
+
+  it("lets a client's own steering headers change nothing", async () => {
+    const expected = await homes(envoy);
+    const spoofs: Record<string, string>[] = [
+      { 'x-gateway-destination-endpoint': stranger.address },
+      { 'X-Gateway-Destination-Endpoint': `${stranger.address},${stubs.b1.address}` },
+      { 'x-wardrop-cluster': 'wardrop-sync' },
+      { 'x-wardrop-cluster': 'wardrop-xds' },
+      { 'x-wardrop-cluster': 'nowhere' },
+      { 'x-envoy-max-retries': '7', 'x-envoy-retry-on': '5xx' },
+      { 'x-envoy-upstream-rq-timeout-ms': '1', 'x-envoy-upstream-rq-per-try-timeout-ms': '1' },
+      { 'x-envoy-original-dst-host': stranger.address },
+    ];
+    for (const headers of spoofs) {
+      for (const key of KEYS.slice(0, 6)) {
+        const result = await chat(envoy.url, { key, headers });
+        expect([headers, result.status, result.headers['x-stub']]).toEqual([headers, 200, expected.get(key)]);
+      }
+    }
+    expect(stranger.attempts).toEqual([]);
+  });
+
+  it('passes requests on without its own headers and with the body untouched', async () => {
+    const result = await chat(envoy.url, { key: 'untouched', headers: { 'x-custom': 'kept' } });
+    const stub = Object.values(stubs).find((candidate) => candidate.name === result.headers['x-stub']);
+    const attempt = stub?.requests.at(-1);
+    expect(attempt?.headers['x-custom']).toBe('kept');
+    const ours = Object.keys(attempt?.headers ?? {}).filter((name) =>
+      /wardrop|x-gateway|x-envoy-max/.test(name),
+    );
+    expect(ours).toEqual([]);
+    expect(attempt?.body).toContain('"content":"hello"');
+  });
+
+  it('leaves no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {
+    for (const handle of mesh.envoys) expect(suspiciousLines(handle.process.output)).toEqual([]);
+  });
+});
+
+/** Which stub serves each key; every key is asked several times on connections of their own. */
+async function homes(envoy: EnvoyHandle): Promise<Map<string, string>> {
+  const map = new Map<string, string>();
+  for (let round = 0; round < 6; round++) {
+    const agent = new Agent({ connections: 4, pipelining: 1 });
+    const results = await Promise.all(KEYS.map((key) => chat(envoy.url, { key, agent })));
+    for (const { key, status, headers, body } of results) {
+      expect([status, body]).toEqual([200, expect.any(String)]);
+      const stub = String(headers['x-stub']);
+      expect([key, map.get(key) ?? stub]).toEqual([key, stub]);
+      map.set(key, stub);
+    }
+    await agent.close();
+  }
+  return map;
+}
+
+function engine(id: string, endpoints: readonly string[]): Record<string, unknown> {
+  return { id, region: 'west', models: ['demo-8b'], profile: 'stub', endpoints };
+}
