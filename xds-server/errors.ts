@@ -8,6 +8,7 @@ export const errorCodes = {
   WARDROP_NETWORK_TABLE_INVALID: 'The latency table cannot be read',
   WARDROP_PROFILE_INVALID: 'A profile is missing or its parameters are out of range',
   WARDROP_BENCHMARK_INVALID: 'A benchmark file cannot be read or does not support a fit',
+  WARDROP_INPUT_INVALID: 'The optimizer was given a state that contradicts itself or holds something that is no number',
   WARDROP_SOLVER_FAILED: 'The solver did not return an optimal solution',
   WARDROP_SOLVER_TIMEOUT: 'The solver did not answer before its deadline',
   WARDROP_PLAN_REJECTED: 'A plan failed the independent checks and was not published',

@@ -37,6 +37,8 @@ export interface Solution {
   readonly lowerBoundSeconds: number;
   /** Difference between the objective at the reference mix and at the true mix of this solution. */
   readonly mixErrorSeconds: number;
+  /** What the optimizer bounded or ignored in its input, and why; sorted. Operators see them beside the plan. */
+  readonly warnings: readonly string[];
 }
 
 export interface SolutionRow {
@@ -50,6 +52,16 @@ export interface SolutionRow {
   readonly shed: readonly ShedFraction[];
   /** Where each owner's traffic would go without it: shares that add up to 1, or none when nobody could. */
   readonly backups: readonly BackupShares[];
+  /** The operator's bounds that were applied to this row, sorted by engine. */
+  readonly bounds: readonly AppliedBound[];
+}
+
+/** An operator's bound on one weight. It holds a weight off its optimum only while `binding` is set. */
+export interface AppliedBound {
+  readonly engineId: string;
+  readonly min: number;
+  readonly max: number;
+  readonly binding: 'min' | 'max' | null;
 }
 
 export interface EngineFlow {
