@@ -1,0 +1,55 @@
+import { isIP, SocketAddress } from 'node:net';
+import type { Address } from '../fleet/fleet.js';
+
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+export type ParsedAddress =
+  | { readonly address: Address }
+  | { readonly error: string; readonly hint?: string };
+
+/** Reads `ip:port` (IPv6 in brackets) and writes it as Envoy prints it. */
+export function parseAddress(text: string): ParsedAddress {
+  const match = /^(?:\[(?<six>[^\]]*)\]|(?<host>[^:]*))(?::(?<port>\d+))?$/.exec(text);
+  if (match === null) {
+    const bare = isIP(text) === 6;
+    return {
+      error: `${JSON.stringify(text)} is not an ip:port`,
+      ...(bare ? { hint: `write IPv6 addresses in brackets, with a port: "[${text}]:8000"` } : {}),
+    };
+  }
+  const { six, host = six ?? '', port } = match.groups as Record<string, string | undefined>;
+  if (isIP(host) !== (six === undefined ? 4 : 6)) {
+    return {
+      error: `${JSON.stringify(host)} is not an IP address`,
+      hint: host === 'localhost' ? 'use 127.0.0.1' : 'host names are not resolved; use ip:port',
+    };
+  }
+  if (port === undefined)
+    return { error: `${JSON.stringify(text)} has no port`, hint: `such as "${text}:8000"` };
+  const number = Number(port);
+  if (number < 1 || number > 65535) return { error: `port ${port} is not between 1 and 65535` };
+  if (six === undefined) return { address: `${host}:${number}` };
+  return { address: `[${new SocketAddress({ address: six, family: 'ipv6' }).address}]:${number}` };
+}
+
+/** An address that is known to be well-formed, as Envoy prints it. */
+export function normaliseAddress(text: string): Address {
+  const parsed = parseAddress(text);
+  if ('error' in parsed) throw new RangeError(parsed.error);
+  return parsed.address;
+}
+
+/** Splits an address that `parseAddress` wrote. */
+export function splitAddress(address: Address): HostPort {
+  const colon = address.lastIndexOf(':');
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };
+}
+
+/** Whether it names every interface, so that it says nothing about the machine. */
+export function isWildcard(address: Address): boolean {
+  const { host } = splitAddress(address);
+  return host === '0.0.0.0' || host === '::';
+}

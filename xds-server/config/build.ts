@@ -1,0 +1,139 @@
+import type { Engine, Fleet, Frontend, Pool } from '../fleet/fleet.js';
+import type { Policy } from '../fleet/policy.js';
+import type { Profile } from '../profiles/profile.js';
+import { normaliseAddress } from './address.js';
+import type { ExpectedDemand } from './config.js';
+import { type NetworkTable, rttBetween } from './network-table.js';
+import type { ConfigFile } from './schema.js';
+
+// Every function here takes a file that passed all checks.
+
+/** Profile of engines that name none, when the file describes none at all: one request per second and replica. */
+const ASSUMED_PROFILE_ID = 'assumed';
+
+/** What is assumed about requests that the file does not describe. */
+const ASSUMED_RATE = {
+  requestsPerSecond: 0,
+  promptTokens: 512,
+  outputTokens: 128,
+  followUpShare: 0.5,
+  turnGapSeconds: 30,
+};
+
+export function buildProfiles(config: ConfigFile): ReadonlyMap<string, Profile> {
+  const profiles = Object.entries(config.profiles).map(([id, entry]) => buildProfile(id, entry));
+  if (profiles.length === 0)
+    profiles.push(buildProfile(ASSUMED_PROFILE_ID, { requestsPerSecond: 1, maxFittedRho: 0.98 }));
+  return new Map(profiles.sort(byId).map((profile) => [profile.id, profile]));
+}
+
+function buildProfile(id: string, entry: ConfigFile['profiles'][string]): Profile {
+  const { work, ttft, tbot, requestsPerSecond, maxFittedRho } = entry;
+  // The waiting time of one server with exponential service times (M/M/1) is service time x rho / (1 - rho).
+  const serviceSeconds = 1 / (requestsPerSecond ?? 1);
+  return {
+    id,
+    work: work ?? {
+      secondsPerRequest: serviceSeconds,
+      secondsPerUncachedPromptToken: 0,
+      secondsPerOutputToken: 0,
+    },
+    ttft: ttft ?? { baseSeconds: 0, secondsPerUncachedPromptToken: 0, queueSeconds: serviceSeconds },
+    tbot: tbot ?? { baseSeconds: 0, kappa: 0 },
+    maxFittedRho,
+  };
+}
+
+export function buildFleet(
+  config: ConfigFile,
+  profiles: ReadonlyMap<string, Profile>,
+  table: NetworkTable | undefined,
+): Fleet {
+  const frontends: readonly Frontend[] = config.frontends
+    .map(({ id, region, listen }) => ({ id, region, listen: normaliseAddress(listen) }))
+    .sort(byId);
+  const engines: readonly Engine[] = config.engines
+    .map((engine) => ({
+      id: engine.id,
+      region: engine.region,
+      models: [...engine.models].sort(),
+      labels: engine.labels,
+      profile: engine.profile ?? mostWork(profiles),
+      endpoints: engine.endpoints.map(normaliseAddress).sort(),
+      metrics: engine.metrics,
+      healthPath: engine.healthPath,
+    }))
+    .sort(byId);
+  return {
+    frontends,
+    engines,
+    pools: buildPools(engines),
+    networkSeconds: frontends.map((frontend) =>
+      engines.map((engine) => rttMs(config, table, frontend, engine) / 1000),
+    ),
+  };
+}
+
+/** Without needs, a model and the engines that serve it are one pool. */
+function buildPools(engines: readonly Engine[]): readonly Pool[] {
+  const models = [...new Set(engines.flatMap((engine) => engine.models))].sort();
+  return models.map((model) => ({
+    id: model,
+    model,
+    needs: [],
+    engineIds: engines.filter((engine) => engine.models.includes(model)).map((engine) => engine.id),
+  }));
+}
+
+function rttMs(
+  config: ConfigFile,
+  table: NetworkTable | undefined,
+  frontend: Frontend,
+  engine: Engine,
+): number {
+  const matrix = config.network?.rttMs;
+  if (matrix !== undefined) return matrix[frontend.id]![engine.id] ?? Number.POSITIVE_INFINITY;
+  return table === undefined ? 0 : rttBetween(table, frontend.region, engine.region);
+}
+
+/** The most careful guess for an engine that nobody described. */
+function mostWork(profiles: ReadonlyMap<string, Profile>): string {
+  const cost = ({ work }: Profile) =>
+    work.secondsPerRequest +
+    work.secondsPerUncachedPromptToken * ASSUMED_RATE.promptTokens +
+    work.secondsPerOutputToken * ASSUMED_RATE.outputTokens;
+  return [...profiles.values()].reduce((most, profile) => (cost(profile) > cost(most) ? profile : most)).id;
+}
+
+export function buildExpectedDemand(config: ConfigFile, fleet: Fleet): readonly ExpectedDemand[] {
+  return fleet.frontends.flatMap((frontend) =>
+    fleet.pools.map((pool) => {
+      const { models, ...common } = config.demand[frontend.id] ?? {};
+      const rate = { ...ASSUMED_RATE, ...common, ...models?.[pool.model] };
+      const uncachedPromptTokens = Math.min(
+        rate.uncachedPromptTokens ?? rate.promptTokens,
+        rate.promptTokens,
+      );
+      return { frontendId: frontend.id, poolId: pool.id, ...rate, uncachedPromptTokens };
+    }),
+  );
+}
+
+export function buildPolicy(config: ConfigFile): Policy {
+  const { bounds, minShares, ...policy } = config.policy;
+  return {
+    ...policy,
+    bounds: bounds.map(({ frontend, pool, engine, min, max }) => ({
+      frontendId: frontend,
+      poolId: pool,
+      engineId: engine,
+      min,
+      max,
+    })),
+    minShares: minShares.map(({ pool, priority, share }) => ({ poolId: pool, priority, share })),
+  };
+}
+
+function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}

@@ -1,0 +1,57 @@
+import type { Address, Fleet } from '../fleet/fleet.js';
+import type { Policy } from '../fleet/policy.js';
+import type { Profile } from '../profiles/profile.js';
+import type { ConfigProblem } from './problem.js';
+import type { ConfigFile } from './schema.js';
+
+/** A valid configuration, in the words of the other stages. */
+export interface Config {
+  /** Path of the file. */
+  readonly file: string;
+  readonly fleet: Fleet;
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+  /** One for each (frontend, pool), sorted by these. */
+  readonly expectedDemand: readonly ExpectedDemand[];
+  readonly server: ServerSettings;
+  readonly warnings: readonly ConfigProblem[];
+  /** The file with defaults filled in and without secrets, to be shown. */
+  readonly shown: ConfigFile;
+  /** Every file the configuration was read from, itself first; a change of any means a reload. */
+  readonly files: readonly string[];
+}
+
+/** What a frontend is expected to ask of a pool, and how large its requests are. */
+export interface ExpectedDemand extends RequestShape {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly requestsPerSecond: number;
+}
+
+/** Means over the requests of one frontend to one pool; see `Demand` for the words. */
+export interface RequestShape {
+  readonly promptTokens: number;
+  readonly uncachedPromptTokens: number;
+  readonly outputTokens: number;
+  readonly followUpShare: number;
+  readonly turnGapSeconds: number;
+}
+
+export interface ServerSettings {
+  readonly xdsListen: Address;
+  readonly syncListen: Address;
+  readonly adminListen: Address;
+  /** Absolute path. */
+  readonly stateFile: string;
+  readonly token?: string;
+  readonly tls?: TlsSettings;
+  readonly edsIntervalSeconds: number;
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
+}
+
+/** PEM texts, and where they came from. */
+export interface TlsSettings {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+}

@@ -1,0 +1,340 @@
+import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
+import { isWildcard, parseAddress, splitAddress } from './address.js';
+import type { NetworkTable } from './network-table.js';
+import type { ConfigProblem, Path } from './problem.js';
+import type { ConfigFile } from './schema.js';
+import type { Partly } from './schema-type.js';
+import { suggest } from './suggest.js';
+import type { YamlSource } from './yaml-source.js';
+
+export interface CrossChecked {
+  readonly problems: readonly ConfigProblem[];
+  /** Things that are legal but probably not meant. */
+  readonly warnings: readonly ConfigProblem[];
+}
+
+type Draft = Partly<ConfigFile>;
+type Tokens = Partly<{ promptTokens: number; uncachedPromptTokens: number }>;
+
+/** Finds what a schema cannot: contradictions between parts, in whatever is left of an invalid document. */
+export function crossCheck(config: Draft, source: YamlSource, table: NetworkTable | undefined): CrossChecked {
+  const checker = new Checker(config, source);
+  checker.checkServer();
+  checker.checkIds('frontends');
+  checker.checkIds('engines');
+  checker.checkFrontends();
+  checker.checkEngines();
+  checker.checkNetwork(table);
+  checker.checkProfiles();
+  checker.checkDemand();
+  checker.checkPolicy();
+  return checker;
+}
+
+class Checker implements CrossChecked {
+  readonly problems: ConfigProblem[] = [];
+  readonly warnings: ConfigProblem[] = [];
+  readonly #config: Draft;
+  readonly #source: YamlSource;
+  readonly #frontendIds: ReadonlySet<string>;
+  readonly #engineIds: ReadonlySet<string>;
+  readonly #models: ReadonlySet<string>;
+
+  constructor(config: Draft, source: YamlSource) {
+    this.#config = config;
+    this.#source = source;
+    this.#frontendIds = idsOf(config.frontends);
+    this.#engineIds = idsOf(config.engines);
+    this.#models = new Set(
+      config.engines?.flatMap((engine) => engine?.models ?? []).filter((model) => model !== undefined),
+    );
+  }
+
+  checkServer(): void {
+    const { server } = this.#config;
+    if (server?.token !== undefined && server.tokenFile !== undefined) {
+      this.#problem(['server', 'tokenFile'], 'give either token or tokenFile', { at: 'key' });
+    }
+    const seen = new Map<string, Path>();
+    const isGuarded = server?.token ?? server?.tokenFile ?? server?.tls?.clientCa;
+    for (const name of ['xds', 'sync', 'admin'] as const) {
+      const path = ['server', name, 'listen'];
+      const address = this.#address(path, server?.[name]?.listen);
+      if (address === undefined) continue;
+      this.#once(seen, address, path, `the listening address ${address}`);
+      if (splitAddress(address).host.startsWith('127.') || splitAddress(address).host === '::1') continue;
+      if (name === 'admin') {
+        this.#warn(path, 'the admin API has no authentication and is not limited to this machine');
+      } else if (isGuarded === undefined) {
+        this.#warn(path, `anyone who reaches ${address} can use it`, 'set token, tokenFile or tls.clientCa');
+      }
+    }
+  }
+
+  checkIds(list: 'frontends' | 'engines'): void {
+    const seen = new Map<string, Path>();
+    for (const [index, item] of (this.#config[list] ?? []).entries()) {
+      if (item?.id !== undefined)
+        this.#once(seen, item.id, [list, index, 'id'], `id ${JSON.stringify(item.id)}`);
+    }
+  }
+
+  checkFrontends(): void {
+    const seen = new Map<string, Path>();
+    for (const [index, frontend] of (this.#config.frontends ?? []).entries()) {
+      const path = ['frontends', index, 'listen'];
+      const address = this.#address(path, frontend?.listen);
+      // Frontends on different machines may all listen on every interface.
+      if (address !== undefined && !isWildcard(address)) {
+        this.#once(seen, address, path, `the listening address ${address}`);
+      }
+    }
+  }
+
+  checkEngines(): void {
+    const endpoints = new Map<string, Path>();
+    const profileIds = Object.keys(this.#config.profiles ?? {});
+    for (const [index, engine] of (this.#config.engines ?? []).entries()) {
+      for (const [at, endpoint] of (engine?.endpoints ?? []).entries()) {
+        const path = ['engines', index, 'endpoints', at];
+        const address = this.#address(path, endpoint);
+        if (address !== undefined) this.#once(endpoints, address, path, `endpoint ${address}`);
+      }
+      const models = new Map<string, Path>();
+      for (const [at, model] of (engine?.models ?? []).entries()) {
+        if (model === undefined) continue;
+        const path = ['engines', index, 'models', at];
+        this.#once(models, model, path, `model ${JSON.stringify(model)}`);
+        if (model === SYNC_CLUSTER || model === XDS_CLUSTER) {
+          this.#problem(path, `${JSON.stringify(model)} is the name of a cluster that Envoys need`);
+        }
+      }
+      const path = ['engines', index, 'profile'];
+      if (engine?.profile !== undefined) this.#known(path, 'profile', engine.profile, profileIds);
+      else if (engine !== undefined) {
+        this.#warn(
+          ['engines', index],
+          `engine ${JSON.stringify(engine.id ?? index)} has no profile`,
+          profileIds.length > 0
+            ? 'the profile with the most work per request is used'
+            : 'one request per second and replica is assumed',
+        );
+      }
+    }
+  }
+
+  checkNetwork(table: NetworkTable | undefined): void {
+    const { network } = this.#config;
+    if (network?.rttMs !== undefined && network.table !== undefined) {
+      this.#problem(['network'], 'give either rttMs or table', { at: 'key' });
+    } else if (network?.rttMs !== undefined) this.#checkMatrix(network.rttMs);
+    else if (table !== undefined) this.#checkRegions(table);
+    else if (network === undefined || network.table === undefined) {
+      const regions = new Set(
+        [...(this.#config.frontends ?? []), ...(this.#config.engines ?? [])]
+          .map((item) => item?.region)
+          .filter((region) => region !== undefined),
+      );
+      if (regions.size > 1) {
+        this.#problem(['network'], `network is missing, but there are ${regions.size} regions`, {
+          hint: 'give network.rttMs or network.table',
+        });
+      }
+    }
+  }
+
+  #checkMatrix(rttMs: NonNullable<NonNullable<Draft['network']>['rttMs']>): void {
+    const path = ['network', 'rttMs'];
+    for (const [frontendId, row] of Object.entries(rttMs)) {
+      this.#known([...path, frontendId], 'frontend', frontendId, this.#frontendIds, 'key');
+      for (const engineId of Object.keys(row ?? {})) {
+        this.#known([...path, frontendId, engineId], 'engine', engineId, this.#engineIds, 'key');
+      }
+    }
+    for (const frontendId of this.#frontendIds) {
+      const row = rttMs[frontendId];
+      const missing = [...this.#engineIds].filter((engineId) => row?.[engineId] === undefined);
+      if (missing.length > 0) {
+        this.#problem([...path, frontendId], `no round trip from ${frontendId} to ${missing.join(', ')}`, {
+          hint: 'write null where the engine cannot be reached',
+        });
+      } else if (Object.values(row ?? {}).every((value) => value === null)) {
+        this.#warn(
+          [...path, frontendId],
+          `frontend ${frontendId} reaches no engine; its requests are refused`,
+        );
+      }
+    }
+  }
+
+  #checkRegions(table: NetworkTable): void {
+    for (const [list, known, kind] of [
+      ['frontends', table.sources, 'row'],
+      ['engines', table.destinations, 'column'],
+    ] as const) {
+      for (const [index, item] of (this.#config[list] ?? []).entries()) {
+        if (item?.region === undefined || known.includes(item.region)) continue;
+        this.#problem(
+          [list, index, 'region'],
+          `region ${JSON.stringify(item.region)} is no ${kind} of the latency table`,
+          { hint: suggest(item.region, known) },
+        );
+      }
+    }
+  }
+
+  checkProfiles(): void {
+    for (const [id, profile] of Object.entries(this.#config.profiles ?? {})) {
+      if (profile === undefined) continue;
+      const path = ['profiles', id];
+      const { work, requestsPerSecond } = profile;
+      if (work !== undefined && requestsPerSecond !== undefined) {
+        this.#problem([...path, 'requestsPerSecond'], 'give either work or requestsPerSecond', { at: 'key' });
+      } else if (work !== undefined && Object.values(work).every((value) => value === 0)) {
+        this.#problem([...path, 'work'], 'a request must cost some work');
+      } else if (work === undefined && !this.#source.has([...path, 'requestsPerSecond'])) {
+        this.#problem(path, 'says nothing about work', { at: 'key', hint: 'give work or requestsPerSecond' });
+      } else if (work !== undefined) {
+        for (const key of ['ttft', 'tbot'] as const) {
+          if (profile[key] === undefined)
+            this.#problem(path, `missing key ${JSON.stringify(key)}`, { at: 'key' });
+        }
+      }
+    }
+  }
+
+  checkDemand(): void {
+    for (const [frontendId, demand] of Object.entries(this.#config.demand ?? {})) {
+      const path = ['demand', frontendId];
+      this.#known(path, 'frontend', frontendId, this.#frontendIds, 'key');
+      this.#checkTokens(path, demand);
+      if (demand?.requestsPerSecond !== undefined && this.#models.size > 1) {
+        this.#problem([...path, 'requestsPerSecond'], 'does not say for which model', {
+          at: 'key',
+          hint: `give it under models, such as models: {${[...this.#models][0]}: {requestsPerSecond: …}}`,
+        });
+      }
+      for (const [model, rate] of Object.entries(demand?.models ?? {})) {
+        this.#known([...path, 'models', model], 'model', model, this.#models, 'key');
+        this.#checkTokens([...path, 'models', model], { ...demand, ...rate });
+      }
+    }
+  }
+
+  #checkTokens(path: Path, rate: Tokens | undefined): void {
+    const { promptTokens, uncachedPromptTokens } = rate ?? {};
+    if (
+      promptTokens !== undefined &&
+      uncachedPromptTokens !== undefined &&
+      uncachedPromptTokens > promptTokens
+    ) {
+      this.#problem([...path, 'uncachedPromptTokens'], `must be at most promptTokens, ${promptTokens}`);
+    }
+  }
+
+  checkPolicy(): void {
+    const { policy } = this.#config;
+    const { targetUtilization, maxUtilization, retries } = policy ?? {};
+    if (
+      targetUtilization !== undefined &&
+      maxUtilization !== undefined &&
+      targetUtilization > maxUtilization
+    ) {
+      this.#problem(['policy', 'targetUtilization'], `must be at most maxUtilization, ${maxUtilization}`);
+    }
+    if (retries?.min !== undefined && retries.max !== undefined && retries.min > retries.max) {
+      this.#problem(['policy', 'retries', 'min'], `must be at most max, ${retries.max}`);
+    }
+    this.#checkBounds(policy?.bounds ?? []);
+    const classes = new Map<string, Path>();
+    for (const [index, entry] of (policy?.minShares ?? []).entries()) {
+      const path = ['policy', 'minShares', index];
+      if (entry?.pool === undefined) continue;
+      this.#known([...path, 'pool'], 'pool', entry.pool, this.#models);
+      const name = `the class of pool ${entry.pool} with priority ${entry.priority}`;
+      this.#once(classes, name, path, name);
+    }
+  }
+
+  #checkBounds(bounds: NonNullable<NonNullable<Draft['policy']>['bounds']>): void {
+    const seen = new Map<string, Path>();
+    const least = new Map<string, number>();
+    for (const [index, bound] of bounds.entries()) {
+      const path = ['policy', 'bounds', index];
+      const { frontend, pool, engine, min = 0, max = 1 } = bound ?? {};
+      if (frontend === undefined || pool === undefined || engine === undefined) continue;
+      const known =
+        this.#known([...path, 'frontend'], 'frontend', frontend, this.#frontendIds) &&
+        this.#known([...path, 'pool'], 'pool', pool, this.#models) &&
+        this.#known([...path, 'engine'], 'engine', engine, this.#engineIds);
+      if (!known) continue;
+      this.#once(
+        seen,
+        `${frontend} ${pool} ${engine}`,
+        path,
+        `the weight of ${engine} in ${pool} for ${frontend}`,
+      );
+      const serves = this.#config.engines?.find((item) => item?.id === engine)?.models?.includes(pool);
+      if (serves === false) this.#problem([...path, 'engine'], `engine ${engine} does not serve ${pool}`);
+      if (min > max) this.#problem([...path, 'min'], `must be at most max, ${max}`);
+      const row = `${frontend} ${pool}`;
+      const total = (least.get(row) ?? 0) + min;
+      least.set(row, total);
+      if (total > 1 + 1e-9 && total - min <= 1 + 1e-9) {
+        this.#problem([...path, 'min'], `the least weights of ${pool} for ${frontend} add up to more than 1`);
+      }
+    }
+  }
+
+  #address(path: Path, text: string | undefined): string | undefined {
+    if (text === undefined) return undefined;
+    const parsed = parseAddress(text);
+    if ('address' in parsed) return parsed.address;
+    this.#problem(path, parsed.error, { hint: parsed.hint });
+    return undefined;
+  }
+
+  #known(
+    path: Path,
+    kind: string,
+    name: string,
+    known: Iterable<string>,
+    at: 'key' | 'value' = 'value',
+  ): boolean {
+    const names = [...known];
+    if (names.includes(name)) return true;
+    const hint =
+      suggest(name, names) ??
+      (names.length > 0 && names.length <= 10 ? `known: ${names.join(', ')}` : undefined);
+    this.#problem(path, `unknown ${kind} ${JSON.stringify(name)}`, { at, hint });
+    return false;
+  }
+
+  #once(seen: Map<string, Path>, name: string, path: Path, what: string): void {
+    const first = seen.get(name);
+    if (first === undefined) {
+      seen.set(name, path);
+      return;
+    }
+    const { line, path: firstPath } = this.#source.problem(first, '');
+    this.#problem(path, `${what} is already used at ${firstPath}, line ${line}`);
+  }
+
+  #problem(
+    path: Path,
+    message: string,
+    options: { at?: 'key' | 'value'; hint?: string | undefined } = {},
+  ): void {
+    this.problems.push(this.#source.problem(path, message, options));
+  }
+
+  #warn(path: Path, message: string, hint?: string): void {
+    this.warnings.push(this.#source.problem(path, message, { hint }));
+  }
+}
+
+function idsOf(
+  items: readonly ({ readonly id?: string | undefined } | undefined)[] | undefined,
+): ReadonlySet<string> {
+  return new Set(items?.map((item) => item?.id).filter((id) => id !== undefined));
+}

@@ -1,0 +1,266 @@
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from './load.js';
+import { ConfigError, type ConfigProblem, formatProblem } from './problem.js';
+
+const fixture = (name: string) => resolve(import.meta.dirname, 'testdata', name);
+
+/** Problems of a text, as a file that lies beside the fixtures. */
+function problemsOf(text: string): readonly ConfigProblem[] {
+  const file = fixture('inline.yaml');
+  const files: Record<string, string> = {
+    [file]: text,
+    [fixture('regions.csv')]: 'source,n,s\nn,0,1\ns,1,0\n',
+    [fixture('bad.csv')]: 'source,n,s\nn,0\ns,1,x\n',
+    [fixture('short-token')]: 'abc\n',
+  };
+  try {
+    loadConfig(file, (path) => {
+      const content = files[path];
+      if (content === undefined) throw new Error('no such file');
+      return content;
+    });
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+const minimal = `
+frontends: [{id: f, region: n}]
+engines: [{id: e, region: n, models: [m], profile: p, endpoints: [127.0.0.1:1]}]
+profiles: {p: {requestsPerSecond: 1}}
+`;
+
+describe('loadConfig', () => {
+  it('lists all seven mistakes with place and hint', () => {
+    let problems: readonly ConfigProblem[] = [];
+    try {
+      loadConfig(fixture('typos.yaml'));
+    } catch (error) {
+      problems = (error as ConfigError).problems;
+    }
+    expect(problems.map((problem) => formatProblem({ ...problem, file: 'typos.yaml' }))).toEqual([
+      'typos.yaml:6:5: engines[0].regoin: unknown key (did you mean "region"?)',
+      'typos.yaml:9:17: engines[0].endpoints[0]: "127.0.0.1" has no port (such as "127.0.0.1:8000")',
+      'typos.yaml:10:9: engines[1].id: id "e1" is already used at engines[0].id, line 5',
+      'typos.yaml:11:13: engines[1].region: region "eu-wset" is no column of the latency table (did you mean "eu-west"?)',
+      'typos.yaml:16:31: profiles.small.requestsPerSecond: must be a number, not the text "10" (write 10 without quotes)',
+      'typos.yaml:17:31: profiles.large.requestsPerSecond: must be above 0, not -10',
+      'typos.yaml:20:19: policy.retries.max: must be at most 1, not 20',
+    ]);
+  });
+
+  it('says where YAML is broken', () => {
+    expect(() => loadConfig(fixture('reload-2-broken.txt'))).toThrowError(/reload-2-broken\.txt:6:\d+: /);
+  });
+
+  it('turns a file into a fleet that does not depend on the order of its lists', () => {
+    const config = loadConfig(fixture('three-regions.yaml'));
+    expect(config.fleet.engines.map((engine) => engine.id)).toEqual(['a', 'b']);
+    expect(config.fleet.engines[0]!.endpoints).toEqual(['127.0.0.1:9001', '[::1]:9001']);
+    expect(config.fleet.frontends.map((frontend) => frontend.id)).toEqual(['east', 'west']);
+    expect(config.fleet.pools).toEqual([
+      { id: 'demo-8b', model: 'demo-8b', needs: [], engineIds: ['a', 'b'] },
+    ]);
+    expect(config.fleet.networkSeconds).toEqual([
+      [0.04, Number.POSITIVE_INFINITY],
+      [0.004, 0.04],
+    ]);
+    expect(config.profiles.get('sim')).toMatchObject({
+      id: 'sim',
+      tbot: { baseSeconds: 0.01, kappa: 0.6 },
+      maxFittedRho: 0.98,
+    });
+    expect(config.policy.bounds).toEqual([
+      { frontendId: 'west', poolId: 'demo-8b', engineId: 'a', min: 0, max: 0.8 },
+    ]);
+    expect(config.expectedDemand).toEqual([
+      {
+        frontendId: 'east',
+        poolId: 'demo-8b',
+        requestsPerSecond: 0,
+        promptTokens: 512,
+        uncachedPromptTokens: 512,
+        outputTokens: 128,
+        followUpShare: 0.5,
+        turnGapSeconds: 30,
+      },
+      {
+        frontendId: 'west',
+        poolId: 'demo-8b',
+        requestsPerSecond: 90,
+        promptTokens: 200,
+        uncachedPromptTokens: 200,
+        outputTokens: 32,
+        followUpShare: 0.5,
+        turnGapSeconds: 30,
+      },
+    ]);
+    expect(config.server.stateFile).toBe(fixture('state.json'));
+  });
+
+  it('reads round trips from a table of regions', () => {
+    const { fleet, profiles } = loadConfig(fixture('over-demand.yaml'));
+    expect(fleet.networkSeconds).toEqual([[0, 0.02]]);
+    expect(profiles.get('ten')).toEqual({
+      id: 'ten',
+      work: { secondsPerRequest: 0.1, secondsPerUncachedPromptToken: 0, secondsPerOutputToken: 0 },
+      ttft: { baseSeconds: 0, secondsPerUncachedPromptToken: 0, queueSeconds: 0.1 },
+      tbot: { baseSeconds: 0, kappa: 0 },
+      maxFittedRho: 0.98,
+    });
+  });
+
+  it('gives an engine without a profile a stated default and a warning', () => {
+    const config = loadConfig(fixture('reload-1-good.yaml'));
+    expect(config.fleet.engines[0]!.profile).toBe('assumed');
+    expect(config.profiles.get('assumed')!.work.secondsPerRequest).toBe(1);
+    expect(config.warnings.map((warning) => warning.message)).toEqual([
+      'engine "e1" has no profile',
+      'engine "e2" has no profile',
+    ]);
+  });
+
+  it('never shows the token', () => {
+    const token = 'do-not-show-this-1';
+    const file = fixture('inline.yaml');
+    const config = loadConfig(file, () => `${minimal}server: {token: ${token}}`);
+    expect(config.server.token).toBe(token);
+    expect(JSON.stringify(config.shown)).not.toContain(token);
+    const short = problemsOf(`${minimal}server: {token: sh0rt}`);
+    expect(short).toHaveLength(1);
+    expect(JSON.stringify(short)).not.toContain('sh0rt');
+    expect(JSON.stringify(problemsOf(`${minimal}server: {token: 123456789}`))).not.toContain('123456789');
+  });
+
+  it('warns of addresses that others reach without a secret', () => {
+    const file = fixture('inline.yaml');
+    const config = loadConfig(
+      file,
+      () => `${minimal}server: {sync: {listen: 0.0.0.0:1}, admin: {listen: 0.0.0.0:2}}`,
+    );
+    expect(config.warnings.map((warning) => warning.path)).toEqual([
+      'server.sync.listen',
+      'server.admin.listen',
+    ]);
+  });
+
+  it.each([
+    ['an empty file', '', 'must be a mapping, not nothing'],
+    ['a missing list', 'frontends: [{id: f, region: n}]', 'missing key "engines"'],
+    ['needs', `${minimal}needs: {eu: {when: {}}}`, 'is not supported'],
+    ['a host name', minimal.replace('127.0.0.1:1', 'localhost:1'), '"localhost" is not an IP address'],
+    ['IPv6 without brackets', minimal.replace('127.0.0.1:1', "'fe80::1:80'"), 'is not an ip:port'],
+    ['a port out of range', minimal.replace('127.0.0.1:1', '127.0.0.1:70000'), 'port 70000 is not between'],
+    ['an unknown profile', minimal.replace('profile: p', 'profile: q'), 'unknown profile "q"'],
+    ['an endpoint twice', minimal.replace('127.0.0.1:1', '127.0.0.1:1, 127.0.0.1:1'), 'is already used at'],
+    [
+      'a model that shadows a cluster',
+      minimal.replace('[m]', '[wardrop-sync]'),
+      'a cluster that Envoys need',
+    ],
+    ['equal listening addresses', `${minimal}server: {xds: {listen: 127.0.0.1:18001}}`, 'is already used at'],
+    [
+      'token and tokenFile',
+      `${minimal}server: {token: 0123456789abcdef, tokenFile: short-token}`,
+      'give either token',
+    ],
+    ['a short token in a file', `${minimal}server: {tokenFile: short-token}`, 'at least 16 printable'],
+    ['a missing file', `${minimal}server: {tls: {cert: no.pem, key: no.pem}}`, 'cannot be read'],
+    [
+      'two regions without network',
+      minimal.replace('region: n, models', 'region: s, models'),
+      'network is missing',
+    ],
+    [
+      'two forms of network',
+      `${minimal}network: {table: regions.csv, rttMs: {f: {e: 1}}}`,
+      'either rttMs or table',
+    ],
+    ['a broken table', `${minimal}network: {table: bad.csv}`, 'has 1 values'],
+    ['a missing pair', `${minimal}network: {rttMs: {f: {}}}`, 'no round trip from f to e'],
+    ['a pair that is not there', `${minimal}network: {rttMs: {f: {e: 1, g: 1}}}`, 'unknown engine "g"'],
+    ['a negative round trip', `${minimal}network: {rttMs: {f: {e: -1}}}`, 'must be at least 0, not -1'],
+    [
+      'a profile without work',
+      `${minimal}  q: {}\n`.replace('{p: {requestsPerSecond: 1}}', '\n  p: {requestsPerSecond: 1}'),
+      'says nothing about work',
+    ],
+    [
+      'a profile with two kinds of work',
+      minimal.replace('{requestsPerSecond: 1}', '{requestsPerSecond: 1, work: {secondsPerRequest: 1}}'),
+      'either work or requestsPerSecond',
+    ],
+    [
+      'a profile of no work',
+      minimal.replace('{requestsPerSecond: 1}', '{work: {}, ttft: {}, tbot: {}}'),
+      'must cost some work',
+    ],
+    [
+      'a profile without curves',
+      minimal.replace('{requestsPerSecond: 1}', '{work: {secondsPerRequest: 1}, tbot: {}}'),
+      'missing key "ttft"',
+    ],
+    [
+      'demand of an unknown frontend',
+      `${minimal}demand: {g: {requestsPerSecond: 1}}`,
+      'unknown frontend "g"',
+    ],
+    [
+      'demand for an unknown model',
+      `${minimal}demand: {f: {models: {x: {requestsPerSecond: 1}}}}`,
+      'unknown model "x"',
+    ],
+    [
+      'demand for no single model',
+      `${minimal.replace('[m]', '[m, n]')}demand: {f: {requestsPerSecond: 1}}`,
+      'for which model',
+    ],
+    [
+      'more uncached than prompt tokens',
+      `${minimal}demand: {f: {promptTokens: 1, uncachedPromptTokens: 2}}`,
+      'at most promptTokens',
+    ],
+    [
+      'a target above the limit',
+      `${minimal}policy: {targetUtilization: 0.9, maxUtilization: 0.8}`,
+      'at most maxUtilization',
+    ],
+    [
+      'fewer retries at most than at least',
+      `${minimal}policy: {retries: {max: 0.1, min: 0.2}}`,
+      'must be at most max',
+    ],
+    [
+      'a bound on an unknown engine',
+      `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: x}]}`,
+      'unknown engine "x"',
+    ],
+    [
+      'least weights above 1',
+      `${minimal.replace('}]\nprofiles', '}, {id: g, region: n, models: [m], profile: p, endpoints: []}]\nprofiles')}policy: {bounds: [{frontend: f, pool: m, engine: e, min: 0.6}, {frontend: f, pool: m, engine: g, min: 0.6}]}`,
+      'add up to more than 1',
+    ],
+    [
+      'a bound twice',
+      `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: e}, {frontend: f, pool: m, engine: e}]}`,
+      'is already used at',
+    ],
+    ['an id with a space', minimal.replace('id: f', 'id: "f 1"'), 'has a wrong form'],
+    ['a duplicate key', `${minimal}profiles: {}`, 'unique'],
+  ])('refuses %s', (_name, text, message) => {
+    const problems = problemsOf(text);
+    expect(problems.map((problem) => problem.message).join('\n')).toContain(message);
+    expect(problems.every((problem) => problem.line >= 1 && problem.column >= 1)).toBe(true);
+  });
+
+  it('accepts frontends that listen on every interface of their own machines', () => {
+    expect(
+      problemsOf(minimal.replace('[{id: f, region: n}]', '[{id: f, region: n}, {id: g, region: n}]')),
+    ).toEqual([]);
+    const same = '[{id: f, region: n, listen: 127.0.0.1:9}, {id: g, region: n, listen: 127.0.0.1:9}]';
+    expect(problemsOf(minimal.replace('[{id: f, region: n}]', same))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,141 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { normaliseAddress } from './address.js';
+import { buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
+import type { Config, ServerSettings, TlsSettings } from './config.js';
+import { crossCheck } from './cross-checks.js';
+import { type NetworkTable, parseNetworkTable } from './network-table.js';
+import { ConfigError, type ConfigProblem, type Path } from './problem.js';
+import type { ConfigFile } from './schema.js';
+import type { Partly } from './schema-type.js';
+import { validate } from './validate.js';
+import { YamlSource } from './yaml-source.js';
+
+/** Reads a file as UTF-8 text; throws what the file system throws. */
+export type ReadFile = (path: string) => string;
+
+const readFromDisk: ReadFile = (path) => readFileSync(path, 'utf8');
+
+/**
+ * Reads and checks a configuration file and the files it names.
+ *
+ * @throws {ConfigError} with every problem there is
+ */
+export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Config {
+  let text: string;
+  try {
+    text = readFile(file);
+  } catch (error) {
+    const problem = { file, line: 1, column: 1, path: '', message: `cannot be read: ${messageOf(error)}` };
+    throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [problem]);
+  }
+  const source = new YamlSource(text, file);
+  const { value, problems } = validate(source);
+  const files = new NamedFiles(source, readFile);
+  const table = files.readTable(value);
+  const secrets = files.readSecrets(value);
+  const crossChecked = crossCheck(value, source, table);
+  const all = [...problems, ...files.problems, ...crossChecked.problems];
+  if (all.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', all.sort(byPlace(file)));
+
+  const config = value as ConfigFile;
+  const profiles = buildProfiles(config);
+  const fleet = buildFleet(config, profiles, table);
+  return {
+    file,
+    fleet,
+    profiles,
+    policy: buildPolicy(config),
+    expectedDemand: buildExpectedDemand(config, fleet),
+    server: buildServer(config, file, secrets),
+    warnings: crossChecked.warnings,
+    shown: redact(config),
+    files: [resolve(file), ...files.read],
+  };
+}
+
+interface Secrets {
+  readonly token?: string;
+  readonly tls?: TlsSettings;
+}
+
+/** The files that a configuration names, relative to itself. */
+class NamedFiles {
+  readonly problems: ConfigProblem[] = [];
+  /** Absolute paths. */
+  readonly read: string[] = [];
+  readonly #source: YamlSource;
+  readonly #readFile: ReadFile;
+
+  constructor(source: YamlSource, readFile: ReadFile) {
+    this.#source = source;
+    this.#readFile = readFile;
+  }
+
+  readTable(config: Partly<ConfigFile>): NetworkTable | undefined {
+    const file = config.network?.table;
+    const text = this.#text(['network', 'table'], file);
+    if (file === undefined || text === undefined) return undefined;
+    const result = parseNetworkTable(text, file);
+    if ('table' in result) return result.table;
+    this.problems.push(...result.problems);
+    return undefined;
+  }
+
+  readSecrets({ server }: Partly<ConfigFile>): Secrets {
+    const tokenPath = ['server', 'tokenFile'];
+    const token = server?.token ?? this.#text(tokenPath, server?.tokenFile)?.trim();
+    if (server?.token === undefined && token !== undefined && !/^[\x21-\x7e]{16,}$/.test(token)) {
+      this.problems.push(
+        this.#source.problem(tokenPath, 'the file must hold at least 16 printable characters without spaces'),
+      );
+    }
+    const cert = this.#text(['server', 'tls', 'cert'], server?.tls?.cert);
+    const key = this.#text(['server', 'tls', 'key'], server?.tls?.key);
+    const clientCa = this.#text(['server', 'tls', 'clientCa'], server?.tls?.clientCa);
+    return {
+      ...(token === undefined ? {} : { token }),
+      ...(cert === undefined || key === undefined
+        ? {}
+        : { tls: { cert, key, ...(clientCa === undefined ? {} : { clientCa }) } }),
+    };
+  }
+
+  #text(path: Path, file: string | undefined): string | undefined {
+    if (file === undefined) return undefined;
+    const absolute = resolve(dirname(this.#source.file), file);
+    this.read.push(absolute);
+    try {
+      return this.#readFile(absolute);
+    } catch (error) {
+      this.problems.push(this.#source.problem(path, `${absolute} cannot be read: ${messageOf(error)}`));
+      return undefined;
+    }
+  }
+}
+
+function buildServer({ server }: ConfigFile, file: string, secrets: Secrets): ServerSettings {
+  return {
+    xdsListen: normaliseAddress(server.xds.listen),
+    syncListen: normaliseAddress(server.sync.listen),
+    adminListen: normaliseAddress(server.admin.listen),
+    stateFile: resolve(dirname(file), server.stateFile),
+    edsIntervalSeconds: server.edsIntervalSeconds,
+    logLevel: server.logLevel,
+    ...secrets,
+  };
+}
+
+function redact(config: ConfigFile): ConfigFile {
+  if (config.server.token === undefined) return config;
+  return { ...config, server: { ...config.server, token: '(secret)' } };
+}
+
+function byPlace(file: string): (a: ConfigProblem, b: ConfigProblem) => number {
+  return (a, b) =>
+    Number(a.file !== file) - Number(b.file !== file) || a.line - b.line || a.column - b.column;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

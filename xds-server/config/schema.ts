@@ -1,0 +1,427 @@
+import type { FromSchema } from './schema-type.js';
+
+/**
+ * The one description of the configuration file: it validates, fills in defaults, completes in editors
+ * (`wardrop schema`) and is printed as `docs/configuration.md`. `hint` is our own keyword: what to do when a pattern
+ * does not match.
+ */
+
+const id = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$',
+  hint: 'use up to 63 letters, digits, dots, underscores and hyphens, starting with a letter or digit',
+} as const;
+
+const region = { type: 'string', minLength: 1, maxLength: 100 } as const;
+
+const model = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$',
+  hint: 'use up to 200 letters, digits and any of . _ : / @ + -, starting with a letter or digit',
+} as const;
+
+const filePath = { type: 'string', minLength: 1 } as const;
+
+const listen = (defaultAddress: string, description: string) =>
+  ({
+    type: 'object',
+    description,
+    additionalProperties: false,
+    properties: {
+      listen: {
+        type: 'string',
+        description: '`ip:port` to listen on, IPv6 in brackets.',
+        default: defaultAddress,
+      },
+    },
+    default: {},
+  }) as const;
+
+const server = {
+  type: 'object',
+  description: 'The control server itself. Listening addresses, files and secrets need a restart to change.',
+  additionalProperties: false,
+  properties: {
+    xds: listen(
+      '127.0.0.1:18000',
+      'Where Envoys fetch clusters, endpoints, listeners and routes (gRPC, ADS).',
+    ),
+    sync: listen('127.0.0.1:18001', 'Where filters report usage and fetch snapshots (HTTP).'),
+    admin: listen(
+      '127.0.0.1:18002',
+      'API, metrics and health of the control server (HTTP, unauthenticated).',
+    ),
+    stateFile: {
+      ...filePath,
+      description: 'Keeps the last plan over restarts. Relative to the configuration file.',
+      default: 'wardrop-state.json',
+    },
+    token: {
+      type: 'string',
+      pattern: '^[\\x21-\\x7e]{16,}$',
+      hint: 'use at least 16 printable characters without spaces',
+      description: 'Bearer token that Envoys must present to xDS and sync. Default: none.',
+    },
+    tokenFile: {
+      ...filePath,
+      description: 'File that holds the token, instead of `token`. Relative to the configuration file.',
+    },
+    tls: {
+      type: 'object',
+      description:
+        'TLS for xDS and sync. Files are PEM, relative to the configuration file. Default: plain text.',
+      additionalProperties: false,
+      required: ['cert', 'key'],
+      properties: {
+        cert: { ...filePath, description: 'Certificate chain of the control server.' },
+        key: { ...filePath, description: 'Its private key.' },
+        clientCa: {
+          ...filePath,
+          description: 'Require client certificates signed by these authorities (mutual TLS).',
+        },
+      },
+    },
+    edsIntervalSeconds: {
+      type: 'number',
+      minimum: 0.1,
+      maximum: 300,
+      description: 'Least seconds between two pushes of endpoints that differ in weights only.',
+      default: 5,
+    },
+    logLevel: {
+      type: 'string',
+      enum: ['debug', 'info', 'warn', 'error'],
+      description: 'Least severity that is logged.',
+      default: 'info',
+    },
+  },
+  default: {},
+} as const;
+
+const frontends = {
+  type: 'array',
+  description: 'Clusters of Envoys, each in one place: the sources of demand.',
+  minItems: 1,
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['id', 'region'],
+    properties: {
+      id: { ...id, description: 'Name of the frontend; Envoys name it in their bootstrap.' },
+      region: { ...region, description: 'Where it is; a name of the latency table if there is one.' },
+      listen: {
+        type: 'string',
+        description: '`ip:port` its Envoys listen on, unless an Envoy’s node metadata says otherwise.',
+        default: '0.0.0.0:10000',
+      },
+    },
+  },
+} as const;
+
+const engines = {
+  type: 'array',
+  description:
+    'Groups of identical replicas of one or more models, each in one place and on one kind of hardware.',
+  minItems: 1,
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['id', 'region', 'models', 'endpoints'],
+    properties: {
+      id: { ...id, description: 'Name of the engine.' },
+      region: { ...region, description: 'Where it is; a name of the latency table if there is one.' },
+      models: {
+        type: 'array',
+        minItems: 1,
+        items: model,
+        description: 'Model names it serves, matched exactly.',
+      },
+      labels: {
+        type: 'object',
+        additionalProperties: { type: 'string' },
+        description:
+          'Free labels, such as `hardware: h100`; engines with equal labels may be planned as one.',
+        default: {},
+      },
+      profile: {
+        ...id,
+        description:
+          'Key of `profiles`. Default: the profile with the most work per request, with a warning.',
+      },
+      endpoints: {
+        type: 'array',
+        items: { type: 'string' },
+        description:
+          '`ip:port` of each replica, IPv6 in brackets. An empty list is an engine scaled to nothing.',
+      },
+      metrics: {
+        type: 'object',
+        description: 'How its load is read, to be shown in the API.',
+        additionalProperties: false,
+        properties: {
+          kind: {
+            type: 'string',
+            enum: ['vllm', 'none'],
+            description: 'Format of the page.',
+            default: 'none',
+          },
+          path: {
+            type: 'string',
+            pattern: '^/',
+            hint: 'start the path with /',
+            description: 'Path of the page.',
+            default: '/metrics',
+          },
+        },
+        default: {},
+      },
+      healthPath: {
+        type: 'string',
+        pattern: '^/',
+        hint: 'start the path with /',
+        description: 'Path probed for readiness; only a 2xx answer counts as ready.',
+        default: '/health',
+      },
+    },
+  },
+} as const;
+
+const network = {
+  type: 'object',
+  description:
+    'Round trips between frontends and engines: exactly one of the two forms. May be left out when all frontends and engines are in one region (0 ms).',
+  additionalProperties: false,
+  properties: {
+    rttMs: {
+      type: 'object',
+      description:
+        'Milliseconds by frontend id, then engine id. `null`: the frontend cannot reach the engine.',
+      additionalProperties: {
+        type: 'object',
+        additionalProperties: { type: 'number', nullable: true, minimum: 0, maximum: 60000 },
+      },
+    },
+    table: {
+      ...filePath,
+      description:
+        'CSV file of milliseconds between regions: the first row names the engines’ regions, the first column the frontends’. Relative to the configuration file.',
+    },
+  },
+} as const;
+
+const seconds = (description: string) =>
+  ({ type: 'number', minimum: 0, maximum: 3600, description, default: 0 }) as const;
+
+const profiles = {
+  type: 'object',
+  description:
+    'Latency and work of each kind of engine, by profile id. `wardrop fit` writes them from benchmarks.',
+  propertyNames: id,
+  additionalProperties: {
+    type: 'object',
+    description: 'Give either `work`, `ttft` and `tbot`, or `requestsPerSecond` alone.',
+    additionalProperties: false,
+    properties: {
+      requestsPerSecond: {
+        type: 'number',
+        exclusiveMinimum: 0,
+        maximum: 1e6,
+        description:
+          'Shorthand: requests per second that one replica can serve, whatever their size. TTFT then only queues (one server with exponential service times), unless `ttft` says otherwise.',
+      },
+      work: {
+        type: 'object',
+        description: 'Replica-seconds one request costs; the three terms add up.',
+        additionalProperties: false,
+        properties: {
+          secondsPerRequest: seconds('Per request.'),
+          secondsPerUncachedPromptToken: seconds('Per prompt token that is not in the cache.'),
+          secondsPerOutputToken: seconds('Per output token.'),
+        },
+      },
+      ttft: {
+        type: 'object',
+        description:
+          'Time to first token at utilisation rho: `baseSeconds + secondsPerUncachedPromptToken · tokens + queueSeconds · rho / (1 − rho)`.',
+        additionalProperties: false,
+        properties: {
+          baseSeconds: seconds('Fixed part.'),
+          secondsPerUncachedPromptToken: seconds('Prefill time per prompt token that is not in the cache.'),
+          queueSeconds: seconds('Scale of the queueing part.'),
+        },
+      },
+      tbot: {
+        type: 'object',
+        description: 'Time between output tokens at utilisation rho: `baseSeconds / (1 − kappa · rho)`.',
+        additionalProperties: false,
+        properties: {
+          baseSeconds: seconds('Time between tokens of an idle replica.'),
+          kappa: {
+            type: 'number',
+            minimum: 0,
+            exclusiveMaximum: 1,
+            description: 'How much load stretches it.',
+            default: 0,
+          },
+        },
+      },
+      maxFittedRho: {
+        type: 'number',
+        exclusiveMinimum: 0,
+        maximum: 1,
+        description: 'The curves were fitted for utilisations from 0 to this one.',
+        default: 0.98,
+      },
+    },
+  },
+  default: {},
+} as const;
+
+const tokens = (description: string, least: number) =>
+  ({ type: 'number', minimum: least, maximum: 1e7, description }) as const;
+
+const rate = {
+  requestsPerSecond: {
+    type: 'number',
+    minimum: 0,
+    maximum: 1e7,
+    description: 'Expected first attempts per second.',
+  },
+  promptTokens: tokens('Mean prompt tokens per request, cached ones included.', 0),
+  uncachedPromptTokens: tokens(
+    'Mean prompt tokens per request that are not in a cache while conversations stay where they are.',
+    0,
+  ),
+  outputTokens: tokens('Mean output tokens per request.', 1),
+  followUpShare: {
+    type: 'number',
+    minimum: 0,
+    maximum: 1,
+    description: 'Share of requests that continue a conversation.',
+  },
+  turnGapSeconds: {
+    type: 'number',
+    exclusiveMinimum: 0,
+    maximum: 1e6,
+    description: 'Mean seconds between two turns of a conversation.',
+  },
+} as const;
+
+const demand = {
+  type: 'object',
+  description:
+    'What each frontend is expected to ask for, by frontend id. The rate is used until enough is measured; the sizes describe its requests. Defaults: 0 requests/s, 512 prompt tokens, all of them uncached, 128 output tokens, a follow-up share of 0.5, a turn gap of 30 s.',
+  additionalProperties: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      ...rate,
+      models: {
+        type: 'object',
+        description: 'The same keys by model name, where several models are served.',
+        additionalProperties: { type: 'object', additionalProperties: false, properties: rate },
+      },
+    },
+  },
+  default: {},
+} as const;
+
+const share = (description: string) => ({ type: 'number', minimum: 0, maximum: 1, description }) as const;
+
+const policy = {
+  type: 'object',
+  description: 'What the operator decides about all plans.',
+  additionalProperties: false,
+  properties: {
+    targetUtilization: {
+      ...share('Utilisation above which cost rises steeply.'),
+      minimum: 0.05,
+      default: 0.9,
+    },
+    maxUtilization: {
+      ...share('Utilisation that no plan exceeds; demand above it is refused with 429.'),
+      minimum: 0.05,
+      default: 1,
+    },
+    retries: {
+      type: 'object',
+      description:
+        'Retries earned by each first attempt; falls from `max` to `min` as utilisation nears full.',
+      additionalProperties: false,
+      properties: {
+        max: { ...share('While there is room.'), default: 0.2 },
+        min: { ...share('When full.'), default: 0 },
+      },
+      default: {},
+    },
+    bounds: {
+      type: 'array',
+      description:
+        'Bounds on single weights; shown as such wherever a weight is explained. A pin has equal bounds.',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['frontend', 'pool', 'engine'],
+        properties: {
+          frontend: { ...id, description: 'Frontend id.' },
+          pool: { ...model, description: 'Pool id; the model name.' },
+          engine: { ...id, description: 'Engine id.' },
+          min: { ...share('Least weight.'), default: 0 },
+          max: { ...share('Largest weight.'), default: 1 },
+        },
+      },
+      default: [],
+    },
+    minShares: {
+      type: 'array',
+      description: 'Least share of a class that is served, whatever its priority.',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['pool', 'share'],
+        properties: {
+          pool: { ...model, description: 'Pool id; the model name.' },
+          priority: { type: 'integer', minimum: -100, maximum: 100, description: 'Priority.', default: 0 },
+          share: share('Share that is served.'),
+        },
+      },
+      default: [],
+    },
+    egressSecondsPerDollar: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1e9,
+      description: 'Seconds of user latency that one dollar of egress is worth; 0 ignores egress.',
+      default: 0,
+    },
+  },
+  default: {},
+} as const;
+
+export const configSchema = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Wardrop configuration',
+  type: 'object',
+  additionalProperties: false,
+  required: ['frontends', 'engines'],
+  properties: {
+    server,
+    frontends,
+    engines,
+    network,
+    profiles,
+    demand,
+    policy,
+    needs: {
+      type: 'object',
+      description:
+        'Reserved. Filters do not enforce needs yet, and a need that is not enforced must not be accepted.',
+      additionalProperties: { type: 'string' },
+      maxProperties: 0,
+      hint: 'remove it; give engines that only some requests may use a model name of their own',
+    },
+  },
+} as const;
+
+/** A valid configuration file with defaults filled in. */
+export type ConfigFile = FromSchema<typeof configSchema>;

@@ -1,0 +1,147 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import type { ConfigProblem, Path } from './problem.js';
+import { type ConfigFile, configSchema } from './schema.js';
+import type { Partly } from './schema-type.js';
+import { closest, suggest } from './suggest.js';
+import type { YamlSource } from './yaml-source.js';
+
+const ajv = new Ajv({ allErrors: true, strict: true, useDefaults: true, verbose: true });
+ajv.addVocabulary(['hint']);
+const check = ajv.compile(configSchema);
+
+export interface Validated {
+  /** Problems that the schema finds; when there are none, `value` is a whole `ConfigFile`. */
+  readonly problems: readonly ConfigProblem[];
+  /** The document with defaults filled in and invalid values cut out, for the checks that follow. */
+  readonly value: Partly<ConfigFile>;
+}
+
+/** Checks a document against the schema. */
+export function validate(source: YamlSource): Validated {
+  const value = source.toValue();
+  if (check(value)) return { problems: [], value };
+  const errors = withoutEchoes(check.errors ?? []);
+  const problems = errors.map((error) => describe(source, error));
+  for (const error of errors) {
+    if (error.keyword !== 'required' && error.keyword !== 'additionalProperties') cut(value, pathOf(error));
+  }
+  const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return { problems, value: isMapping ? (value as Partly<ConfigFile>) : {} };
+}
+
+/** Drops errors that another one implies: a misspelt key is not also a missing one. */
+function withoutEchoes(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const misspelt = new Set(
+    errors
+      .filter((error) => error.keyword === 'additionalProperties')
+      .map(
+        (error) =>
+          `${error.instancePath} ${closest(String(error.params.additionalProperty), knownKeys(error))}`,
+      ),
+  );
+  return errors.filter(
+    ({ keyword, instancePath, params }) =>
+      keyword !== 'propertyNames' &&
+      !(keyword === 'required' && misspelt.has(`${instancePath} ${params.missingProperty}`)),
+  );
+}
+
+function knownKeys(error: ErrorObject): readonly string[] {
+  return Object.keys((error.parentSchema as { properties?: object }).properties ?? {});
+}
+
+function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
+  const path = pathOf(error);
+  const shown = path.at(-1) === 'token' ? 'this' : show(error.propertyName ?? error.data);
+  const { hint } = error.parentSchema as { hint?: string };
+  switch (error.keyword) {
+    case 'additionalProperties': {
+      const key = String(error.params.additionalProperty);
+      const known = knownKeys(error);
+      return source.problem([...path, key], 'unknown key', {
+        at: 'key',
+        hint: suggest(key, known) ?? `known keys: ${known.join(', ')}`,
+      });
+    }
+    case 'required':
+      return source.problem(path, `missing key ${JSON.stringify(error.params.missingProperty)}`);
+    case 'type':
+      return source.problem(path, `must be ${typeName(error.params.type)}, not ${shown}`, {
+        hint: shown === 'this' ? undefined : typeHint(error.params.type, error.data),
+      });
+    case 'enum':
+      return source.problem(path, `must be one of ${error.params.allowedValues.join(', ')}`, {
+        hint: suggest(String(error.data), error.params.allowedValues),
+      });
+    case 'minimum':
+    case 'maximum':
+    case 'exclusiveMinimum':
+    case 'exclusiveMaximum':
+      return source.problem(
+        path,
+        `must be ${comparison[error.params.comparison as keyof typeof comparison]} ${error.params.limit}, not ${shown}`,
+      );
+    case 'pattern':
+      return source.problem(path, `${shown} has a wrong form`, { hint });
+    case 'maxProperties':
+      return source.problem(path, 'is not supported', { at: 'key', hint });
+    default:
+      return source.problem(path, error.message ?? error.keyword);
+  }
+}
+
+const comparison = { '>=': 'at least', '<=': 'at most', '>': 'above', '<': 'below' };
+
+/** A JSON pointer as a path; a wrong property name is found at the property. */
+function pathOf(error: ErrorObject): Path {
+  const steps = error.instancePath
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+  return error.propertyName === undefined ? steps : [...steps, error.propertyName];
+}
+
+function typeName(type: string): string {
+  const names: Record<string, string> = {
+    object: 'a mapping',
+    array: 'a list',
+    string: 'a text',
+    number: 'a number',
+    integer: 'a whole number',
+  };
+  return names[type] ?? type;
+}
+
+function typeHint(type: string, data: unknown): string | undefined {
+  const isNumber = type === 'number' || type === 'integer';
+  if (isNumber && typeof data === 'string' && data.trim() !== '' && Number.isFinite(Number(data))) {
+    return `write ${data.trim()} without quotes`;
+  }
+  if (type === 'string' && ['number', 'boolean'].includes(typeof data)) return `write "${data}" in quotes`;
+  if (type === 'array' && data !== null && typeof data !== 'object') return `write [${data}]`;
+  return undefined;
+}
+
+/** A short rendering of a value; never a long or nested one. */
+function show(data: unknown): string {
+  if (data === null || data === undefined) return 'nothing';
+  if (Array.isArray(data)) return 'a list';
+  if (typeof data === 'object') return 'a mapping';
+  const text = JSON.stringify(data);
+  const short = text.length > 60 ? `${text.slice(0, 57)}…` : text;
+  return typeof data === 'string' ? `the text ${short}` : short;
+}
+
+/** Cuts the value at `path` out; list items become undefined, so that indexes stay right. */
+function cut(root: unknown, path: Path): void {
+  let parent = root;
+  for (const step of path.slice(0, -1)) {
+    if (typeof parent !== 'object' || parent === null) return;
+    parent = (parent as Record<string | number, unknown>)[step];
+  }
+  const last = path.at(-1);
+  if (last === undefined || typeof parent !== 'object' || parent === null) return;
+  if (Array.isArray(parent)) parent[last as number] = undefined;
+  else delete (parent as Record<string | number, unknown>)[last];
+}

@@ -1,0 +1,86 @@
+import { type Document, isAlias, isMap, isNode, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { ConfigError, type ConfigProblem, formatPath, type Path } from './problem.js';
+
+/** A parsed YAML file that knows where each value was written. */
+export class YamlSource {
+  readonly file: string;
+  readonly #lines = new LineCounter();
+  readonly #document: Document;
+
+  /** @throws {ConfigError} with all syntax errors */
+  constructor(text: string, file: string) {
+    this.file = file;
+    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
+    if (this.#document.errors.length > 0) {
+      throw new ConfigError(
+        'WARDROP_CONFIG_UNREADABLE',
+        this.#document.errors.map((error) => ({
+          file,
+          ...this.#position(error.pos[0]),
+          path: '',
+          message: error.message,
+        })),
+      );
+    }
+  }
+
+  /** The document as plain values. */
+  toValue(): unknown {
+    return this.#document.toJS();
+  }
+
+  /** Whether the file has a value at `path`, valid or not. */
+  has(path: Path): boolean {
+    return this.#document.hasIn(path);
+  }
+
+  /**
+   * A problem with the value at `path`, or with the nearest written value around it. `at: 'key'` points to the key
+   * instead of the value.
+   */
+  problem(
+    path: Path,
+    message: string,
+    options: { at?: 'key' | 'value'; hint?: string | undefined } = {},
+  ): ConfigProblem {
+    return {
+      file: this.file,
+      ...this.#position(this.#offset(path, options.at ?? 'value')),
+      path: formatPath(path),
+      message,
+      ...(options.hint === undefined ? {} : { hint: options.hint }),
+    };
+  }
+
+  #position(offset: number): { line: number; column: number } {
+    const { line, col } = this.#lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  }
+
+  #offset(path: Path, at: 'key' | 'value'): number {
+    let node = this.#resolve(this.#document.contents);
+    let offset = node?.range?.[0] ?? 0;
+    for (const [depth, step] of path.entries()) {
+      const last = depth === path.length - 1;
+      if (isSeq(node) && typeof step === 'number') {
+        const item = node.items[step];
+        if (!isNode(item)) return offset;
+        offset = item.range?.[0] ?? offset;
+        node = this.#resolve(item);
+      } else if (isMap(node)) {
+        const pair = node.items.find((item) => String(item.key) === String(step));
+        if (pair === undefined) return offset;
+        const key = isNode(pair.key) ? pair.key.range?.[0] : undefined;
+        const value = isNode(pair.value) ? pair.value.range?.[0] : undefined;
+        offset = (last && at === 'key' ? key : (value ?? key)) ?? offset;
+        node = isNode(pair.value) ? this.#resolve(pair.value) : null;
+      } else return offset;
+    }
+    return offset;
+  }
+
+  #resolve(node: unknown): Node | null {
+    if (isAlias(node)) return node.resolve(this.#document) ?? null;
+    return isNode(node) ? node : null;
+  }
+}
