@@ -7,6 +7,51 @@ export const CLUSTER_HEADER = 'x-wardrop-cluster';
 export const DESTINATION_HEADER = 'x-gateway-destination-endpoint';
 /** Retries granted by the budget; Envoy's own header. */
 export const RETRIES_HEADER = 'x-envoy-max-retries';
+/**
+ * Attempts made, in the response (`include_attempt_count_in_response` of the virtual host). Without it the filter
+ * cannot see retries: it takes every granted one as used.
+ */
+export const ATTEMPTS_HEADER = 'x-envoy-attempt-count';
+
+/** Names the model; needed when more than one is served and bodies are not read. */
+export const MODEL_HEADER = 'x-wardrop-model';
+/** The affinity key, before all other headers that may carry one. */
+export const KEY_HEADER = 'x-wardrop-key';
+/** Headers that may carry the affinity key; the first of this list that is present and not empty counts. */
+export const KEY_HEADERS: string[] = [
+  KEY_HEADER,
+  'x-session-id',
+  'x-session-affinity',
+  'x-claude-code-session-id',
+  'session-id',
+  'session_id',
+  'x-dynamo-session-id',
+  'x-litellm-session-id',
+  'x-smg-routing-key',
+  'x-parent-session-id',
+];
+
+/**
+ * Request headers that steer Envoy or an inner picker and that no client may set. Listeners of ours remove them
+ * before any filter runs; the filter overwrites or removes them as well.
+ */
+export const CLIENT_STEERING_HEADERS: string[] = [
+  CLUSTER_HEADER,
+  DESTINATION_HEADER,
+  RETRIES_HEADER,
+  'x-gateway-destination-endpoint-subset',
+  'x-prefiller-host-port',
+  'target-pod',
+  'x-envoy-original-dst-host',
+  'x-envoy-retry-on',
+  'x-envoy-retry-grpc-on',
+  'x-envoy-retriable-status-codes',
+  'x-envoy-retriable-header-names',
+  'x-envoy-hedge-on-per-try-timeout',
+  'x-envoy-upstream-rq-timeout-ms',
+  'x-envoy-upstream-rq-per-try-timeout-ms',
+  'x-envoy-upstream-alt-stat-name',
+];
 
 /** Static cluster of every bootstrap that leads to the control server's sync address. */
 export const SYNC_CLUSTER = 'wardrop-sync';

@@ -5,12 +5,13 @@
 export interface SnapshotView {
   /** Grows with every snapshot a server issues to a frontend; below 2^53. */
   readonly version: number;
-  /** 16 hex digits. */
+  /** 16 hex digits, lower case. */
   readonly planId: string;
   readonly issuedAtMs: number;
   readonly frontendId: string;
   /** Mixed into every key hash, so that keys map alike for all Envoys but not predictably for clients. */
   readonly salt: string;
+  /** Sorted by name when read from a snapshot. */
   readonly models: readonly SnapshotModel[];
   readonly pools: readonly SnapshotPool[];
   readonly engines: readonly SnapshotEngine[];

@@ -1,7 +1,7 @@
 /**
  * A usage report: cumulative counters of every VM of one Envoy. The server takes differences per VM incarnation, so
  * lost calls, duplicates and restarts need no ledger. Pools and engines are named by the 64-bit hash of their id
- * (see `id64` of the writer), because indexes change with the snapshot.
+ * (`id64` of `hash.ts`), because indexes change with the snapshot.
  */
 export interface UsageReport {
   readonly vms: readonly VmUsage[];

@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import type { SnapshotEngine, SnapshotPool, SnapshotView } from '../../wire/snapshot-view.js';
+
+const visible = fc.string({
+  unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+  minLength: 1,
+  maxLength: 12,
+});
+const share = fc.double({ min: 0, max: 1, noNaN: true }).map((value) => value + 0);
+const modelName = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
+  .filter((name) => !/\p{Cc}|\p{Surrogate}/u.test(name));
+
+const engine: fc.Arbitrary<SnapshotEngine> = fc.record({
+  id: visible,
+  replicas: fc.uniqueArray(
+    fc.record({
+      address: fc.tuple(fc.ipV4(), fc.integer({ min: 1, max: 65535 })).map(([ip, port]) => `${ip}:${port}`),
+      ready: fc.boolean(),
+    }),
+    { maxLength: 4, selector: (replica) => replica.address },
+  ),
+});
+
+function pool(engineCount: number): fc.Arbitrary<SnapshotPool> {
+  const eligible = engineCount === 0 ? fc.constant([]) : fc.subarray([...Array(engineCount).keys()]);
+  return eligible.chain((engines) =>
+    fc.record({
+      id: visible,
+      cluster: visible,
+      engines: fc.constant(engines),
+      segments: segments(engines),
+      retryRatio: share,
+      shedFraction: share,
+    }),
+  );
+}
+
+function segments(engines: readonly number[]): fc.Arbitrary<SnapshotPool['segments']> {
+  if (engines.length === 0) return fc.constant([]);
+  const cuts = fc.uniqueArray(fc.integer({ min: 1, max: 2 ** 32 - 1 }), { maxLength: 8 });
+  return cuts.chain((starts) =>
+    fc.tuple(
+      ...[0, ...starts.sort((a, b) => a - b)].map((start) =>
+        fc
+          .tuple(fc.constantFrom(...engines), fc.constantFrom(-1, ...engines))
+          .map(([owner, backup]) => ({ start, owner, backup: backup === owner ? -1 : backup })),
+      ),
+    ),
+  );
+}
+
+/** Any view that may be written, models sorted by name; for property tests of both sides of the wire. */
+export const anySnapshot: fc.Arbitrary<SnapshotView> = fc
+  .uniqueArray(engine, { maxLength: 5, selector: (item) => item.id })
+  .chain((engines) =>
+    fc.uniqueArray(pool(engines.length), { maxLength: 4, selector: (item) => item.id }).chain((pools) =>
+      fc.record({
+        version: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+        planId: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => id.toString(16).padStart(16, '0')),
+        issuedAtMs: fc.integer({ min: 0, max: 2 ** 42 }),
+        frontendId: visible,
+        salt: modelName,
+        models:
+          pools.length === 0
+            ? fc.constant([])
+            : fc
+                .uniqueArray(fc.record({ name: modelName, pool: fc.nat(pools.length - 1) }), {
+                  maxLength: 5,
+                  selector: (item) => item.name,
+                })
+                .map((models) => models.sort((a, b) => (a.name < b.name ? -1 : 1))),
+        pools: fc.constant(pools),
+        engines: fc.constant(engines),
+      }),
+    ),
+  );

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { encodeFilterConfig, type FilterConfig } from './filter-config.js';
+
+describe('the filter configuration', () => {
+  it('has one name=value a line and leaves out what is not set', () => {
+    expect(encodeFilterConfig({ frontendId: 'west' })).toBe('frontendId=west\n');
+    expect(
+      encodeFilterConfig({
+        frontendId: 'west',
+        syncToken: 's=3cret',
+        syncPeriodMs: 50,
+        startupHoldMs: 0,
+        tenantHeader: 'x-tenant',
+      }),
+    ).toBe('frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\n');
+  });
+
+  it.each<[string, Partial<FilterConfig>]>([
+    ['frontendId', { frontendId: '' }],
+    ['frontendId', { frontendId: 'west\nsyncToken=x' }],
+    ['syncToken', { syncToken: 'two words' }],
+    ['syncPeriodMs', { syncPeriodMs: 9 }],
+    ['syncPeriodMs', { syncPeriodMs: 100.5 }],
+    ['startupHoldMs', { startupHoldMs: 60_001 }],
+    ['tenantHeader', { tenantHeader: 'X-Tenant' }],
+  ])('is refused when %s is out of range', (name, change) => {
+    expect(() => encodeFilterConfig({ frontendId: 'west', ...change })).toThrow(`filter ${name}: `);
+  });
+});

@@ -1,0 +1,53 @@
+import { WardropError } from '../xds-server/errors.js';
+
+/** The filter's own configuration. Everything that changes with a plan travels in snapshots instead. */
+export interface FilterConfig {
+  /** Id of the frontend whose snapshots this Envoy installs. */
+  readonly frontendId: string;
+  /** Sent to the sync server as `authorization: Bearer ...`; default none. */
+  readonly syncToken?: string;
+  /** Milliseconds between looks at shared state; 10..10000, default 100. */
+  readonly syncPeriodMs?: number;
+  /** Longest time that a request waits for the first snapshot, in milliseconds; 0..60000, default 2000. */
+  readonly startupHoldMs?: number;
+  /** Name of the header that carries the tenant, set by something trusted in front of Envoy; default none. */
+  readonly tenantHeader?: string;
+}
+
+/**
+ * The plugin `configuration` (a `google.protobuf.StringValue`): one `name=value` a line, in the order of
+ * `FilterConfig`, options left out where the default serves. Throws WARDROP_CONFIG_INVALID.
+ */
+export function encodeFilterConfig(config: FilterConfig): string {
+  const lines = [`frontendId=${text('frontendId', config.frontendId, /^[\x21-\x7e]{1,256}$/)}`];
+  if (config.syncToken !== undefined) {
+    lines.push(`syncToken=${text('syncToken', config.syncToken, /^[\x21-\x7e]{1,4096}$/)}`);
+  }
+  if (config.syncPeriodMs !== undefined) {
+    lines.push(`syncPeriodMs=${integer('syncPeriodMs', config.syncPeriodMs, 10, 10_000)}`);
+  }
+  if (config.startupHoldMs !== undefined) {
+    lines.push(`startupHoldMs=${integer('startupHoldMs', config.startupHoldMs, 0, 60_000)}`);
+  }
+  if (config.tenantHeader !== undefined) {
+    lines.push(`tenantHeader=${text('tenantHeader', config.tenantHeader, /^[a-z0-9_-]{1,64}$/)}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function text(name: string, value: string, pattern: RegExp): string {
+  if (!pattern.test(value)) {
+    throw new WardropError('WARDROP_CONFIG_INVALID', `filter ${name}: must match ${pattern}`);
+  }
+  return value;
+}
+
+function integer(name: string, value: number, min: number, max: number): number {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new WardropError(
+      'WARDROP_CONFIG_INVALID',
+      `filter ${name}: must be a whole number from ${min} to ${max}, not ${value}`,
+    );
+  }
+  return value;
+}

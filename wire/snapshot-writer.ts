@@ -1,0 +1,152 @@
+import { hash64, id64 } from './hash.js';
+import * as L from './layout.js';
+import { checkSnapshot } from './snapshot-rules.js';
+import type { SnapshotView } from './snapshot-view.js';
+
+/**
+ * A snapshot in the binary form that filters install; equal views give equal bytes. Throws
+ * WARDROP_SNAPSHOT_INVALID when the view breaks a rule of `snapshot-rules.ts`.
+ */
+export function encodeSnapshot(view: SnapshotView): Uint8Array {
+  checkSnapshot(view);
+  const strings = new Strings();
+  const models = view.models
+    .map((model) => ({ ...model, hash: id64(model.name) }))
+    .sort((a, b) => (a.hash < b.hash ? -1 : 1));
+  const poolEngines = view.pools.flatMap((pool) => pool.engines);
+  const segments = view.pools.flatMap((pool) => pool.segments);
+  const replicas = view.engines.flatMap((engine) => engine.replicas);
+
+  const layout = new Sections();
+  const modelsAt = layout.add(L.HEADER_MODELS, models.length, L.MODEL_SIZE);
+  const poolsAt = layout.add(L.HEADER_POOLS, view.pools.length, L.POOL_SIZE);
+  const poolEnginesAt = layout.add(L.HEADER_POOL_ENGINES, poolEngines.length, L.POOL_ENGINE_SIZE);
+  const segmentsAt = layout.add(L.HEADER_SEGMENTS, segments.length, L.SEGMENT_SIZE);
+  const enginesAt = layout.add(L.HEADER_ENGINES, view.engines.length, L.ENGINE_SIZE);
+  const replicasAt = layout.add(L.HEADER_REPLICAS, replicas.length, L.REPLICA_SIZE);
+
+  const stringsAt = layout.end;
+  const out = new DataView(new ArrayBuffer(stringsAt + strings.measure(view)));
+  const text = (at: number, value: string) => strings.write(out, at, stringsAt, value);
+
+  out.setUint32(L.HEADER_MAGIC, L.SNAPSHOT_MAGIC, true);
+  out.setUint32(L.HEADER_FORMAT, L.SNAPSHOT_FORMAT, true);
+  out.setBigUint64(L.HEADER_VERSION, BigInt(view.version), true);
+  out.setBigUint64(L.HEADER_PLAN_ID, BigInt(`0x${view.planId}`), true);
+  out.setBigUint64(L.HEADER_ISSUED_AT, BigInt(view.issuedAtMs), true);
+  text(L.HEADER_FRONTEND, view.frontendId);
+  text(L.HEADER_SALT, view.salt);
+  layout.write(out);
+
+  for (const [index, model] of models.entries()) {
+    const at = modelsAt + index * L.MODEL_SIZE;
+    out.setBigUint64(at + L.MODEL_HASH, model.hash, true);
+    text(at + L.MODEL_NAME, model.name);
+    out.setUint32(at + L.MODEL_POOL, model.pool, true);
+  }
+  let enginesStart = 0;
+  let segmentsStart = 0;
+  for (const [index, pool] of view.pools.entries()) {
+    const at = poolsAt + index * L.POOL_SIZE;
+    out.setBigUint64(at + L.POOL_HASH, id64(pool.id), true);
+    text(at + L.POOL_ID, pool.id);
+    text(at + L.POOL_CLUSTER, pool.cluster);
+    out.setUint32(at + L.POOL_ENGINES_START, enginesStart, true);
+    out.setUint32(at + L.POOL_ENGINES_COUNT, pool.engines.length, true);
+    out.setUint32(at + L.POOL_SEGMENTS_START, segmentsStart, true);
+    out.setUint32(at + L.POOL_SEGMENTS_COUNT, pool.segments.length, true);
+    out.setFloat64(at + L.POOL_RETRY_RATIO, pool.retryRatio, true);
+    out.setFloat64(at + L.POOL_SHED_FRACTION, pool.shedFraction, true);
+    enginesStart += pool.engines.length;
+    segmentsStart += pool.segments.length;
+  }
+  for (const [index, engine] of poolEngines.entries()) {
+    out.setUint32(poolEnginesAt + index * L.POOL_ENGINE_SIZE, engine, true);
+  }
+  for (const [index, segment] of segments.entries()) {
+    const at = segmentsAt + index * L.SEGMENT_SIZE;
+    out.setUint32(at + L.SEGMENT_START, segment.start, true);
+    out.setUint32(at + L.SEGMENT_OWNER, segment.owner, true);
+    out.setUint32(at + L.SEGMENT_BACKUP, segment.backup === -1 ? L.NO_ENGINE : segment.backup, true);
+  }
+  let replicasStart = 0;
+  for (const [index, engine] of view.engines.entries()) {
+    const at = enginesAt + index * L.ENGINE_SIZE;
+    out.setBigUint64(at + L.ENGINE_HASH, id64(engine.id), true);
+    text(at + L.ENGINE_ID, engine.id);
+    out.setUint32(at + L.ENGINE_REPLICAS_START, replicasStart, true);
+    out.setUint32(at + L.ENGINE_REPLICAS_COUNT, engine.replicas.length, true);
+    replicasStart += engine.replicas.length;
+  }
+  for (const [index, replica] of replicas.entries()) {
+    const at = replicasAt + index * L.REPLICA_SIZE;
+    out.setBigUint64(at + L.REPLICA_SEED, id64(replica.address), true);
+    text(at + L.REPLICA_ADDRESS, replica.address);
+    out.setUint32(at + L.REPLICA_FLAGS, replica.ready ? L.REPLICA_READY : 0, true);
+  }
+
+  const bytes = new Uint8Array(out.buffer);
+  out.setUint32(L.HEADER_LENGTH, bytes.length, true);
+  out.setBigUint64(L.HEADER_CHECKSUM, hash64(bytes.subarray(L.HEADER_CHECKED), 0n), true);
+  return bytes;
+}
+
+/** Places sections one after the other and writes their offsets and counts into the header. */
+class Sections {
+  end = L.HEADER_SIZE;
+  readonly #entries: { header: number; offset: number; count: number }[] = [];
+
+  add(header: number, count: number, rowSize: number): number {
+    const offset = this.end;
+    this.#entries.push({ header, offset, count });
+    this.end = (offset + count * rowSize + 7) & ~7;
+    return offset;
+  }
+
+  write(out: DataView): void {
+    for (const { header, offset, count } of this.#entries) {
+      out.setUint32(header, offset, true);
+      out.setUint32(header + 4, count, true);
+    }
+    out.setUint32(L.HEADER_STRINGS, this.end, true);
+    out.setUint32(L.HEADER_STRINGS + 4, out.byteLength - this.end, true);
+  }
+}
+
+/** The string table; equal strings are stored once. */
+class Strings {
+  readonly #utf8 = new TextEncoder();
+  readonly #known = new Map<string, { offset: number; bytes: Uint8Array }>();
+  #size = 0;
+
+  /** Collects every string of the view and returns the size of the table. */
+  measure(view: SnapshotView): number {
+    this.#collect(view.frontendId);
+    this.#collect(view.salt);
+    for (const model of view.models) this.#collect(model.name);
+    for (const pool of view.pools) {
+      this.#collect(pool.id);
+      this.#collect(pool.cluster);
+    }
+    for (const engine of view.engines) {
+      this.#collect(engine.id);
+      for (const replica of engine.replicas) this.#collect(replica.address);
+    }
+    return this.#size;
+  }
+
+  /** Writes the text reference at `at` and the text into the table that begins at `table`. */
+  write(out: DataView, at: number, table: number, value: string): void {
+    const { offset, bytes } = this.#known.get(value)!;
+    new Uint8Array(out.buffer).set(bytes, table + offset);
+    out.setUint32(at, table + offset, true);
+    out.setUint32(at + 4, bytes.length, true);
+  }
+
+  #collect(value: string): void {
+    if (this.#known.has(value)) return;
+    const bytes = this.#utf8.encode(value);
+    this.#known.set(value, { offset: this.#size, bytes });
+    this.#size += bytes.length;
+  }
+}
