@@ -1,0 +1,73 @@
+import { mean, type Random, type Range } from '../random.js';
+
+/** What conversations are like. A conversation's prompts grow: each turn sends all earlier turns again. */
+export interface ConversationShape {
+  readonly turns: Range;
+  /** From one request of a conversation to its next, whether or not the answer has come: the load is open loop. */
+  readonly turnGapSeconds: Range;
+  readonly firstMessageTokens: Range;
+  readonly laterMessageTokens: Range;
+  readonly outputTokens: Range;
+  /** 0..1, share of requests whose answer is streamed. */
+  readonly streamedShare: number;
+}
+
+export interface Turn {
+  readonly conversationId: string;
+  /** 0 for the first turn. */
+  readonly index: number;
+  readonly atSeconds: number;
+  /** Tokens of the user's new message. */
+  readonly messageTokens: number;
+  readonly outputTokens: number;
+  readonly streamed: boolean;
+  readonly last: boolean;
+}
+
+/** No conversation is longer: the rate of turns is stationary this long after the first conversation. */
+export function longestLifeSeconds(shape: ConversationShape): number {
+  return (shape.turns.max - 1) * shape.turnGapSeconds.max;
+}
+
+/**
+ * The requests of one place from time 0 to the end, by time. Conversations begin as a Poisson stream with
+ * `requestsPerSecond` over the mean number of turns; after the longest life the rate is as asked.
+ */
+export function* conversationTurns(
+  shape: ConversationShape,
+  requestsPerSecond: number,
+  random: Random,
+  name: string,
+): Generator<Turn, never> {
+  const meanGap = mean(shape.turns) / requestsPerSecond;
+  const pending: Turn[] = [];
+  let startAt = random.exponential(meanGap);
+  for (let number = 0; ; ) {
+    while (pending.length === 0 || startAt < pending.at(-1)!.atSeconds) {
+      pending.push(...conversation(shape, `${name}-${number++}`, startAt, random));
+      pending.sort((a, b) => b.atSeconds - a.atSeconds);
+      startAt += random.exponential(meanGap);
+    }
+    yield pending.pop()!;
+  }
+}
+
+/** The turns of one conversation. */
+export function conversation(shape: ConversationShape, id: string, startAt: number, random: Random): Turn[] {
+  const turns: Turn[] = [];
+  const count = random.integer(shape.turns);
+  let atSeconds = startAt;
+  for (let index = 0; index < count; index++) {
+    turns.push({
+      conversationId: id,
+      index,
+      atSeconds,
+      messageTokens: random.integer(index === 0 ? shape.firstMessageTokens : shape.laterMessageTokens),
+      outputTokens: random.integer(shape.outputTokens),
+      streamed: random.unit() < shape.streamedShare,
+      last: index === count - 1,
+    });
+    atSeconds += random.between(shape.turnGapSeconds);
+  }
+  return turns;
+}
