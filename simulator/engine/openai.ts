@@ -50,7 +50,7 @@ export function parseChatRequest(text: string): ChatRequest {
   if (!Array.isArray(messages) || messages.length === 0)
     throw badRequest('"messages" must be a list of messages');
   if (typeof stream !== 'boolean') throw badRequest('"stream" must be true or false');
-  const maxTokens = body['max_completion_tokens'] ?? body['max_tokens'];
+  const maxTokens = body.max_completion_tokens ?? body.max_tokens;
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && (maxTokens as number) >= 1)) {
     throw badRequest('"max_completion_tokens" (or "max_tokens") must be a whole number of at least 1');
   }
@@ -60,21 +60,19 @@ export function parseChatRequest(text: string): ChatRequest {
     outputTokens: (maxTokens as number | undefined) ?? NATURAL_OUTPUT_TOKENS,
     finishReason: maxTokens === undefined ? 'stop' : 'length',
     stream,
-    includeUsage: isObject(streamOptions) && streamOptions['include_usage'] === true,
+    includeUsage: isObject(streamOptions) && streamOptions.include_usage === true,
   };
 }
 
 function parseMessage(message: unknown, index: number): Message {
-  if (!isObject(message) || typeof message['role'] !== 'string') {
+  if (!isObject(message) || typeof message.role !== 'string') {
     throw badRequest(`"messages[${index}].role" must be a string`);
   }
   const { role, content = '' } = message;
   if (typeof content === 'string') return { role, content };
   if (!Array.isArray(content))
     throw badRequest(`"messages[${index}].content" must be a string or a list of parts`);
-  const texts = content.map((part) =>
-    isObject(part) && typeof part['text'] === 'string' ? part['text'] : '',
-  );
+  const texts = content.map((part) => (isObject(part) && typeof part.text === 'string' ? part.text : ''));
   return { role, content: texts.join('') };
 }
 

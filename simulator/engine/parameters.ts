@@ -39,9 +39,10 @@ export function speedUp(parameters: EngineParameters, factor: number): EnginePar
 }
 
 /**
- * Llama-3-8B in BF16 on one A100 with 40 GB under vLLM: fitted to 20 measured points of the LLM-Inference-Bench
+ * Llama-3-8B in BF16 on one A100 with 80 GB under vLLM: fitted to 20 measured points of the LLM-Inference-Bench
  * (batches of 1 to 64, contexts of 128 and 1024 tokens; mean error 3 %), prefill cost measured twice (1042 ms for
- * 16 prompts of 1024 tokens there, 0.066 ms a token in Vidur's profile), memory derived from the card's size.
+ * 16 prompts of 1024 tokens there, 0.066 ms a token in Vidur's profile), memory for keys and values from the card's size:
+ * (0.9 * 80 GB - 16 GB of weights - 2 GB) / 128 KiB a token.
  */
 const llama8bOnA100: EngineParameters = {
   stepBaseSeconds: 0.01405,
@@ -52,14 +53,14 @@ const llama8bOnA100: EngineParameters = {
   maxRunning: 96,
   maxBatchTokens: 2048,
   maxWaiting: 400,
-  kvBlocks: 9000,
+  kvBlocks: 25_600,
   blockTokens: 16,
   maxModelTokens: 8192,
 };
 
 /**
- * The engine kinds that can be asked for by name. Two speeds of one engine, such that one replica answers 100 and 80
- * requests of the demo per second when it is never idle.
+ * The engine kinds that can be asked for by name. Two speeds of one engine, such that one replica that is never idle
+ * answers 100 and 80 requests per second of the example conversations.
  */
 export const engineKinds: Readonly<Record<string, EngineParameters>> = {
   'sim-100': speedUp(llama8bOnA100, 1.477),

@@ -12,6 +12,16 @@ export interface ConversationShape {
   readonly streamedShare: number;
 }
 
+/** Short chats: half of the requests streamed, three of four returning, seven of ten prompt tokens sent before. */
+export const exampleConversations: ConversationShape = {
+  turns: { min: 2, max: 6 },
+  turnGapSeconds: { min: 2, max: 3 },
+  firstMessageTokens: { min: 160, max: 240 },
+  laterMessageTokens: { min: 40, max: 80 },
+  outputTokens: { min: 32, max: 40 },
+  streamedShare: 0.5,
+};
+
 export interface Turn {
   readonly conversationId: string;
   /** 0 for the first turn. */

@@ -1,51 +1,65 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { conversationShape } from '../demo/scenario.js';
+import { parse } from 'yaml';
+import { type Profile, workSeconds } from '../../xds-server/profiles/profile.js';
 import { engineKinds } from '../engine/parameters.js';
-import { benchmark, saturationRps } from './benchmark.js';
+import { exampleConversations } from '../load/conversations.js';
+import { openLoop, saturationRps } from './benchmark.js';
 
 const capacities = { 'sim-100': 100, 'sim-80': 80 };
 
-describe('the engine kinds under the requests of the demo', () => {
-  it.each(Object.entries(capacities))(
-    '%s answers %d requests per second when never idle',
-    (kind, capacity) => {
-      expect(saturationRps(engineKinds[kind]!, conversationShape, 80) / capacity).toBeCloseTo(1, 1.5);
-    },
-  );
+const runAt = (kind: string, requestsPerSecond: number, seconds = 60) =>
+  openLoop(engineKinds[kind]!, exampleConversations, requestsPerSecond, { warmupSeconds: 15, seconds }, 3);
 
-  it('keep up with load below their capacity and fall behind above it', () => {
-    const run = (rho: number) =>
-      benchmark(engineKinds['sim-100']!, conversationShape, 100 * rho, {
-        warmupSeconds: 15,
-        seconds: 100,
-        seed: 3,
-      });
-    const below = run(0.9);
-    const above = run(1.2);
-    expect(below.completedRps / below.offeredRps).toBeCloseTo(1, 1);
-    expect(above.completedRps).toBeLessThan(103);
-  });
-
-  it('answer more slowly the more they are loaded, from queueing and from larger batches', () => {
-    const results = [0.1, 0.5, 0.8, 0.95].map((rho) =>
-      benchmark(engineKinds['sim-100']!, conversationShape, 100 * rho, {
-        warmupSeconds: 15,
-        seconds: 60,
-        seed: 3,
-      }),
-    );
-    const rising = (values: number[]) => expect(values).toEqual([...values].sort((a, b) => a - b));
-    rising(results.map(({ ttftSeconds }) => ttftSeconds));
-    rising(results.map(({ tbotSeconds }) => tbotSeconds));
-    expect(results.at(-1)!.ttftSeconds / results[0]!.ttftSeconds).toBeGreaterThan(2);
-  });
-
-  it('find most of the prompts of returning conversations in their cache', () => {
-    const { promptTokens, uncachedPromptTokens } = benchmark(engineKinds['sim-100']!, conversationShape, 80, {
-      warmupSeconds: 15,
-      seconds: 60,
-      seed: 3,
+describe.each(Object.entries(capacities))(
+  'engine kind %s under the example conversations',
+  (kind, capacity) => {
+    it(`answers ${capacity} requests per second when it is never idle`, () => {
+      const answered = saturationRps(engineKinds[kind]!, exampleConversations, 80);
+      expect(Math.abs(answered / capacity - 1)).toBeLessThan(0.02);
     });
-    expect(1 - uncachedPromptTokens / promptTokens).toBeGreaterThan(0.65);
-  });
-});
+
+    it('keeps up with load below its capacity and falls behind above it', () => {
+      const below = runAt(kind, 0.9 * capacity);
+      const above = runAt(kind, 1.2 * capacity);
+      expect(Math.abs(below.completedRps / below.offeredRps - 1)).toBeLessThan(0.03);
+      expect(above.completedRps).toBeLessThan(1.03 * capacity);
+    });
+
+    it('answers more slowly the more it is loaded, from queueing and from larger batches', () => {
+      const results = [0.1, 0.5, 0.8, 0.95].map((rho) => runAt(kind, rho * capacity));
+      const rising = (values: number[]) => expect(values).toEqual([...values].sort((a, b) => a - b));
+      rising(results.map(({ ttftSeconds }) => ttftSeconds));
+      rising(results.map(({ tbotSeconds }) => tbotSeconds));
+      expect(results.at(-1)!.ttftSeconds).toBeGreaterThan(2 * results[0]!.ttftSeconds);
+    });
+
+    it('finds most of the prompts of returning conversations in its cache', () => {
+      const { promptTokens, uncachedPromptTokens } = runAt(kind, 0.8 * capacity);
+      expect(1 - uncachedPromptTokens / promptTokens).toBeGreaterThan(0.65);
+    });
+
+    it('is described by its checked-in profile', () => {
+      const profile = profileOf(kind);
+      const measured = runAt(kind, 0.7 * capacity, 200);
+      const work = workSeconds(profile, measured);
+      expect(Math.abs(work * capacity - 1)).toBeLessThan(0.03);
+      const rho = measured.offeredRps * work;
+      const { ttft, tbot } = profile;
+      const ttftSeconds =
+        ttft.baseSeconds +
+        ttft.secondsPerUncachedPromptToken * measured.uncachedPromptTokens +
+        (ttft.queueSeconds * rho) / (1 - rho);
+      expect(Math.abs(ttftSeconds / measured.ttftSeconds - 1)).toBeLessThan(0.2);
+      expect(Math.abs(tbot.baseSeconds / (1 - tbot.kappa * rho) / measured.tbotSeconds - 1)).toBeLessThan(
+        0.15,
+      );
+    });
+  },
+);
+
+function profileOf(kind: string): Profile {
+  const file = new URL(`../profiles/${kind}.yaml`, import.meta.url);
+  const { profiles } = parse(readFileSync(file, 'utf8')) as { profiles: Record<string, Profile> };
+  return { ...profiles[kind]!, id: kind };
+}

@@ -4,9 +4,9 @@ import { type ConversationShape, conversation, conversationTurns, type Turn } fr
 import { Random } from '../random.js';
 import { Dialogue } from './dialogue.js';
 
-/** Means over the requests that were measured. */
+/** A run of one replica in virtual time; means over the requests that arrived while it was measured. */
 export interface BenchmarkResult {
-  /** Requests per second: offered, and answered in the same time. */
+  /** Requests per second that arrived, refused ones included, and that were answered in the same time. */
   readonly offeredRps: number;
   readonly completedRps: number;
   readonly promptTokens: number;
@@ -16,77 +16,126 @@ export interface BenchmarkResult {
   readonly ttftSeconds: number;
   /** Seconds between output tokens. */
   readonly tbotSeconds: number;
+  readonly e2eSeconds: number;
+  readonly requests: number;
+  readonly durationSeconds: number;
 }
 
-/**
- * Requests per second that one replica answers when it never runs out of work: conversations take their turns without
- * a pause, twice as many as the batch holds, so that the cache serves them as it does below saturation.
- */
+/** Seconds that are left out at the beginning, and that are measured after them. */
+export interface Span {
+  readonly warmupSeconds: number;
+  readonly seconds: number;
+}
+
+/** Conversations send their turns when they are due, however slow the answers. */
+export function openLoop(
+  parameters: EngineParameters,
+  shape: ConversationShape,
+  requestsPerSecond: number,
+  span: Span,
+  seed: number,
+): BenchmarkResult {
+  const run = new Run(parameters, span);
+  for (const turn of conversationTurns(shape, requestsPerSecond, new Random(seed), 'open')) {
+    if (turn.atSeconds >= run.endAt) break;
+    run.submit(turn, turn.atSeconds);
+  }
+  return run.result();
+}
+
+/** So many conversations at once, each sending its next turn as soon as it has the answer to the last one. */
+export function closedLoop(
+  parameters: EngineParameters,
+  shape: ConversationShape,
+  concurrency: number,
+  span: Span,
+): BenchmarkResult {
+  const random = new Random(1);
+  const rest = new Map<Sequence, Turn[]>();
+  const run = new Run(parameters, span, (sequence, at) => {
+    const turns = rest.get(sequence)!;
+    rest.delete(sequence);
+    if (at < run.endAt) take(turns, at);
+  });
+  let conversations = 0;
+  const take = (turns: Turn[], at: number) => {
+    const [turn, ...later] =
+      turns.length > 0 ? turns : conversation(shape, `closed-${conversations++}`, 0, random);
+    rest.set(run.submit(turn!, at)!, later);
+  };
+  for (let i = 0; i < concurrency; i++) take([], 0);
+  return run.result();
+}
+
+/** Requests per second of one replica that never runs out of work and whose cache serves every later turn. */
 export function saturationRps(
   parameters: EngineParameters,
   shape: ConversationShape,
   seconds: number,
 ): number {
-  const random = new Random(1, 'saturation');
-  const dialogue = new Dialogue(parameters.blockTokens);
-  const rest = new Map<Sequence, Turn[]>();
-  const core = new EngineCore({ ...parameters, maxWaiting: Number.POSITIVE_INFINITY }, (sequence, at) => {
-    if (!sequence.finished) return;
-    const turns = rest.get(sequence)!;
-    rest.delete(sequence);
-    answered++;
-    take(turns.length > 0 ? turns : next(), at);
-  });
-  let conversations = 0;
-  let answered = 0;
-  const next = () => conversation(shape, `s-${conversations++}`, 0, random);
-  const take = ([turn, ...later]: Turn[], at: number) =>
-    rest.set(core.submit(dialogue.request(turn!), at)!, later);
-  for (let i = 0; i < 2 * parameters.maxRunning; i++) take(next(), 0);
-  // The first conversations begin together; measure after they have mixed.
-  core.advance(seconds / 4);
-  const before = answered;
-  core.advance(seconds);
-  return (answered - before) / (seconds * 0.75);
+  const span = { warmupSeconds: seconds / 4, seconds };
+  return closedLoop(parameters, shape, 2 * parameters.maxRunning, span).completedRps;
 }
 
-/** An open-loop run: `warmupSeconds` first, then `seconds` of arrivals that are measured until all are answered. */
-export function benchmark(
-  parameters: EngineParameters,
-  shape: ConversationShape,
-  requestsPerSecond: number,
-  { warmupSeconds, seconds, seed }: { warmupSeconds: number; seconds: number; seed: number },
-): BenchmarkResult {
-  const endAt = warmupSeconds + seconds;
-  const dialogue = new Dialogue(parameters.blockTokens);
-  const measured = new Map<Sequence, number>();
-  let completed = 0;
-  const core = new EngineCore({ ...parameters, maxWaiting: Number.POSITIVE_INFINITY }, (sequence, at) => {
-    if (!sequence.finished) return;
-    if (at >= warmupSeconds && at < endAt) completed++;
-    if (sequence.arrivedAt >= warmupSeconds) measured.set(sequence, at);
-  });
-  let offered = 0;
-  for (const turn of conversationTurns(shape, requestsPerSecond, new Random(seed, 'benchmark'), 'v')) {
-    if (turn.atSeconds >= endAt) break;
-    if (turn.atSeconds >= warmupSeconds) offered++;
-    core.submit(dialogue.request(turn), turn.atSeconds);
+class Run {
+  readonly endAt: number;
+  readonly #core: EngineCore;
+  readonly #span: Span;
+  readonly #dialogue: Dialogue;
+  /** When the measured requests were answered. */
+  readonly #endedAt = new Map<Sequence, number>();
+  #offered = 0;
+  #completed = 0;
+
+  constructor(
+    parameters: EngineParameters,
+    span: Span,
+    onFinish: (sequence: Sequence, at: number) => void = () => {},
+  ) {
+    this.#span = span;
+    this.endAt = span.warmupSeconds + span.seconds;
+    this.#dialogue = new Dialogue(parameters.blockTokens);
+    this.#core = new EngineCore(parameters, (sequence, at) => {
+      if (!sequence.finished) return;
+      if (this.#measures(at)) this.#completed++;
+      if (this.#measures(sequence.arrivedAt)) this.#endedAt.set(sequence, at);
+      onFinish(sequence, at);
+    });
   }
-  while (core.nextEventAt < Number.POSITIVE_INFINITY) core.advance(core.nextEventAt);
-  const mean = (value: (sequence: Sequence, endedAt: number) => number) => {
+
+  submit(turn: Turn, at: number): Sequence | undefined {
+    if (this.#measures(at)) this.#offered++;
+    return this.#core.submit(this.#dialogue.request(turn), at);
+  }
+
+  /** Runs until all requests are answered. */
+  result(): BenchmarkResult {
+    while (this.#core.nextEventAt < Number.POSITIVE_INFINITY) this.#core.advance(this.#core.nextEventAt);
+    const { seconds } = this.#span;
+    return {
+      offeredRps: this.#offered / seconds,
+      completedRps: this.#completed / seconds,
+      promptTokens: this.#mean(({ request }) => request.promptTokens),
+      uncachedPromptTokens: this.#mean(({ request, cachedTokens }) => request.promptTokens - cachedTokens),
+      outputTokens: this.#mean(({ request }) => request.outputTokens),
+      ttftSeconds: this.#mean(({ firstTokenAt, arrivedAt }) => firstTokenAt - arrivedAt),
+      tbotSeconds: this.#mean(
+        ({ request, firstTokenAt }, endedAt) =>
+          (endedAt - firstTokenAt) / Math.max(1, request.outputTokens - 1),
+      ),
+      e2eSeconds: this.#mean(({ arrivedAt }, endedAt) => endedAt - arrivedAt),
+      requests: this.#endedAt.size,
+      durationSeconds: seconds,
+    };
+  }
+
+  #measures(at: number): boolean {
+    return at >= this.#span.warmupSeconds && at < this.endAt;
+  }
+
+  #mean(value: (sequence: Sequence, endedAt: number) => number): number {
     let sum = 0;
-    for (const [sequence, endedAt] of measured) sum += value(sequence, endedAt);
-    return sum / measured.size;
-  };
-  return {
-    offeredRps: offered / seconds,
-    completedRps: completed / seconds,
-    promptTokens: mean(({ request }) => request.promptTokens),
-    uncachedPromptTokens: mean(({ request, cachedTokens }) => request.promptTokens - cachedTokens),
-    outputTokens: mean(({ request }) => request.outputTokens),
-    ttftSeconds: mean(({ firstTokenAt, arrivedAt }) => firstTokenAt - arrivedAt),
-    tbotSeconds: mean(({ request, firstTokenAt }, endedAt) =>
-      request.outputTokens > 1 ? (endedAt - firstTokenAt) / (request.outputTokens - 1) : 0,
-    ),
-  };
+    for (const [sequence, endedAt] of this.#endedAt) sum += value(sequence, endedAt);
+    return sum / this.#endedAt.size;
+  }
 }
