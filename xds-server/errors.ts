@@ -8,7 +8,9 @@ export const errorCodes = {
   WARDROP_NETWORK_TABLE_INVALID: 'The latency table cannot be read',
   WARDROP_PROFILE_INVALID: 'A profile is missing or its parameters are out of range',
   WARDROP_BENCHMARK_INVALID: 'A benchmark file cannot be read or does not support a fit',
-  WARDROP_INPUT_INVALID: 'The optimizer was given a state that contradicts itself or holds something that is no number',
+  WARDROP_INPUT_INVALID:
+    'The optimizer was given a state that contradicts itself or holds something that is no number',
+  WARDROP_OUTPUT_FAILED: 'A file cannot be written',
   WARDROP_SOLVER_FAILED: 'The solver did not return an optimal solution',
   WARDROP_SOLVER_TIMEOUT: 'The solver did not answer before its deadline',
   WARDROP_PLAN_REJECTED: 'A plan failed the independent checks and was not published',
@@ -16,6 +18,7 @@ export const errorCodes = {
   WARDROP_REPORT_INVALID: 'A usage report is malformed',
   WARDROP_SNAPSHOT_INVALID: 'A snapshot cannot be written from this plan',
   WARDROP_NODE_UNKNOWN: 'A connecting Envoy names no known frontend',
+  WARDROP_XDS_REQUEST_INVALID: 'An xDS client broke the protocol',
   WARDROP_UNAUTHENTICATED: 'The token is missing or wrong',
   WARDROP_ENVOY_MISSING: 'Envoy 1.40 cannot be found',
   WARDROP_PORT_IN_USE: 'A listening address is taken',

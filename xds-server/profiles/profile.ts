@@ -38,7 +38,7 @@ export interface TokenMix {
 }
 
 /** Replica-seconds of work for one request of this size. */
-export function workSeconds(profile: Profile, mix: TokenMix): number {
+export function workSeconds(profile: Pick<Profile, 'work'>, mix: TokenMix): number {
   const { work } = profile;
   return (
     work.secondsPerRequest +
