@@ -1,0 +1,177 @@
+import { isIP } from 'node:net';
+import { create, type JsonObject, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
+import type { Address, Frontend } from '../fleet/fleet.js';
+import { BootstrapSchema } from '../gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
+import { Cluster_DiscoveryType, type ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import { ApiConfigSource_ApiType, ApiVersion } from '../gen/envoy/config/core/v3/config_source_pb.js';
+import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js';
+import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
+import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
+import { registry } from './registry.js';
+import { envoyAddress } from './resources/address.js';
+import { HTTP_PROTOCOL_OPTIONS } from './resources/clusters.js';
+import { METADATA_KEY } from './resources/node-metadata.js';
+import { duration, filter, pack } from './resources/pack.js';
+
+/** How Envoy checks the control server and shows who it is; paths are those of Envoy's machine. */
+export interface BootstrapTls {
+  /** PEM file of the authority that signed the control server's certificate. */
+  readonly caFile: string;
+  /** Name in the control server's certificate; default: the host. */
+  readonly serverName?: string;
+  /** Envoy's own certificate and key, where the control server asks for one. */
+  readonly client?: { readonly certificateFile: string; readonly keyFile: string };
+}
+
+export interface BootstrapTarget {
+  /** An IP address or a name to resolve. */
+  readonly host: string;
+  readonly port: number;
+  /** Absent: plaintext. */
+  readonly tls?: BootstrapTls;
+}
+
+export interface BootstrapInput {
+  readonly frontend: Frontend;
+  /** Unique among all Envoys. */
+  readonly nodeId: string;
+  /** Where the control server serves xDS, and the token that it asks for, if any. */
+  readonly xds: BootstrapTarget & { readonly token?: string };
+  /** Where the control server hands out snapshots. */
+  readonly sync: BootstrapTarget;
+  /** Where this Envoy listens; default: the frontend's address. */
+  readonly listen?: Address;
+  /** Envoy's admin pages; default 127.0.0.1:9901. They can stop Envoy: keep them on loopback. */
+  readonly admin?: Address;
+}
+
+type ClusterInit = MessageInitShape<typeof ClusterSchema>;
+
+const mebibyte = 2 ** 20;
+
+/**
+ * An Envoy bootstrap as a JSON object (YAML by any printer). It says who the Envoy is and where the control server
+ * is; everything else comes over ADS.
+ */
+export function buildBootstrap(input: BootstrapInput): JsonObject {
+  const { frontend, nodeId, xds, sync } = input;
+  const fromAds = {
+    resourceApiVersion: ApiVersion.V3,
+    configSourceSpecifier: { case: 'ads' as const, value: {} },
+  };
+  const ours: JsonObject = {
+    frontend: frontend.id,
+    ...(input.listen !== undefined && { listen: input.listen }),
+  };
+  const bootstrap = create(BootstrapSchema, {
+    node: {
+      id: nodeId,
+      cluster: frontend.id,
+      locality: { region: frontend.region },
+      metadata: { [METADATA_KEY]: ours },
+    },
+    admin: { address: envoyAddress(input.admin ?? '127.0.0.1:9901') },
+    dynamicResources: {
+      adsConfig: {
+        apiType: ApiConfigSource_ApiType.GRPC,
+        transportApiVersion: ApiVersion.V3,
+        setNodeOnFirstMessageOnly: true,
+        grpcServices: [
+          {
+            targetSpecifier: { case: 'envoyGrpc', value: { clusterName: XDS_CLUSTER } },
+            initialMetadata: xds.token === undefined ? [] : [bearer(xds.token)],
+          },
+        ],
+      },
+      cdsConfig: fromAds,
+      ldsConfig: fromAds,
+    },
+    staticResources: { clusters: [xdsCluster(xds), cluster(SYNC_CLUSTER, sync)] },
+  });
+  return toJson(BootstrapSchema, bootstrap, { registry, useProtoFieldName: true }) as JsonObject;
+}
+
+/** Envoy replaces `%NAME%` in header values, so that a literal `%` must be doubled. */
+function bearer(token: string) {
+  return { key: 'authorization', value: `Bearer ${token.replaceAll('%', '%%')}` };
+}
+
+function xdsCluster(target: BootstrapTarget): ClusterInit {
+  const http = pack(HttpProtocolOptionsSchema, {
+    upstreamProtocolOptions: {
+      case: 'explicitHttpConfig',
+      value: {
+        protocolConfig: {
+          case: 'http2ProtocolOptions',
+          value: {
+            // A control server that vanished without a word is noticed, and another one found.
+            connectionKeepalive: { interval: duration(30_000), timeout: duration(5000) },
+            // Far servers would otherwise wait a round trip for every 64 KiB.
+            initialStreamWindowSize: 4 * mebibyte,
+            initialConnectionWindowSize: 8 * mebibyte,
+          },
+        },
+      },
+    },
+  });
+  return {
+    ...cluster(XDS_CLUSTER, target),
+    typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: http },
+  };
+}
+
+function cluster(name: string, { host, port, tls }: BootstrapTarget): ClusterInit {
+  const address = isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
+  return {
+    name,
+    clusterDiscoveryType: {
+      case: 'type',
+      value: isIP(host) === 0 ? Cluster_DiscoveryType.STRICT_DNS : Cluster_DiscoveryType.STATIC,
+    },
+    connectTimeout: duration(1000),
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [
+        {
+          lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: envoyAddress(address) } } }],
+        },
+      ],
+    },
+    ...(tls !== undefined && { transportSocket: transportSocket(host, tls) }),
+  };
+}
+
+function transportSocket(host: string, tls: BootstrapTls) {
+  const name = tls.serverName ?? host;
+  return filter('envoy.transport_sockets.tls', UpstreamTlsContextSchema, {
+    sni: isIP(name) === 0 ? name : '',
+    commonTlsContext: {
+      tlsCertificates: tls.client === undefined ? [] : [ownCertificate(tls.client)],
+      validationContextType: {
+        case: 'validationContext',
+        value: {
+          trustedCa: file(tls.caFile),
+          // A trusted authority alone would let any of its certificates stand in for the control server.
+          matchTypedSubjectAltNames: [
+            {
+              sanType:
+                isIP(name) === 0
+                  ? SubjectAltNameMatcher_SanType.DNS
+                  : SubjectAltNameMatcher_SanType.IP_ADDRESS,
+              matcher: { matchPattern: { case: 'exact', value: name } },
+            },
+          ],
+        },
+      },
+    },
+  });
+}
+
+function ownCertificate(client: NonNullable<BootstrapTls['client']>) {
+  return { certificateChain: file(client.certificateFile), privateKey: file(client.keyFile) };
+}
+
+function file(name: string) {
+  return { specifier: { case: 'filename' as const, value: name } };
+}

@@ -1,0 +1,171 @@
+import { WardropError } from '../../errors.js';
+import type { NodeIdentity } from './node.js';
+import type { View } from './resource.js';
+import { type DeltaRequest, type Response, Session, type SotwRequest } from './session.js';
+import type { Mark, Protocol, Rejection, Subscription } from './subscription.js';
+
+/** What the Envoys of one frontend may see. Equal nodes must get the very same view, so that they share it. */
+export interface ResourceSet {
+  viewOf(node: NodeIdentity): View;
+}
+
+/** A client refused a response. Loud by design: the client goes on with its last good configuration. */
+export interface Nack extends Rejection {
+  readonly nodeId: string;
+  readonly frontendId: string;
+  readonly typeUrl: string;
+}
+
+export interface ControlPlaneOptions {
+  /** The node's frontend, or the error that the node is refused with. */
+  readonly resolveFrontend: (node: NodeIdentity) => string | WardropError;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly onConnect?: (node: NodeIdentity, frontendId: string) => void;
+  readonly onDisconnect?: (node: NodeIdentity, frontendId: string) => void;
+  readonly onAccept?: () => void;
+  readonly onNack?: (nack: Nack) => void;
+}
+
+/** One connected client, as an operator sees it. */
+export interface NodeView {
+  readonly nodeId: string;
+  readonly frontendId: string;
+  readonly protocol: Protocol;
+  readonly userAgent: string;
+  readonly userAgentVersion: string;
+  readonly connectedAtMs: number;
+  /** By type URL. */
+  readonly types: Readonly<Record<string, TypeView>>;
+}
+
+/** `synced`: the newest state is accepted. `stale`: an answer or the next push is outstanding. */
+export type TypeStatus = 'synced' | 'stale' | 'rejected' | 'not-sent';
+
+export interface TypeView {
+  readonly status: TypeStatus;
+  /** Names asked for, sorted; `*` stands for all. */
+  readonly subscribed: readonly string[];
+  readonly sent: Mark | null;
+  readonly acknowledged: Mark | null;
+  /** The last rejection, even when later versions were accepted. */
+  readonly rejection: Rejection | null;
+  readonly rejections: number;
+}
+
+interface Client {
+  readonly session: Session;
+  readonly connectedAtMs: number;
+  frontendId: string | undefined;
+}
+
+/** An open stream; `close` must be called exactly when it ends. */
+export interface Connection {
+  receive(request: SotwRequest | DeltaRequest): void;
+  close(): void;
+}
+
+/** The management server without its sockets: who is connected, what they may see, and what they made of it. */
+export class ControlPlane {
+  readonly #sets = new Map<string, ResourceSet>();
+  readonly #clients = new Set<Client>();
+
+  constructor(private readonly options: ControlPlaneOptions) {}
+
+  /** Opens a stream; `send` is called during `receive` of this and `setResources` of the whole. */
+  connect(protocol: Protocol, send: (response: Response) => void): Connection {
+    const { options } = this;
+    const session: Session = new Session({
+      protocol,
+      send,
+      now: options.now,
+      open: (node) => this.#open(client, node),
+      onAccept: () => options.onAccept?.(),
+      onReject: (typeUrl, rejection) =>
+        options.onNack?.({
+          nodeId: session.node!.id,
+          frontendId: client.frontendId!,
+          typeUrl,
+          ...rejection,
+        }),
+    });
+    const client: Client = { session, connectedAtMs: options.now(), frontendId: undefined };
+    this.#clients.add(client);
+    return {
+      receive: (request) => session.receive(request),
+      close: () => {
+        this.#clients.delete(client);
+        if (session.node !== undefined) options.onDisconnect?.(session.node, client.frontendId!);
+      },
+    };
+  }
+
+  #open(client: Client, node: NodeIdentity): View | undefined {
+    const found = this.options.resolveFrontend(node);
+    if (found instanceof WardropError) throw found;
+    client.frontendId = found;
+    this.options.onConnect?.(node, found);
+    return this.#sets.get(found)?.viewOf(node);
+  }
+
+  /** Replaces what a frontend's clients see, and sends them what changed. */
+  setResources(frontendId: string, set: ResourceSet): void {
+    this.#sets.set(frontendId, set);
+    for (const { session } of this.#clientsOf(frontendId)) session.setView(set.viewOf(session.node!));
+  }
+
+  /** True when every connected client of the frontend has accepted the newest state; also when there is none. */
+  isSettled(frontendId: string): boolean {
+    return this.#clientsOf(frontendId).every(({ session }) => session.isSettled());
+  }
+
+  /** Connected clients that have introduced themselves, sorted by id. */
+  nodes(): NodeView[] {
+    return [...this.#clients]
+      .flatMap((client) => nodeView(client) ?? [])
+      .sort((a, b) =>
+        a.nodeId < b.nodeId ? -1 : a.nodeId > b.nodeId ? 1 : a.connectedAtMs - b.connectedAtMs,
+      );
+  }
+
+  #clientsOf(frontendId: string): Client[] {
+    return [...this.#clients].filter((client) => client.frontendId === frontendId && client.session.node);
+  }
+}
+
+function nodeView({ session, connectedAtMs, frontendId }: Client): NodeView | undefined {
+  const { node, view } = session;
+  if (node === undefined || frontendId === undefined) return undefined;
+  const types = Object.fromEntries(
+    [...session.subscriptions].map(([typeUrl, subscription]) => [
+      typeUrl,
+      typeView(typeUrl, subscription, view),
+    ]),
+  );
+  return {
+    nodeId: node.id,
+    frontendId,
+    protocol: session.protocol,
+    userAgent: node.userAgent,
+    userAgentVersion: node.userAgentVersion,
+    connectedAtMs,
+    types,
+  };
+}
+
+function typeView(typeUrl: string, subscription: Subscription, view: View | undefined): TypeView {
+  return {
+    status: statusOf(subscription, subscription.isSettled(view?.get(typeUrl))),
+    subscribed: [...(subscription.wildcard ? ['*'] : []), ...[...subscription.names].sort()],
+    sent: subscription.sent ?? null,
+    acknowledged: subscription.acknowledged ?? null,
+    rejection: subscription.rejection ?? null,
+    rejections: subscription.rejections,
+  };
+}
+
+function statusOf(subscription: Subscription, isSettled: boolean): TypeStatus {
+  if (subscription.isRefused) return 'rejected';
+  if (!isSettled) return 'stale';
+  return subscription.sent === undefined && subscription.isEmpty ? 'not-sent' : 'synced';
+}

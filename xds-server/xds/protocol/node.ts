@@ -1,0 +1,13 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+
+/** Who a client says it is, in its first request. */
+export interface NodeIdentity {
+  readonly id: string;
+  readonly cluster: string;
+  readonly region: string;
+  readonly metadata: JsonObject;
+  /** Such as `envoy`. */
+  readonly userAgent: string;
+  /** `major.minor.patch`; empty when the client doesn't tell. */
+  readonly userAgentVersion: string;
+}

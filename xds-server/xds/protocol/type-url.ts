@@ -1,0 +1,32 @@
+const prefix = 'type.googleapis.com/envoy.config.';
+
+export const CLUSTER_TYPE = `${prefix}cluster.v3.Cluster`;
+export const ENDPOINTS_TYPE = `${prefix}endpoint.v3.ClusterLoadAssignment`;
+export const LISTENER_TYPE = `${prefix}listener.v3.Listener`;
+export const ROUTE_TYPE = `${prefix}route.v3.RouteConfiguration`;
+
+/**
+ * Make before break: clusters, then their endpoints, then listeners, then the routes that lead to the clusters.
+ * Other types follow in the order in which the client asked for them.
+ */
+export const sendOrder: readonly string[] = [CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE];
+
+/**
+ * Types whose state-of-the-world responses are complete, so that absence means deletion, and whose first request
+ * without names asks for everything.
+ */
+export const isFullState = (typeUrl: string): boolean =>
+  typeUrl === CLUSTER_TYPE || typeUrl === LISTENER_TYPE;
+
+/** Where the references of a resource point: a cluster names its endpoints, a listener its routes. */
+export const referencedType: ReadonlyMap<string, string> = new Map([
+  [CLUSTER_TYPE, ENDPOINTS_TYPE],
+  [LISTENER_TYPE, ROUTE_TYPE],
+]);
+
+/** Break last: a resource may leave only when nothing that can name it waits for the client any more. */
+export const removalWaitsFor: ReadonlyMap<string, readonly string[]> = new Map([
+  [CLUSTER_TYPE, [LISTENER_TYPE, ROUTE_TYPE]],
+  [ENDPOINTS_TYPE, [CLUSTER_TYPE]],
+  [ROUTE_TYPE, [LISTENER_TYPE]],
+]);

@@ -1,0 +1,76 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Engine, Pool } from '../../fleet/fleet.js';
+import type { EngineState } from '../../fleet/fleet-state.js';
+import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.js';
+import type { LocalityLbEndpointsSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.js';
+import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.js';
+import type { Resource } from '../protocol/resource.js';
+import { envoyAddress } from './address.js';
+import { resource } from './pack.js';
+
+/** An engine as one pool of one frontend sees it. */
+export interface PoolEngine {
+  readonly engine: Engine;
+  /** Undefined when the engine has left the fleet and only older snapshots may still name it. */
+  readonly state: EngineState | undefined;
+  /** 0..1, share of this frontend's traffic of the pool. */
+  readonly weight: number;
+}
+
+/**
+ * Sum of the host weights of a pool. Envoy adds the weights of a locality in 32 bits; this leaves room for rounding,
+ * and 1 % of the traffic on 1 000 replicas still has four digits a host.
+ */
+const WEIGHT_SCALE = 1_000_000_000;
+
+/**
+ * Endpoints of a pool for one frontend: an engine is a locality, its replicas are the hosts. The filter chooses hosts
+ * by address and `override_host` ignores health, priority and weight; these matter for requests it leaves open, and
+ * for operators who look at Envoy.
+ *
+ * Replicas that are not ready stay listed, as unhealthy: an endpoint must be known before a snapshot names it, and
+ * removing and adding hosts would cut connections and lose statistics at every hiccup. Engines without weight stay
+ * reachable at priority 1. Drained and departed replicas are `DRAINING`: never chosen by Envoy itself.
+ */
+export function endpointsOf(pool: Pool, engines: readonly PoolEngine[]): Resource {
+  const planned = engines.filter(({ weight }) => weight > 0);
+  const spare = engines.filter(({ weight }) => !(weight > 0));
+  // Priorities must not have gaps: without any weight, all are equal.
+  const sparePriority = planned.length > 0 ? 1 : 0;
+  return resource(pool.id, ClusterLoadAssignmentSchema, {
+    clusterName: pool.id,
+    endpoints: [
+      ...planned.map((entry) => localityOf(entry, 0, hostWeight(entry))),
+      ...spare.map((entry) => localityOf(entry, sparePriority, 1)),
+    ],
+  });
+}
+
+/** The engine's weight, divided among the replicas that can take it; at least 1, as Envoy refuses 0. */
+export function hostWeight({ engine, state, weight }: PoolEngine): number {
+  const ready = state?.replicas.filter((replica) => replica.ready).length ?? 0;
+  const sharers = ready > 0 ? ready : engine.endpoints.length;
+  return Math.max(1, Math.round((weight * WEIGHT_SCALE) / sharers));
+}
+
+function localityOf(
+  { engine, state }: PoolEngine,
+  priority: number,
+  weight: number,
+): MessageInitShape<typeof LocalityLbEndpointsSchema> {
+  const ready = new Map(state?.replicas.map((replica) => [replica.address, replica.ready]));
+  return {
+    locality: { region: engine.region, subZone: engine.id },
+    priority,
+    lbEndpoints: engine.endpoints.map((address) => ({
+      hostIdentifier: { case: 'endpoint', value: { address: envoyAddress(address) } },
+      healthStatus: healthOf(state, ready.get(address)),
+      loadBalancingWeight: weight,
+    })),
+  };
+}
+
+function healthOf(state: EngineState | undefined, ready: boolean | undefined): HealthStatus {
+  if (state === undefined || state.drain === 0 || ready === undefined) return HealthStatus.DRAINING;
+  return ready ? HealthStatus.HEALTHY : HealthStatus.UNHEALTHY;
+}

@@ -1,0 +1,109 @@
+import { StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
+import type { Address } from '../../fleet/fleet.js';
+import { ApiVersion } from '../../gen/envoy/config/core/v3/config_source_pb.js';
+import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.js';
+import { StdoutAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js';
+import { RouterSchema } from '../../gen/envoy/extensions/filters/http/router/v3/router_pb.js';
+import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
+import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
+import { HeaderMutationSchema } from '../../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
+import { FailurePolicy } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.js';
+import type { Resource } from '../protocol/resource.js';
+import { envoyAddress } from './address.js';
+import { removals } from './headers.js';
+import { duration, extension, filter, pack, resource } from './pack.js';
+import { ROUTES_NAME } from './routes.js';
+
+export const LISTENER_NAME = 'wardrop';
+
+/** Also the scope of the filter's shared data; changing it would start all VMs anew. */
+const VM_ID = 'wardrop';
+
+export interface ListenerInput {
+  readonly listen: Address;
+  /** The compiled filter. */
+  readonly wasmModule: Uint8Array;
+  /** The filter's own configuration, as its codec writes it. */
+  readonly filterConfig: string;
+  /** Writes a line per request to Envoy's standard output. */
+  readonly accessLog: boolean;
+}
+
+/** Where a frontend's requests come in: nothing that steers Envoy survives from the client, then our filter, then the router. */
+export function listenerOf(input: ListenerInput): Resource {
+  return resource(
+    LISTENER_NAME,
+    ListenerSchema,
+    {
+      name: LISTENER_NAME,
+      address: envoyAddress(input.listen),
+      filterChains: [
+        {
+          filters: [
+            filter(
+              'envoy.filters.network.http_connection_manager',
+              HttpConnectionManagerSchema,
+              connectionManager(input),
+            ),
+          ],
+        },
+      ],
+    },
+    [ROUTES_NAME],
+  );
+}
+
+function connectionManager(input: ListenerInput) {
+  return {
+    statPrefix: LISTENER_NAME,
+    routeSpecifier: {
+      case: 'rds' as const,
+      value: {
+        routeConfigName: ROUTES_NAME,
+        configSource: {
+          resourceApiVersion: ApiVersion.V3,
+          configSourceSpecifier: { case: 'ads' as const, value: {} },
+        },
+      },
+    },
+    useRemoteAddress: true,
+    // Runs before any filter and before routing, also while the filter's VM is down.
+    earlyHeaderMutationExtensions: [
+      extension('envoy.http.early_header_mutation.header_mutation', HeaderMutationSchema, {
+        mutations: removals(CLIENT_STEERING_HEADERS),
+      }),
+    ],
+    // The route limits idle streams; a limit here would also end requests that wait for their first token.
+    streamIdleTimeout: duration(0),
+    accessLog: input.accessLog ? [filter('envoy.access_loggers.stdout', StdoutAccessLogSchema, {})] : [],
+    httpFilters: [
+      filter('wardrop', WasmSchema, { config: plugin(input) }),
+      filter('envoy.filters.http.router', RouterSchema, {}),
+    ],
+  };
+}
+
+function plugin({ wasmModule, filterConfig }: ListenerInput) {
+  return {
+    name: 'wardrop',
+    rootId: 'wardrop',
+    configuration: pack(StringValueSchema, { value: filterConfig }),
+    failurePolicy: FailurePolicy.FAIL_RELOAD,
+    // Lets the filter hold the headers and still see the body.
+    allowOnHeadersStopIteration: true,
+    vm: {
+      case: 'vmConfig' as const,
+      value: {
+        vmId: VM_ID,
+        runtime: 'envoy.wasm.runtime.v8',
+        code: {
+          specifier: {
+            case: 'local' as const,
+            value: { specifier: { case: 'inlineBytes' as const, value: wasmModule } },
+          },
+        },
+      },
+    },
+  };
+}

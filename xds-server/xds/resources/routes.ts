@@ -1,0 +1,58 @@
+import { CLUSTER_HEADER } from '../../../wire/names.js';
+import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
+import type { Resource } from '../protocol/resource.js';
+import { duration, resource } from './pack.js';
+
+export const ROUTES_NAME = 'wardrop';
+
+/**
+ * An answer that isn't streamed sends nothing until its last token exists, which can take minutes; ten is what the
+ * usual clients wait. After that without a byte in either direction, the attempt has failed.
+ */
+const ATTEMPT_IDLE_MS = 600_000;
+/** Longer than an attempt's, so that a stuck engine ends the attempt and not the request. */
+const STREAM_IDLE_MS = 660_000;
+
+/** Another host takes the retry, so there is nothing to wait for; the jitter only spreads simultaneous ones. */
+const RETRY_BACKOFF_MS = { base: 5, max: 50 };
+
+/** The one route: the filter names the cluster, and how often Envoy may try. */
+export function routes(): Resource {
+  return resource(ROUTES_NAME, RouteConfigurationSchema, {
+    name: ROUTES_NAME,
+    virtualHosts: [
+      {
+        name: ROUTES_NAME,
+        domains: ['*'],
+        // The filter settles its retry budget by it.
+        includeAttemptCountInResponse: true,
+        routes: [
+          {
+            match: { pathSpecifier: { case: 'prefix', value: '/' } },
+            action: {
+              case: 'route',
+              value: {
+                clusterSpecifier: { case: 'clusterHeader', value: CLUSTER_HEADER },
+                // No limit on the whole: a long answer is not a fault.
+                timeout: duration(0),
+                idleTimeout: duration(STREAM_IDLE_MS),
+                retryPolicy: {
+                  // A failure before the response headers. Once they are sent, nothing is retried.
+                  retryOn: 'connect-failure,refused-stream,reset,retriable-status-codes',
+                  retriableStatusCodes: [502, 503, 504],
+                  // Retries are granted per request by the filter, in x-envoy-max-retries; without a grant, none.
+                  numRetries: 0,
+                  perTryIdleTimeout: duration(ATTEMPT_IDLE_MS),
+                  retryBackOff: {
+                    baseInterval: duration(RETRY_BACKOFF_MS.base),
+                    maxInterval: duration(RETRY_BACKOFF_MS.max),
+                  },
+                },
+              },
+            },
+          },
+        ],
+      },
+    ],
+  });
+}

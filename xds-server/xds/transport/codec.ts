@@ -1,0 +1,118 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import type { Node } from '../../gen/envoy/config/core/v3/base_pb.js';
+import {
+  DeltaDiscoveryRequestSchema,
+  DiscoveryRequestSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.js';
+import type { NodeIdentity } from '../protocol/node.js';
+import type { Resource } from '../protocol/resource.js';
+import type { DeltaRequest, Response, SotwRequest } from '../protocol/session.js';
+
+export function decodeSotwRequest(bytes: Uint8Array): SotwRequest {
+  const request = fromBinary(DiscoveryRequestSchema, bytes);
+  return {
+    ...common(request),
+    versionInfo: request.versionInfo,
+    resourceNames: request.resourceNames,
+  };
+}
+
+export function decodeDeltaRequest(bytes: Uint8Array): DeltaRequest {
+  const request = fromBinary(DeltaDiscoveryRequestSchema, bytes);
+  return {
+    ...common(request),
+    subscribe: request.resourceNamesSubscribe,
+    unsubscribe: request.resourceNamesUnsubscribe,
+    initialVersions: request.initialResourceVersions,
+  };
+}
+
+function common(request: {
+  typeUrl: string;
+  responseNonce: string;
+  node?: Node | undefined;
+  errorDetail?: { message: string } | undefined;
+}) {
+  return {
+    typeUrl: request.typeUrl,
+    responseNonce: request.responseNonce,
+    ...(request.node !== undefined && { node: identityOf(request.node) }),
+    ...(request.errorDetail !== undefined && { error: request.errorDetail.message }),
+  };
+}
+
+function identityOf(node: Node): NodeIdentity {
+  const agent = node.userAgentVersionType;
+  const build = agent.case === 'userAgentBuildVersion' ? agent.value.version : undefined;
+  return {
+    id: node.id,
+    cluster: node.cluster,
+    region: node.locality?.region ?? '',
+    metadata: node.metadata ?? {},
+    userAgent: node.userAgentName,
+    userAgentVersion:
+      build !== undefined
+        ? `${build.majorNumber}.${build.minorNumber}.${build.patch}`
+        : agent.case === 'userAgentVersion'
+          ? agent.value
+          : '',
+  };
+}
+
+// Responses are put together from bytes: a resource is encoded and framed once, whoever receives it.
+const sotwFrames = new WeakMap<Resource, Uint8Array>();
+const deltaFrames = new WeakMap<Resource, Uint8Array>();
+
+/** A `DiscoveryResponse`. */
+export function encodeSotwResponse(response: Response): Buffer {
+  const head = new BinaryWriter().tag(1, WireType.LengthDelimited).string(response.version);
+  const tail = new BinaryWriter()
+    .tag(4, WireType.LengthDelimited)
+    .string(response.typeUrl)
+    .tag(5, WireType.LengthDelimited)
+    .string(response.nonce);
+  const frames = response.resources.map((resource) =>
+    framed(sotwFrames, resource, (writer) => writer.bytes(resource.any)),
+  );
+  return Buffer.concat([head.finish(), ...frames, tail.finish()]);
+}
+
+/** A `DeltaDiscoveryResponse`. */
+export function encodeDeltaResponse(response: Response): Buffer {
+  const head = new BinaryWriter().tag(1, WireType.LengthDelimited).string(response.version);
+  const tail = new BinaryWriter()
+    .tag(4, WireType.LengthDelimited)
+    .string(response.typeUrl)
+    .tag(5, WireType.LengthDelimited)
+    .string(response.nonce);
+  for (const name of response.removed) tail.tag(6, WireType.LengthDelimited).string(name);
+  const frames = response.resources.map((resource) =>
+    framed(deltaFrames, resource, (writer) =>
+      writer
+        .fork()
+        .tag(1, WireType.LengthDelimited)
+        .string(resource.version)
+        .tag(2, WireType.LengthDelimited)
+        .bytes(resource.any)
+        .tag(3, WireType.LengthDelimited)
+        .string(resource.name)
+        .join(),
+    ),
+  );
+  return Buffer.concat([head.finish(), ...frames, tail.finish()]);
+}
+
+/** The resource as an entry of field 2 (`resources`) of either response. */
+function framed(
+  frames: WeakMap<Resource, Uint8Array>,
+  resource: Resource,
+  write: (writer: BinaryWriter) => BinaryWriter,
+): Uint8Array {
+  let frame = frames.get(resource);
+  if (frame === undefined) {
+    frame = write(new BinaryWriter().tag(2, WireType.LengthDelimited)).finish();
+    frames.set(resource, frame);
+  }
+  return frame;
+}

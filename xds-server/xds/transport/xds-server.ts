@@ -1,0 +1,236 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import * as grpc from '@grpc/grpc-js';
+import type { Logger } from 'pino';
+import { WardropError } from '../../errors.js';
+import type { Address } from '../../fleet/fleet.js';
+import { ControlPlane, type Nack, type NodeView, type ResourceSet } from '../protocol/control-plane.js';
+import type { NodeIdentity } from '../protocol/node.js';
+import type { DeltaRequest, SotwRequest } from '../protocol/session.js';
+import { decodeDeltaRequest, decodeSotwRequest, encodeDeltaResponse, encodeSotwResponse } from './codec.js';
+import { type DiscoveryMethod, discoveryMethods } from './services.js';
+
+/** PEM files' contents. */
+export interface ServerTls {
+  readonly certificate: Buffer;
+  readonly key: Buffer;
+  /** When given, clients must show a certificate of this authority. */
+  readonly clientCa?: Buffer;
+}
+
+export interface XdsServerOptions {
+  /** Port 0 takes a free one. */
+  readonly listen: Address;
+  /** Absent: plaintext. */
+  readonly tls?: ServerTls;
+  /** Expected in `authorization: Bearer …` when given. */
+  readonly token?: string;
+  /** The node's frontend, or the error that the node is refused with. */
+  readonly resolveFrontend: (node: NodeIdentity) => string | WardropError;
+  readonly onNack?: (nack: Nack) => void;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
+type Request = SotwRequest | DeltaRequest;
+type Call = grpc.ServerDuplexStream<Request, Buffer>;
+
+const mebibyte = 2 ** 20;
+
+const channelOptions: grpc.ServerOptions = {
+  // A peer that vanished without a word is gone after 40 s.
+  'grpc.keepalive_time_ms': 30_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  // Reconnecting delta clients list all that they hold, and a rejection may quote what it rejects.
+  'grpc.max_receive_message_length': 64 * mebibyte,
+  'grpc.max_send_message_length': -1,
+};
+
+const statusOf: Partial<Record<string, grpc.status>> = {
+  WARDROP_NODE_UNKNOWN: grpc.status.INVALID_ARGUMENT,
+  WARDROP_XDS_REQUEST_INVALID: grpc.status.INVALID_ARGUMENT,
+  WARDROP_UNAUTHENTICATED: grpc.status.UNAUTHENTICATED,
+};
+
+/** The longest piece of a client's error text that goes to the log. */
+const LOGGED_REASON_LENGTH = 1000;
+
+/** Serves xDS over gRPC. All decisions are the control plane's; here are only streams. */
+export class XdsServer {
+  readonly #options: XdsServerOptions;
+  readonly #plane: ControlPlane;
+  readonly #server = new grpc.Server(channelOptions);
+  readonly #calls = new Set<Call>();
+  readonly #settledWaiters = new Set<() => void>();
+
+  constructor(options: XdsServerOptions) {
+    this.#options = options;
+    this.#plane = new ControlPlane({
+      now: Date.now,
+      resolveFrontend: options.resolveFrontend,
+      onConnect: ({ id, userAgentVersion }, frontendId) =>
+        options.log.info({ nodeId: id, frontendId, userAgentVersion }, 'an Envoy connected'),
+      onDisconnect: ({ id }, frontendId) =>
+        options.log.info({ nodeId: id, frontendId }, 'an Envoy disconnected'),
+      onAccept: () => this.#wakeWaiters(),
+      onNack: (nack) => this.#reportNack(nack),
+    });
+    const definition: Record<string, grpc.MethodDefinition<Request, Buffer>> = {};
+    const handlers: Record<string, (call: Call) => void> = {};
+    for (const method of discoveryMethods) {
+      definition[method.path] = {
+        path: method.path,
+        requestStream: true,
+        responseStream: true,
+        requestDeserialize: method.protocol === 'sotw' ? decodeSotwRequest : decodeDeltaRequest,
+        responseSerialize: (bytes: Buffer) => bytes,
+        // A server uses neither.
+        requestSerialize: unused,
+        responseDeserialize: unused,
+      };
+      handlers[method.path] = (call) => this.#serve(call, method);
+    }
+    this.#server.addService(definition, handlers);
+  }
+
+  /** Binds the address and returns it with the port that was really taken. */
+  async start(): Promise<Address> {
+    const { listen, tls, log } = this.#options;
+    const host = listen.slice(0, listen.lastIndexOf(':'));
+    const port = await new Promise<number>((resolve, reject) => {
+      this.#server.bindAsync(listen, serverCredentials(tls), (error, bound) => {
+        if (error === null) resolve(bound);
+        else
+          reject(new WardropError('WARDROP_PORT_IN_USE', `cannot serve xDS on ${listen}: ${error.message}`));
+      });
+    });
+    log.info({ listen: `${host}:${port}`, tls: tls !== undefined }, 'serving xDS');
+    return `${host}:${port}`;
+  }
+
+  /** Ends all streams cleanly, so that Envoys reconnect elsewhere, and frees the port; forced after `graceMs`. */
+  async stop(graceMs = 1000): Promise<void> {
+    // Streams first: a server with open streams never finishes its shutdown.
+    for (const call of this.#calls) call.end();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        this.#server.forceShutdown();
+        resolve();
+      }, graceMs);
+      this.#server.tryShutdown(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+    this.#wakeWaiters();
+  }
+
+  /** Replaces what the Envoys of a frontend see, and pushes what changed. */
+  setResources(frontendId: string, set: ResourceSet): void {
+    this.#plane.setResources(frontendId, set);
+  }
+
+  /**
+   * Resolves to true once every connected Envoy of the frontend has accepted the newest resources (at once when none
+   * is connected), to false after `timeoutMs`. Wait for it before a filter is told of new endpoints.
+   */
+  async settled(frontendId: string, timeoutMs: number): Promise<boolean> {
+    if (this.#plane.isSettled(frontendId)) return true;
+    return new Promise((resolve) => {
+      const finish = (isSettled: boolean) => {
+        clearTimeout(timer);
+        this.#settledWaiters.delete(check);
+        resolve(isSettled);
+      };
+      const check = () => {
+        if (this.#plane.isSettled(frontendId)) finish(true);
+      };
+      const timer = setTimeout(() => finish(false), timeoutMs);
+      this.#settledWaiters.add(check);
+    });
+  }
+
+  /** Every connected Envoy with what it was sent, accepted and rejected. */
+  nodes(): NodeView[] {
+    return this.#plane.nodes();
+  }
+
+  #serve(call: Call, method: DiscoveryMethod): void {
+    const { log } = this.#options;
+    const peer = call.getPeer();
+    if (!this.#isAuthentic(call.metadata)) {
+      const error = new WardropError('WARDROP_UNAUTHENTICATED', 'the xDS token is missing or wrong');
+      log.warn({ peer, code: error.code }, error.message);
+      endWithError(call, error);
+      return;
+    }
+    const encode = method.protocol === 'sotw' ? encodeSotwResponse : encodeDeltaResponse;
+    const connection = this.#plane.connect(method.protocol, (response) => call.write(encode(response)));
+    const close = () => {
+      if (!this.#calls.delete(call)) return;
+      connection.close();
+      this.#wakeWaiters();
+    };
+    this.#calls.add(call);
+    call.on('data', (request: Request) => {
+      if (!this.#calls.has(call)) return;
+      try {
+        connection.receive(withType(request, method.typeUrl));
+      } catch (error) {
+        close();
+        log.warn({ peer, err: error }, 'ended an xDS stream');
+        endWithError(call, error);
+      }
+    });
+    call.on('end', () => {
+      close();
+      call.end();
+    });
+    call.on('cancelled', close);
+    call.on('close', close);
+    call.on('error', close);
+  }
+
+  #isAuthentic(metadata: grpc.Metadata): boolean {
+    const { token } = this.#options;
+    if (token === undefined) return true;
+    const digest = (text: string) => createHash('sha256').update(text).digest();
+    const expected = digest(`Bearer ${token}`);
+    return metadata.get('authorization').some((value) => timingSafeEqual(digest(String(value)), expected));
+  }
+
+  #reportNack(nack: Nack): void {
+    const reason = nack.reason.slice(0, LOGGED_REASON_LENGTH);
+    this.#options.log.error({ ...nack, reason }, 'an Envoy rejected its configuration');
+    this.#options.onNack?.(nack);
+    this.#wakeWaiters();
+  }
+
+  #wakeWaiters(): void {
+    for (const check of [...this.#settledWaiters]) check();
+  }
+}
+
+function serverCredentials(tls: ServerTls | undefined): grpc.ServerCredentials {
+  if (tls === undefined) return grpc.ServerCredentials.createInsecure();
+  const pair = { private_key: tls.key, cert_chain: tls.certificate };
+  return grpc.ServerCredentials.createSsl(tls.clientCa ?? null, [pair], tls.clientCa !== undefined);
+}
+
+/** On a service for one type the type may be left out, and no other may be asked for. */
+function withType(request: Request, only: string | undefined): Request {
+  if (only === undefined || request.typeUrl === only) return request;
+  if (request.typeUrl === '') return { ...request, typeUrl: only };
+  throw new WardropError(
+    'WARDROP_XDS_REQUEST_INVALID',
+    `the xDS client asked for ${request.typeUrl} on the service for ${only}`,
+  );
+}
+
+function endWithError(call: Call, error: unknown): void {
+  const code = error instanceof WardropError ? statusOf[error.code] : undefined;
+  const details = error instanceof Error ? error.message : String(error);
+  call.emit('error', { code: code ?? grpc.status.INTERNAL, details });
+}
+
+function unused(): never {
+  throw new Error('a server neither serializes requests nor deserializes responses');
+}
