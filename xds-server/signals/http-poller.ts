@@ -1,0 +1,107 @@
+import { Agent } from 'undici';
+import type { Address } from '../fleet/fleet.js';
+import type { ProbeFailure } from './replica-health.js';
+
+export interface PollTarget {
+  readonly engineId: string;
+  readonly address: Address;
+  readonly path: string;
+}
+
+export type PollAnswer =
+  | { readonly status: number; readonly body: string }
+  | { readonly failure: ProbeFailure; readonly detail: string };
+
+export interface PollerOptions {
+  /** Milliseconds between two requests to a target, give or take 20 %. */
+  readonly intervalMs: number;
+  /** Milliseconds from connecting to the end of the body. */
+  readonly timeoutMs: number;
+  /** Longest body in bytes; a longer one is a failure. */
+  readonly maxBytes: number;
+  /** Takes an answer; a number is the milliseconds to the next request instead of `intervalMs`. */
+  readonly onAnswer: (target: PollTarget, answer: PollAnswer) => number | undefined;
+}
+
+/** First requests are spread over this time. */
+const START_SPREAD_MS = 50;
+const JITTER = 0.2;
+
+/** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
+export class HttpPoller {
+  readonly #options: PollerOptions;
+  readonly #agent: Agent;
+  readonly #timers = new Map<string, { target: PollTarget; timer: NodeJS.Timeout }>();
+
+  constructor(options: PollerOptions) {
+    this.#options = options;
+    this.#agent = new Agent({ connections: 1, pipelining: 1, connect: { timeout: options.timeoutMs } });
+  }
+
+  /** Replaces the targets; those that stay keep their schedule. */
+  setTargets(targets: readonly PollTarget[]): void {
+    const wanted = new Map(
+      targets.map((target) => [`${target.engineId} ${target.address}${target.path}`, target]),
+    );
+    for (const [key, { timer }] of this.#timers) {
+      if (wanted.has(key)) continue;
+      clearTimeout(timer);
+      this.#timers.delete(key);
+    }
+    for (const [key, target] of wanted) {
+      if (!this.#timers.has(key)) this.#schedule(key, target, Math.random() * START_SPREAD_MS);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.setTargets([]);
+    await this.#agent.destroy();
+  }
+
+  #schedule(key: string, target: PollTarget, delayMs: number): void {
+    const timer = setTimeout(() => void this.#poll(key, target), delayMs);
+    this.#timers.set(key, { target, timer });
+  }
+
+  async #poll(key: string, target: PollTarget): Promise<void> {
+    const answer = await this.#ask(target);
+    if (!this.#timers.has(key)) return;
+    const { intervalMs, onAnswer } = this.#options;
+    const jittered = intervalMs * (1 - JITTER + 2 * JITTER * Math.random());
+    this.#schedule(key, target, onAnswer(target, answer) ?? jittered);
+  }
+
+  async #ask({ address, path }: PollTarget): Promise<PollAnswer> {
+    const { timeoutMs, maxBytes } = this.#options;
+    try {
+      const { statusCode, body } = await this.#agent.request({
+        origin: `http://${address}`,
+        path,
+        method: 'GET',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      const chunks: Buffer[] = [];
+      let size = 0;
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        size += chunk.length;
+        if (size > maxBytes) return { failure: 'other', detail: `the page is longer than ${maxBytes} bytes` };
+        chunks.push(chunk);
+      }
+      return { status: statusCode, body: Buffer.concat(chunks).toString('utf8') };
+    } catch (error) {
+      return failureOf(error, timeoutMs);
+    }
+  }
+}
+
+function failureOf(error: unknown, timeoutMs: number): PollAnswer {
+  const { code, name, message } = error as { code?: unknown; name?: string; message?: string };
+  const detail = message || String(code ?? name);
+  if (name === 'TimeoutError' || (typeof code === 'string' && code.endsWith('_TIMEOUT'))) {
+    return { failure: 'timeout', detail: `no answer within ${timeoutMs} ms` };
+  }
+  if (code === 'ECONNREFUSED') return { failure: 'refused', detail: 'connection refused' };
+  if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE')
+    return { failure: 'broken', detail };
+  return { failure: 'other', detail };
+}

@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { RateSeries } from './rate-series.js';
+
+it('a window over everything that was added holds exactly that', () => {
+  const reports = fc.array(fc.record({ ms: fc.integer({ min: 1, max: 5_000 }), count: fc.nat(500) }), {
+    minLength: 1,
+    maxLength: 60,
+  });
+  fc.assert(
+    fc.property(reports, fc.integer({ min: 1, max: 1e6 }), (items, offset) => {
+      const series = new RateSeries();
+      let atMs = 1_600_000_000_000 + offset;
+      let total = 0;
+      for (const { ms, count } of items) {
+        series.add(count, atMs, atMs + ms);
+        atMs += ms;
+        total += count;
+      }
+      const endMs = Math.ceil(atMs / 500) * 500;
+      expect(series.windows(endMs, 0).at(-1)!.count).toBeCloseTo(total, 6);
+    }),
+  );
+});
+
+it('windows end at the given time and reach back no further than told', () => {
+  const series = new RateSeries();
+  const startMs = 1_600_000_000_000;
+  for (let second = 0; second < 60; second++) {
+    series.add(second < 30 ? 10 : 20, startMs + second * 1_000, startMs + (second + 1) * 1_000);
+  }
+  const windows = series.windows(startMs + 60_000, startMs + 20_000);
+  expect(windows.find(({ seconds }) => seconds === 10)!.count).toBeCloseTo(200);
+  expect(windows.at(-1)).toEqual({ seconds: 40, count: expect.closeTo(700) });
+  expect(series.windows(startMs + 30_000, startMs).at(-1)!.count).toBeCloseTo(300);
+});
+
+it('forgets what is older than the ring', () => {
+  const series = new RateSeries();
+  const startMs = 1_600_000_000_000;
+  series.add(1_000, startMs, startMs + 1_000);
+  series.add(7, startMs + 10_000_000, startMs + 10_000_500);
+  expect(series.windows(startMs + 10_001_000, 0).at(-1)!.count).toBeCloseTo(7);
+  series.add(5, startMs, startMs + 1_000);
+  expect(series.windows(startMs + 10_001_000, 0).at(-1)!.count).toBeCloseTo(7);
+});

@@ -1,0 +1,76 @@
+const BIN_MS = 500;
+const BINS = 1024;
+
+/** Longest time that a series looks back. */
+export const LONGEST_WINDOW_MS = BIN_MS * BINS;
+
+/** Window lengths that are looked at, in bins: from 2 s to all there is. */
+const WINDOW_BINS = [
+  4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512, 768, 1024,
+];
+
+/** A count over the time up to the end of a series. */
+export interface WindowCount {
+  readonly seconds: number;
+  readonly count: number;
+}
+
+/** Counts over time, in bins of half a second. */
+export class RateSeries {
+  readonly #counts = new Float64Array(BINS);
+  /** Number of the newest bin, counted from the epoch; older bins than the ring holds are gone. */
+  #newest = 0;
+  #firstMs: number | undefined;
+
+  /** Start of the bin with the first count; undefined while nothing was counted. */
+  get firstMs(): number | undefined {
+    return this.#firstMs;
+  }
+
+  /** Adds `count` events, spread evenly over the time from `fromMs` to `toMs`. */
+  add(count: number, fromMs: number, toMs: number): void {
+    if (count <= 0) return;
+    const last = Math.max(Math.ceil(toMs / BIN_MS) - 1, Math.floor(fromMs / BIN_MS));
+    this.#advance(last);
+    const oldest = this.#newest - BINS + 1;
+    const first = Math.max(Math.floor(fromMs / BIN_MS), oldest);
+    if (last < oldest) return;
+    this.#firstMs ??= first * BIN_MS;
+    if (toMs <= fromMs) {
+      this.#counts[last % BINS]! += count;
+      return;
+    }
+    for (let bin = first; bin <= last; bin++) {
+      const overlap = Math.min(toMs, (bin + 1) * BIN_MS) - Math.max(fromMs, bin * BIN_MS);
+      this.#counts[bin % BINS]! += (count * overlap) / (toMs - fromMs);
+    }
+  }
+
+  /**
+   * Counts over windows of growing length that end at `endMs` (rounded down to a bin) and begin no earlier than
+   * `sinceMs`; the last one reaches back to it, as far as the series goes.
+   */
+  windows(endMs: number, sinceMs: number): readonly WindowCount[] {
+    const end = Math.floor(endMs / BIN_MS);
+    this.#advance(end - 1);
+    const since = Math.max(Math.ceil(sinceMs / BIN_MS), this.#newest - BINS + 1);
+    const longest = Math.min(end - since, BINS);
+    const windows: WindowCount[] = [];
+    let count = 0;
+    let next = 0;
+    for (let length = 1; length <= longest; length++) {
+      count += this.#counts[(end - length) % BINS]!;
+      const isListed = length === WINDOW_BINS[next];
+      if (isListed) next++;
+      if (isListed || length === longest) windows.push({ seconds: (length * BIN_MS) / 1000, count });
+    }
+    return windows;
+  }
+
+  #advance(bin: number): void {
+    if (bin <= this.#newest) return;
+    const steps = Math.min(bin - this.#newest, BINS);
+    for (let step = 0; step < steps; step++) this.#counts[(bin - step) % BINS] = 0;
+    this.#newest = bin;
+  }
+}

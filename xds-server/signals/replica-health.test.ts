@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { afterProbe, isSuspect, type ProbeResult, unknownHealth } from './replica-health.js';
+
+const ok: ProbeResult = { ok: true };
+const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
+const timeout: ProbeResult = { ok: false, kind: 'timeout', detail: 'no answer within 1000 ms' };
+
+function after(results: readonly ProbeResult[], servesWell = false) {
+  return results.reduce(
+    (health, result, index) => afterProbe(health, result, servesWell, index),
+    unknownHealth(0),
+  );
+}
+
+it('a replica is down after two failures in a row and up after two good answers in a row', () => {
+  expect(after([ok]).state).toBe('up');
+  expect(after([ok, refused]).state).toBe('up');
+  expect(after([ok, refused, ok, refused]).state).toBe('up');
+  expect(after([ok, refused, refused])).toMatchObject({ state: 'down', detail: 'connection refused' });
+  expect(after([ok, refused, refused, ok]).state).toBe('down');
+  expect(after([ok, refused, refused, ok, refused, ok]).state).toBe('down');
+  expect(after([ok, refused, refused, ok, ok])).toMatchObject({ state: 'up', detail: '' });
+});
+
+it('a replica that was never probed is taken for up until two probes fail', () => {
+  expect(unknownHealth(0).state).toBe('unknown');
+  expect(after([refused]).state).toBe('unknown');
+  expect(after([refused, refused]).state).toBe('down');
+});
+
+it('a hanging health page does not take out an engine that serves well, a refused connection does', () => {
+  expect(after([ok, timeout, timeout, timeout], true).state).toBe('up');
+  expect(after([ok, timeout, timeout], false).state).toBe('down');
+  expect(after([ok, refused, refused], true).state).toBe('down');
+});
+
+it('only a first failure is worth an immediate second look', () => {
+  expect(isSuspect(after([ok, refused]))).toBe(true);
+  expect(isSuspect(after([ok]))).toBe(false);
+  expect(isSuspect(after([ok, timeout, timeout], true))).toBe(false);
+  expect(isSuspect(after([refused, refused, ok]))).toBe(false);
+});

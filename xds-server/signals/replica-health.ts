@@ -1,0 +1,49 @@
+/** Answer to one readiness probe. */
+export type ProbeResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly kind: ProbeFailure; readonly detail: string };
+
+/** `refused`: nobody listens. `broken`: an open connection ended. `timeout`: no answer in time. `status`: not a 2xx. */
+export type ProbeFailure = 'refused' | 'broken' | 'timeout' | 'status' | 'other';
+
+/** What probes say about one replica. */
+export interface ReplicaHealth {
+  /** A replica that was never probed is taken for up, so that a new control server removes nobody. */
+  readonly state: 'unknown' | 'up' | 'down';
+  /** Results in a row that contradict the state. */
+  readonly contrary: number;
+  readonly sinceMs: number;
+  /** Of the last failed probe; empty after a good one. */
+  readonly detail: string;
+}
+
+/** Contrary results in a row that change the state. */
+const ENOUGH_CONTRARY = 2;
+
+export function unknownHealth(nowMs: number): ReplicaHealth {
+  return { state: 'unknown', contrary: 0, sinceMs: nowMs, detail: '' };
+}
+
+/**
+ * The state after one more probe. `servesWell`: frontends report answers from this engine and no failures; then only
+ * a refused connection takes the replica out, because health pages hang and break while engines serve.
+ */
+export function afterProbe(
+  health: ReplicaHealth,
+  result: ProbeResult,
+  servesWell: boolean,
+  nowMs: number,
+): ReplicaHealth {
+  const detail = result.ok ? '' : result.detail;
+  if (health.state === 'unknown' && result.ok) return { state: 'up', contrary: 0, sinceMs: nowMs, detail };
+  if (result.ok === (health.state !== 'down')) return { ...health, contrary: 0, detail };
+  const contrary = health.contrary + 1;
+  if (contrary < ENOUGH_CONTRARY) return { ...health, contrary, detail };
+  if (!result.ok && result.kind !== 'refused' && servesWell) return { ...health, contrary, detail };
+  return { state: result.ok ? 'up' : 'down', contrary: 0, sinceMs: nowMs, detail };
+}
+
+/** Whether the next probe should follow at once: a first failure is to be confirmed or cleared. */
+export function isSuspect(health: ReplicaHealth): boolean {
+  return health.state !== 'down' && health.contrary === 1;
+}

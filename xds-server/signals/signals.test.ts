@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { id64 } from '../../wire/hash.js';
+import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
+import { loadConfig } from '../config/load.js';
+import type { ProbeResult } from './replica-health.js';
+import { Signals } from './signals.js';
+
+const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
+
+function configOf(engineIds: readonly string[], rps = 10) {
+  const engines = engineIds.map(
+    (id, index) => `{id: ${id}, region: r, models: [m], profile: p, endpoints: [10.0.0.${index + 1}:80]}`,
+  );
+  return loadConfig('/none/fleet.yaml', () =>
+    [
+      'frontends: [{id: f, region: r}]',
+      `engines: [${engines.join(', ')}]`,
+      'profiles: {p: {requestsPerSecond: 10}}',
+      `demand: {f: {requestsPerSecond: ${rps}, promptTokens: 100, outputTokens: 20}}`,
+    ].join('\n'),
+  );
+}
+
+function reportOf(
+  offered: number,
+  engines: Readonly<Record<string, Partial<EngineUsage>>> = {},
+): UsageReport {
+  const none = { planned: 0, diverted: 0, ended: 0, failures: 0, status2xx: 0, status4xx: 0, status5xx: 0 };
+  const rest = { noResponse: 0, retries: 0, firstByteSecondsSum: 0, firstByteCount: 0 };
+  return {
+    vms: [
+      {
+        incarnation: 1n,
+        pools: [{ pool: id64('m'), offered, clientRetries: 0, shed: 0, unavailable: 0, withoutKey: 0 }],
+        engines: Object.entries(engines).map(([id, usage]) => ({
+          pool: id64('m'),
+          engine: id64(id),
+          ...none,
+          ...rest,
+          ...usage,
+        })),
+      },
+    ],
+  };
+}
+
+function readyOf(signals: Signals, nowMs: number): Record<string, boolean[]> {
+  return Object.fromEntries(
+    signals.evaluate(nowMs).state.engines.map(({ id, replicas }) => [id, replicas.map(({ ready }) => ready)]),
+  );
+}
+
+describe('Signals', () => {
+  it('starts from the configured expectation with everything ready', () => {
+    const { state } = new Signals(configOf(['a', 'b']), undefined, 0).evaluate(5_000);
+    expect(state.demands).toEqual([
+      {
+        frontendId: 'f',
+        poolId: 'm',
+        priority: 0,
+        requestsPerSecond: 10,
+        promptTokens: 100,
+        uncachedPromptTokens: 100,
+        outputTokens: 20,
+        followUpShare: 0.5,
+        turnGapSeconds: 30,
+        source: 'expected',
+      },
+    ]);
+    expect(state.engines.map(({ replicas }) => replicas[0]!.ready)).toEqual([true, true]);
+    expect(state.settledSeconds).toBe(5);
+  });
+
+  it('goes on with the rates of before a restart', () => {
+    const saved = {
+      rates: [{ frontendId: 'f', poolId: 'm', requestsPerSecond: 33, count: 2_000 }],
+      settledSinceMs: 1_000,
+    };
+    const signals = new Signals(configOf(['a']), saved, 10_000);
+    const { state } = signals.evaluate(10_000);
+    expect(state.demands[0]).toMatchObject({ requestsPerSecond: 33, source: 'held' });
+    expect(state.settledSeconds).toBe(9);
+    expect(signals.save(10_000)).toEqual(saved);
+  });
+
+  it('measures demand and keeps it when the frontend falls silent', () => {
+    const signals = new Signals(configOf(['a'], 0), undefined, 0);
+    for (let second = 0; second <= 60; second++) {
+      signals.acceptReport('f', 'n', reportOf(second * 50), second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    expect(signals.evaluate(60_000).state.demands[0]!.requestsPerSecond).toBeCloseTo(50);
+    const later = signals.evaluate(3_600_000);
+    expect(later.state.demands[0]).toMatchObject({ source: 'held' });
+    expect(later.state.demands[0]!.requestsPerSecond).toBeCloseTo(50);
+    expect(later.silentFrontends).toEqual([{ frontendId: 'f', silentSeconds: 3_540 }]);
+  });
+
+  it('takes a dead replica out and restarts the clock of settled conditions', () => {
+    const signals = new Signals(configOf(['a', 'b']), undefined, 0);
+    signals.evaluate(0);
+    signals.acceptProbe('a', '10.0.0.1:80', refused, 60_000);
+    signals.acceptProbe('a', '10.0.0.1:80', refused, 60_100);
+    expect(readyOf(signals, 60_100)).toEqual({ a: [false], b: [true] });
+    expect(signals.evaluate(61_100).state.settledSeconds).toBe(1);
+  });
+
+  it('never empties a pool: the last replicas keep their readiness', () => {
+    const signals = new Signals(configOf(['a', 'b']), undefined, 0);
+    signals.evaluate(0);
+    for (const [id, address] of [
+      ['a', '10.0.0.1:80'],
+      ['b', '10.0.0.2:80'],
+    ] as const) {
+      signals.acceptProbe(id, address, refused, 1_000);
+      signals.acceptProbe(id, address, refused, 1_100);
+      signals.evaluate(1_100);
+    }
+    expect(readyOf(signals, 2_000)).toEqual({ a: [false], b: [true] });
+    expect(signals.evaluate(2_000).heldPools).toEqual(['m']);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 3_000);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 3_500);
+    expect(readyOf(signals, 3_500)).toEqual({ a: [true], b: [false] });
+  });
+
+  it('leaves out an engine that frontends only see failing although its health page is fine', () => {
+    const signals = new Signals(configOf(['a', 'b']), undefined, 0);
+    signals.acceptReport('f', 'n', reportOf(0), 0);
+    signals.acceptReport('f', 'n', reportOf(10, { a: { failures: 6 }, b: { status2xx: 4 } }), 1_000);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 1_000);
+    expect(readyOf(signals, 1_000)).toEqual({ a: [false], b: [true] });
+    expect([...signals.evaluate(1_000).vetoes.keys()]).toEqual(['a']);
+    expect(readyOf(signals, 11_000)).toEqual({ a: [true], b: [true] });
+  });
+
+  it('keeps what it knows of engines that stay when the configuration changes', () => {
+    const signals = new Signals(configOf(['a', 'b']), undefined, 0);
+    signals.acceptProbe('b', '10.0.0.2:80', refused, 1_000);
+    signals.acceptProbe('b', '10.0.0.2:80', refused, 1_100);
+    signals.evaluate(1_100);
+    signals.reconfigure(configOf(['a', 'b', 'c']), 5_000);
+    expect(readyOf(signals, 5_000)).toEqual({ a: [true], b: [false], c: [true] });
+    signals.reconfigure(configOf(['a']), 6_000);
+    expect(readyOf(signals, 6_000)).toEqual({ a: [true] });
+  });
+
+  it('adds up what frontends report of pools and engines it knows', () => {
+    const signals = new Signals(configOf(['a']), undefined, 0);
+    signals.acceptReport('f', 'n', reportOf(100), 0);
+    signals.acceptReport(
+      'f',
+      'n',
+      reportOf(130, { a: { planned: 30, status2xx: 29 }, gone: { planned: 9 } }),
+      1_000,
+    );
+    signals.acceptReport('f', 'n', reportOf(140, { a: { planned: 40, status2xx: 39 } }), 2_000);
+    expect(signals.totals.pools).toMatchObject([{ frontendId: 'f', poolId: 'm', offered: 40 }]);
+    expect(signals.totals.engines).toMatchObject([{ engineId: 'a', planned: 40, status2xx: 39 }]);
+  });
+});

@@ -1,0 +1,236 @@
+import { id64 } from '../../wire/hash.js';
+import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
+import type { Config, ExpectedDemand } from '../config/config.js';
+import type { Address, Fleet } from '../fleet/fleet.js';
+import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import { DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
+import { EngineEvidence, type Veto } from './engine-evidence.js';
+import { holdLast, type Readiness } from './last-stand.js';
+import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
+import { UsageLedger } from './usage-ledger.js';
+import { UsageTotals } from './usage-totals.js';
+
+/** What signals remember over a restart. */
+export interface SavedSignals {
+  readonly rates: readonly { frontendId: string; poolId: string; requestsPerSecond: number; count: number }[];
+  /** When demand and fleet last changed. */
+  readonly settledSinceMs: number;
+}
+
+export interface SignalsView {
+  readonly state: FleetState;
+  /** Pools whose replicas all seem lost, and whose readiness is therefore held. */
+  readonly heldPools: readonly string[];
+  /** Frontends of which nobody reports, and for how long. */
+  readonly silentFrontends: readonly { readonly frontendId: string; readonly silentSeconds: number }[];
+  readonly vetoes: ReadonlyMap<string, Veto>;
+  readonly rates: readonly RateEstimate[];
+}
+
+/** A frontend is worth an alarm when nobody of it has reported for this long. */
+const SILENT_ALARM_SECONDS = 10;
+
+/**
+ * All that is known about a fleet at one time: configuration, usage reports and probes in, a `FleetState` out. Knows
+ * no sockets and no clock.
+ */
+export class Signals {
+  readonly totals = new UsageTotals();
+  readonly #ledger = new UsageLedger();
+  readonly #demand: DemandEstimator;
+  readonly #health = new Map<string, ReplicaHealth>();
+  readonly #evidence = new Map<string, EngineEvidence>();
+  #fleet: Fleet;
+  #expected: ReadonlyMap<string, ExpectedDemand>;
+  #poolIds: ReadonlyMap<bigint, string>;
+  #engineIds: ReadonlyMap<bigint, string>;
+  #readiness: Readiness | undefined;
+  #settledSinceMs: number;
+
+  constructor(config: Config, saved: SavedSignals | undefined, nowMs: number) {
+    this.#fleet = config.fleet;
+    this.#expected = byRow(config.expectedDemand);
+    this.#poolIds = byHash(config.fleet.pools);
+    this.#engineIds = byHash(config.fleet.engines);
+    this.#demand = new DemandEstimator(seeds(config.expectedDemand, saved));
+    this.#settledSinceMs = saved?.settledSinceMs ?? nowMs;
+  }
+
+  get fleet(): Fleet {
+    return this.#fleet;
+  }
+
+  /** Takes a new configuration; what was measured of things that stay is kept. */
+  reconfigure(config: Config, nowMs: number): void {
+    const before = this.#fleet;
+    const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
+    this.#fleet = config.fleet;
+    this.#expected = byRow(config.expectedDemand);
+    this.#poolIds = byHash(config.fleet.pools);
+    this.#engineIds = byHash(config.fleet.engines);
+    this.#demand.reseed(seeds(config.expectedDemand, undefined));
+    this.#settledSinceMs = nowMs;
+    const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
+    for (const address of this.#health.keys()) if (!endpoints.has(address)) this.#health.delete(address);
+    const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
+    for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
+    this.#readiness = config.fleet.engines.map((engine) => {
+      const ready = readinessByEngine.get(engine.id);
+      const old = before.engines.find(({ id }) => id === engine.id)?.endpoints ?? [];
+      return engine.endpoints.map((address) => ready?.[old.indexOf(address)] ?? true);
+    });
+  }
+
+  /** Takes a usage report of a node of a known frontend. */
+  acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
+    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, report, nowMs);
+    if (delta === undefined) {
+      this.#demand.add(frontendId, nodeId, new Map(), nowMs, nowMs);
+      return;
+    }
+    const offered = new Map<string, number>();
+    for (const usage of delta.pools) {
+      const poolId = this.#poolIds.get(usage.pool);
+      if (poolId === undefined) continue;
+      offered.set(poolId, usage.offered);
+      this.totals.addPool(frontendId, poolId, usage);
+    }
+    this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
+    for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, nowMs);
+  }
+
+  acceptProbe(engineId: string, address: Address, result: ProbeResult, nowMs: number): void {
+    const health = this.health(address, nowMs);
+    const servesWell = this.#evidence.get(engineId)?.servesWell(nowMs) ?? false;
+    this.#health.set(address, afterProbe(health, result, servesWell, nowMs));
+  }
+
+  health(address: Address, nowMs: number): ReplicaHealth {
+    return this.#health.get(address) ?? unknownHealth(nowMs);
+  }
+
+  /** The fleet as it looks now. */
+  evaluate(nowMs: number): SignalsView {
+    if (this.#demand.evaluate(nowMs)) this.#settledSinceMs = nowMs;
+    const vetoes = new Map<string, Veto>();
+    for (const [engineId, evidence] of this.#evidence) {
+      const veto = evidence.veto(nowMs);
+      if (veto !== undefined) vetoes.set(engineId, veto);
+    }
+    const observed = this.#fleet.engines.map((engine) =>
+      engine.endpoints.map(
+        (address) => !vetoes.has(engine.id) && this.health(address, nowMs).state !== 'down',
+      ),
+    );
+    const { readiness, heldPools } = holdLast(this.#fleet, observed, this.#readiness);
+    if (this.#readiness !== undefined && !isEqual(readiness, this.#readiness)) this.#settledSinceMs = nowMs;
+    this.#readiness = readiness;
+    const rates = this.#demand.estimates(nowMs);
+    return {
+      state: {
+        fleet: this.#fleet,
+        atMs: nowMs,
+        engines: this.#fleet.engines.map((engine, at) => engineState(engine, readiness[at]!)),
+        demands: rates.map((rate) => this.#demandOf(rate)),
+        settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
+      },
+      heldPools,
+      silentFrontends: this.#silentFrontends(nowMs),
+      vetoes,
+      rates,
+    };
+  }
+
+  save(nowMs: number): SavedSignals {
+    return {
+      rates: this.#demand
+        .estimates(nowMs)
+        .filter(({ source }) => source !== 'expected')
+        .map(({ frontendId, poolId, requestsPerSecond, count }) => ({
+          frontendId,
+          poolId,
+          requestsPerSecond,
+          count,
+        })),
+      settledSinceMs: this.#settledSinceMs,
+    };
+  }
+
+  #addEngineUsage(frontendId: string, usage: EngineUsage, nowMs: number): void {
+    const engineId = this.#engineIds.get(usage.engine);
+    const poolId = this.#poolIds.get(usage.pool);
+    if (engineId === undefined || poolId === undefined) return;
+    this.totals.addEngine(frontendId, poolId, engineId, usage);
+    const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
+    this.#evidence.set(engineId, evidence);
+    evidence.add(usage, nowMs);
+  }
+
+  #demandOf({ frontendId, poolId, requestsPerSecond, source }: RateEstimate): Demand {
+    const { promptTokens, uncachedPromptTokens, outputTokens, followUpShare, turnGapSeconds } =
+      this.#expected.get(rowKey(frontendId, poolId))!;
+    return {
+      frontendId,
+      poolId,
+      priority: 0,
+      requestsPerSecond,
+      promptTokens,
+      uncachedPromptTokens,
+      outputTokens,
+      followUpShare,
+      turnGapSeconds,
+      source,
+    };
+  }
+
+  #silentFrontends(nowMs: number): SignalsView['silentFrontends'] {
+    return this.#fleet.frontends.flatMap(({ id }) => {
+      const silentSeconds = (this.#demand.silentMs(id, nowMs) ?? 0) / 1000;
+      return silentSeconds > SILENT_ALARM_SECONDS ? [{ frontendId: id, silentSeconds }] : [];
+    });
+  }
+}
+
+function engineState(engine: Fleet['engines'][number], ready: readonly boolean[]): EngineState {
+  return {
+    id: engine.id,
+    replicas: engine.endpoints.map((address, at) => ({ address, ready: ready[at]! })),
+    health: 1,
+    ramp: 1,
+    drain: 1,
+    penalty: 0,
+    latencyFactor: 1,
+  };
+}
+
+/** Rates from before a restart come before configured ones. */
+function seeds(expected: readonly ExpectedDemand[], saved: SavedSignals | undefined): readonly RateSeed[] {
+  const held = byRow(saved?.rates ?? []);
+  return expected.map(({ frontendId, poolId, requestsPerSecond }) => {
+    const rate = held.get(rowKey(frontendId, poolId));
+    return rate === undefined
+      ? { frontendId, poolId, requestsPerSecond, count: Number.POSITIVE_INFINITY, source: 'expected' }
+      : { ...rate, source: 'held' };
+  });
+}
+
+function rowKey(frontendId: string, poolId: string): string {
+  return `${frontendId} ${poolId}`;
+}
+
+function byRow<T extends { readonly frontendId: string; readonly poolId: string }>(
+  rows: readonly T[],
+): ReadonlyMap<string, T> {
+  return new Map(rows.map((row) => [rowKey(row.frontendId, row.poolId), row]));
+}
+
+function byHash(items: readonly { readonly id: string }[]): ReadonlyMap<bigint, string> {
+  return new Map(items.map(({ id }) => [id64(id), id]));
+}
+
+function isEqual(a: Readiness, b: Readiness): boolean {
+  return a.every((replicas, at) => {
+    const others = b[at];
+    return others?.length === replicas.length && replicas.every((ready, index) => ready === others[index]);
+  });
+}
