@@ -9,6 +9,14 @@ export interface Segment {
   readonly backupId: string | null;
 }
 
+/** A run of the hash space and an engine that owned it before the present owner. */
+export interface FormerOwner {
+  readonly start: number;
+  /** Exclusive, at most 2^32. */
+  readonly end: number;
+  readonly engineId: string;
+}
+
 /** Weights and partition of one (frontend, pool), and how its classes are protected. */
 export interface PlanRow {
   readonly frontendId: string;
@@ -19,6 +27,11 @@ export interface PlanRow {
   readonly weights: readonly Weight[];
   /** Covers the whole hash space; owned lengths over 2^32 equal the weights. Empty when nobody can serve the row. */
   readonly segments: readonly Segment[];
+  /**
+   * Former owners, latest change first: an engine whose weight grows takes these parts back before any other. Only the
+   * next plan reads them, so they are no part of the plan's id. Absent when nothing is remembered.
+   */
+  readonly former?: readonly FormerOwner[];
   /** 0..1, share of retries per first attempt. */
   readonly retryRatio: number;
   /** Share of requests refused, by priority, highest first; priorities without shedding may be absent. */

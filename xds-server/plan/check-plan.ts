@@ -1,0 +1,276 @@
+import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import { type Profile, workSeconds } from '../profiles/profile.js';
+import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
+
+/**
+ * Relative excess over a hard limit, and error of a stated load, that quantisation and the dead band of weights may
+ * cause together: at most 2^-20 for each of up to 1000 engines, and half a per mille.
+ */
+export const CAPACITY_TOLERANCE = 0.002;
+/** Relative error of a stated utilisation: kept weights may be half a percent of a row's traffic off. */
+export const RHO_TOLERANCE = 0.05;
+/** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
+export const SHED_NEEDS_UTILIZATION = 0.95;
+
+export type ViolationCode =
+  | 'rows-incomplete'
+  | 'weights-invalid'
+  | 'weights-sum'
+  | 'segments-invalid'
+  | 'segments-length'
+  | 'row-unserved'
+  | 'owner-ineligible'
+  | 'backup-ineligible'
+  | 'fraction-invalid'
+  | 'shed-needless'
+  | 'capacity-exceeded'
+  | 'engines-invalid'
+  | 'objective-invalid';
+
+export interface Violation {
+  readonly code: ViolationCode;
+  /** Where, what was found and what is right. */
+  readonly message: string;
+}
+
+export interface CheckInput {
+  readonly plan: Plan;
+  readonly state: FleetState;
+  /** By profile id. */
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+}
+
+/**
+ * What is wrong with a plan, from its own numbers and the state that it was made for; empty when it may be
+ * published. Shares nothing with the code that makes plans, so that one mistake is not made twice.
+ */
+export function checkPlan(input: CheckInput): Violation[] {
+  const violations: Violation[] = [];
+  const report = (code: ViolationCode, message: string) => violations.push({ code, message });
+  checkRowSet(input, report);
+  for (const row of input.plan.rows) {
+    const where = `row (${row.frontendId}, ${row.poolId})`;
+    checkWeights(row, where, report);
+    checkSegments(row, where, report);
+    checkEligibility(row, where, input, report);
+    checkFractions(row, where, report);
+  }
+  checkLoads(input, report);
+  if (!(Number.isFinite(input.plan.objectiveSeconds) && input.plan.objectiveSeconds >= 0)) {
+    report(
+      'objective-invalid',
+      `the objective is ${input.plan.objectiveSeconds}, not a number of at least 0`,
+    );
+  }
+  return violations;
+}
+
+type Report = (code: ViolationCode, message: string) => void;
+
+function checkRowSet({ plan, state }: CheckInput, report: Report): void {
+  const pairs = new Set<string>();
+  for (const { id: frontendId } of state.fleet.frontends) {
+    for (const { id: poolId } of state.fleet.pools) pairs.add(`${frontendId}\n${poolId}`);
+  }
+  for (const { frontendId, poolId } of plan.rows) {
+    if (!pairs.delete(`${frontendId}\n${poolId}`)) {
+      report('rows-incomplete', `row (${frontendId}, ${poolId}) is there twice or names something unknown`);
+    }
+  }
+  for (const pair of pairs) report('rows-incomplete', `row (${pair.replace('\n', ', ')}) is missing`);
+}
+
+function checkWeights({ weights }: PlanRow, where: string, report: Report): void {
+  let sum = 0;
+  weights.forEach(({ engineId, weight }, index) => {
+    if (!(weight > 0 && weight <= 1)) {
+      report('weights-invalid', `${where}: weight of ${engineId} is ${weight}, not above 0 and at most 1`);
+    }
+    if (index > 0 && !(weights[index - 1]!.engineId < engineId)) {
+      report('weights-invalid', `${where}: ${engineId} is out of order or there twice`);
+    }
+    sum += weight;
+  });
+  if (weights.length > 0 && !(Math.abs(sum - 1) < 1e-9)) {
+    report('weights-sum', `${where}: weights add up to ${sum}, not 1`);
+  }
+}
+
+function checkSegments({ segments, weights }: PlanRow, where: string, report: Report): void {
+  if (segments.length > 0 && segments[0]!.start !== 0) {
+    report('segments-invalid', `${where}: the first segment starts at ${segments[0]!.start}, not 0`);
+  }
+  const owned = new Map<string, number>();
+  for (let index = 0; index < segments.length; index++) {
+    const { start, ownerId } = segments[index]!;
+    const end = index + 1 < segments.length ? segments[index + 1]!.start : HASH_SPACE;
+    if (!(Number.isInteger(start) && start >= 0 && start < end)) {
+      report('segments-invalid', `${where}: segment ${index} runs from ${start} to ${end}`);
+    }
+    owned.set(ownerId, (owned.get(ownerId) ?? 0) + end - start);
+  }
+  for (const { engineId, weight } of weights) {
+    const length = owned.get(engineId) ?? 0;
+    if (length !== weight * HASH_SPACE) {
+      report(
+        'segments-length',
+        `${where}: ${engineId} owns ${length} points, its weight is ${weight * HASH_SPACE} points`,
+      );
+    }
+    owned.delete(engineId);
+  }
+  for (const ownerId of owned.keys()) {
+    report('segments-length', `${where}: ${ownerId} owns segments without a weight`);
+  }
+}
+
+function checkEligibility(row: PlanRow, where: string, { state, policy }: CheckInput, report: Report): void {
+  const { fleet } = state;
+  const frontend = fleet.frontends.findIndex(({ id }) => id === row.frontendId);
+  const eligible = fleet.pools.find(({ id }) => id === row.poolId)?.engineIds ?? [];
+  const reaches = (engineId: string) => {
+    const engine = fleet.engines.findIndex(({ id }) => id === engineId);
+    return eligible.includes(engineId) && Number.isFinite(fleet.networkSeconds[frontend]?.[engine]);
+  };
+  const owners = new Set(row.segments.map(({ ownerId }) => ownerId));
+  for (const ownerId of owners) {
+    if (!reaches(ownerId)) report('owner-ineligible', `${where}: ${ownerId} may not or cannot serve it`);
+  }
+  const backups = new Set(row.segments.flatMap(({ backupId }) => backupId ?? []));
+  for (const backupId of backups) {
+    if (!reaches(backupId)) {
+      report('backup-ineligible', `${where}: the backup ${backupId} may not or cannot serve it`);
+    }
+  }
+  if (row.segments.some(({ ownerId, backupId }) => ownerId === backupId)) {
+    report('backup-ineligible', `${where}: an engine is its own backup`);
+  }
+  if (row.weights.length > 0) return;
+  const closed = new Set(
+    policy.bounds
+      .filter(
+        ({ frontendId, poolId, max }) => frontendId === row.frontendId && poolId === row.poolId && max === 0,
+      )
+      .map(({ engineId }) => engineId),
+  );
+  const able = eligible.find(
+    (id) =>
+      reaches(id) && !closed.has(id) && capacityOf(state.engines.find((engine) => engine.id === id)) > 0,
+  );
+  if (able !== undefined) report('row-unserved', `${where}: nobody serves it although ${able} could`);
+}
+
+function checkFractions({ demandRps, retryRatio, shed }: PlanRow, where: string, report: Report): void {
+  if (!(Number.isFinite(demandRps) && demandRps >= 0)) {
+    report('fraction-invalid', `${where}: the demand is ${demandRps}`);
+  }
+  if (!(retryRatio >= 0 && retryRatio <= 1)) {
+    report('fraction-invalid', `${where}: the retry ratio is ${retryRatio}, not from 0 to 1`);
+  }
+  shed.forEach(({ priority, fraction }, index) => {
+    if (!(fraction >= 0 && fraction <= 1)) {
+      report('fraction-invalid', `${where}: priority ${priority} sheds ${fraction}, not from 0 to 1`);
+    }
+    if (index > 0 && !(shed[index - 1]!.priority > priority)) {
+      report('fraction-invalid', `${where}: priority ${priority} is out of order or there twice`);
+    }
+  });
+}
+
+/** Recomputes the load of every engine from demands, weights and work. */
+function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Report): void {
+  const profileIds = new Map(state.fleet.engines.map(({ id, profile }) => [id, profile]));
+  const demandsOf = new Map<string, Demand[]>();
+  for (const demand of state.demands) {
+    const key = `${demand.frontendId}\n${demand.poolId}`;
+    demandsOf.set(key, [...(demandsOf.get(key) ?? []), demand]);
+  }
+  const loads = new Map<string, number>();
+  for (const row of plan.rows) {
+    for (const { engineId, weight } of row.weights) {
+      const profile = profiles.get(profileIds.get(engineId) ?? '');
+      if (profile === undefined) {
+        report('engines-invalid', `engine ${engineId} has weight but no profile`);
+        continue;
+      }
+      for (const demand of demandsOf.get(`${row.frontendId}\n${row.poolId}`) ?? []) {
+        const refused = row.shed.find(({ priority }) => priority === demand.priority);
+        const rps = demand.requestsPerSecond * weight * (1 - (refused?.fraction ?? 0));
+        loads.set(engineId, (loads.get(engineId) ?? 0) + rps * workSeconds(profile, demand));
+      }
+    }
+  }
+
+  const utilizations = new Map<string, number>();
+  for (const engine of state.engines) {
+    const load = loads.get(engine.id) ?? 0;
+    const limit = capacityOf(engine) * policy.maxUtilization;
+    if (!(load <= limit * (1 + CAPACITY_TOLERANCE) + 1e-9)) {
+      report(
+        'capacity-exceeded',
+        `engine ${engine.id} would get ${load} replica-seconds of work per second, its hard limit is ${limit}`,
+      );
+    }
+    utilizations.set(engine.id, limit > 0 ? load / limit : 1);
+  }
+  checkEngines(plan, state, loads, report);
+  checkNeed(plan, state, utilizations, report);
+}
+
+function checkEngines(
+  plan: Plan,
+  state: FleetState,
+  loads: ReadonlyMap<string, number>,
+  report: Report,
+): void {
+  const stated = new Map(plan.engines.map((engine) => [engine.engineId, engine]));
+  for (const engine of state.engines) {
+    const entry = stated.get(engine.id);
+    const capacity = capacityOf(engine);
+    if (entry === undefined) {
+      report('engines-invalid', `engine ${engine.id} is missing`);
+      continue;
+    }
+    if (!(Math.abs(entry.effectiveCapacity - capacity) <= 1e-9 * Math.max(1, capacity))) {
+      report(
+        'engines-invalid',
+        `engine ${engine.id}: capacity ${entry.effectiveCapacity} instead of ${capacity}`,
+      );
+    }
+    const rho = capacity > 0 ? (loads.get(engine.id) ?? 0) / capacity : 0;
+    if (!(Math.abs(entry.rho - rho) <= RHO_TOLERANCE * Math.max(rho, 0.1)) && capacity > 0) {
+      report('engines-invalid', `engine ${engine.id}: utilisation ${entry.rho} instead of ${rho}`);
+    }
+    if (!(entry.congestionPriceSeconds >= 0 && entry.scarcityPriceSeconds >= 0)) {
+      report('engines-invalid', `engine ${engine.id}: a price is negative or not a number`);
+    }
+  }
+}
+
+/** Nothing is shed while all engines that may serve a row are below their hard limits. */
+function checkNeed(
+  plan: Plan,
+  state: FleetState,
+  utilizations: ReadonlyMap<string, number>,
+  report: Report,
+): void {
+  const pools = new Map(state.fleet.pools.map(({ id, engineIds }) => [id, engineIds]));
+  for (const row of plan.rows) {
+    if (!row.shed.some(({ fraction }) => fraction > 0) || row.weights.length === 0) continue;
+    const highest = Math.max(...(pools.get(row.poolId) ?? []).map((id) => utilizations.get(id) ?? 0));
+    if (highest < SHED_NEEDS_UTILIZATION) {
+      report(
+        'shed-needless',
+        `row (${row.frontendId}, ${row.poolId}) sheds although its fullest engine is at ${highest} of its hard limit`,
+      );
+    }
+  }
+}
+
+function capacityOf(engine: EngineState | undefined): number {
+  if (engine === undefined) return 0;
+  const ready = engine.replicas.filter((replica) => replica.ready).length;
+  return ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
+}

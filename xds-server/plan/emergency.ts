@@ -1,0 +1,57 @@
+import { effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import type { Profile } from '../profiles/profile.js';
+import { EngineWork } from './engine-work.js';
+import { handOver } from './hand-over.js';
+import type { Plan, PlanEngine } from './plan.js';
+import { planId } from './plan-id.js';
+import { pooledUtilization, retryRatio } from './retry-ratio.js';
+import { Usability } from './usability.js';
+
+export interface EmergencyInput {
+  /** The last good plan. */
+  readonly previous: Plan;
+  readonly state: FleetState;
+  /** By profile id. */
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+  readonly createdAtMs: number;
+}
+
+/**
+ * The last good plan with the segments of engines that died since handed to their backups, for the time that no new
+ * plan can be had: a solve failed or its plan did not pass the checks. Returns `previous` itself while all of its
+ * engines can serve. Loads and retry ratios are those of the new weights; shed fractions, prices and the objective
+ * stay, as only a solve can tell better ones.
+ */
+export function emergencyPlan({ previous, state, profiles, policy, createdAtMs }: EmergencyInput): Plan {
+  const usability = new Usability(state);
+  const pools = new Map(state.fleet.pools.map(({ id, engineIds }) => [id, engineIds]));
+  const handedOver = previous.rows.map((row) =>
+    handOver(row, pools.get(row.poolId) ?? [], (id) => usability.canServe(row.frontendId, row.poolId, id)),
+  );
+  if (handedOver.every((row, index) => row === previous.rows[index])) return previous;
+
+  const loads = new EngineWork(state, profiles).loads(handedOver);
+  const known = new Map(previous.engines.map((engine) => [engine.engineId, engine]));
+  const engines = state.engines.map((engine): PlanEngine => {
+    const capacity = effectiveCapacity(engine);
+    return {
+      engineId: engine.id,
+      effectiveCapacity: capacity,
+      rho: capacity > 0 ? (loads.get(engine.id) ?? 0) / capacity : 0,
+      congestionPriceSeconds: known.get(engine.id)?.congestionPriceSeconds ?? 0,
+      scarcityPriceSeconds: known.get(engine.id)?.scarcityPriceSeconds ?? 0,
+    };
+  });
+  const rows = handedOver.map((row) => {
+    const eligible = new Set(pools.get(row.poolId) ?? []);
+    const utilization = pooledUtilization(engines.filter(({ engineId }) => eligible.has(engineId)));
+    return {
+      ...row,
+      retryRatio: retryRatio(utilization, policy.maxUtilization, policy.retries, row.retryRatio),
+    };
+  });
+  const content = { rows, engines, objectiveSeconds: previous.objectiveSeconds };
+  return { id: planId(content), sequence: previous.sequence + 1, createdAtMs, ...content };
+}

@@ -1,0 +1,58 @@
+import { effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
+import { type Profile, workSeconds } from '../profiles/profile.js';
+import type { PlanRow } from './plan.js';
+
+/** What a row's weights mean for the engines. */
+type LoadedRow = Pick<PlanRow, 'frontendId' | 'poolId' | 'weights' | 'shed'>;
+
+/**
+ * Work per second that one unit of weight puts on an engine, in replicas, for a (frontend, pool). Demands of all
+ * priorities count, less what is shed of them.
+ */
+export class EngineWork {
+  private readonly state: FleetState;
+  private readonly profiles: ReadonlyMap<string, Profile>;
+  private readonly profileOf: ReadonlyMap<string, string>;
+  private readonly demands = new Map<string, FleetState['demands'][number][]>();
+
+  constructor(state: FleetState, profiles: ReadonlyMap<string, Profile>) {
+    this.state = state;
+    this.profiles = profiles;
+    this.profileOf = new Map(state.fleet.engines.map(({ id, profile }) => [id, profile]));
+    for (const demand of state.demands) {
+      const key = rowKey(demand);
+      const list = this.demands.get(key) ?? [];
+      list.push(demand);
+      this.demands.set(key, list);
+    }
+  }
+
+  /** Work per second of a row on an engine that has all of its weight. */
+  ofRow(row: LoadedRow, engineId: string): number {
+    const profile = this.profiles.get(this.profileOf.get(engineId) ?? '');
+    if (profile === undefined) return 0;
+    return (this.demands.get(rowKey(row)) ?? []).reduce((sum, demand) => {
+      const shed = row.shed.find(({ priority }) => priority === demand.priority)?.fraction ?? 0;
+      return sum + demand.requestsPerSecond * (1 - shed) * workSeconds(profile, demand);
+    }, 0);
+  }
+
+  /** Work per second on each engine under these rows. */
+  loads(rows: readonly LoadedRow[]): Map<string, number> {
+    const loads = new Map<string, number>();
+    for (const row of rows) {
+      for (const { engineId, weight } of row.weights) {
+        loads.set(engineId, (loads.get(engineId) ?? 0) + weight * this.ofRow(row, engineId));
+      }
+    }
+    return loads;
+  }
+
+  capacities(): Map<string, number> {
+    return new Map(this.state.engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
+  }
+}
+
+export function rowKey({ frontendId, poolId }: { frontendId: string; poolId: string }): string {
+  return JSON.stringify([frontendId, poolId]);
+}

@@ -1,0 +1,133 @@
+import type { FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import type { BackupShares, EngineWeight, Solution, SolutionRow } from '../optimizer/solution.js';
+import type { Profile } from '../profiles/profile.js';
+import { assignBackups } from './backups.js';
+import { EngineWork, rowKey } from './engine-work.js';
+import { evolvePartition, type Partition } from './partition.js';
+import { HASH_SPACE, type Plan, type PlanRow, type Weight } from './plan.js';
+import { planId } from './plan-id.js';
+import { quantise } from './quantise.js';
+import { pooledUtilization, retryRatio } from './retry-ratio.js';
+import { runsOf } from './segments.js';
+import { shedEntries } from './shed.js';
+import { describesTheSame, rowsToKeep } from './steadiness.js';
+import { Usability } from './usability.js';
+
+export interface EvolveInput {
+  /** Null before the first plan. */
+  readonly previous: Plan | null;
+  readonly solution: Solution;
+  /** What the solution was made for. */
+  readonly state: FleetState;
+  /** By profile id. */
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+  readonly createdAtMs: number;
+}
+
+/**
+ * Makes the plan that follows `previous` from a solution. When nothing really changes (see steadiness.ts), `previous`
+ * itself is returned, so that its id stays and nothing is pushed.
+ */
+export function evolvePlan(input: EvolveInput): Plan {
+  const { previous, solution, createdAtMs } = input;
+  const content = {
+    rows: evolveRows(input),
+    engines: solution.engines.map((engine) => ({ ...engine })),
+    objectiveSeconds: solution.objectiveSeconds,
+  };
+  if (previous !== null && describesTheSame(previous, content)) return previous;
+  return { id: planId(content), sequence: (previous?.sequence ?? 0) + 1, createdAtMs, ...content };
+}
+
+function evolveRows({ previous, solution, state, profiles, policy }: EvolveInput): PlanRow[] {
+  const before = new Map((previous?.rows ?? []).map((row) => [rowKey(row), row]));
+  const usability = new Usability(state);
+  const pools = new Map(state.fleet.pools.map((pool) => [pool.id, pool]));
+  const loads = new Map(solution.engines.map((load) => [load.engineId, load]));
+  const shed = new Map(
+    solution.rows.map((row) => [rowKey(row), shedEntries(row.shed, before.get(rowKey(row))?.shed ?? [])]),
+  );
+  const keep = rowsToKeep({
+    before,
+    solution,
+    shed,
+    usability,
+    work: new EngineWork(state, profiles),
+    policy,
+  });
+
+  return solution.rows.map((solved) => {
+    const key = rowKey(solved);
+    const engineIds = pools.get(solved.poolId)?.engineIds ?? [];
+    const utilization = pooledUtilization(engineIds.flatMap((id) => loads.get(id) ?? []));
+    const row = before.get(key);
+    return {
+      frontendId: solved.frontendId,
+      poolId: solved.poolId,
+      demandRps: solved.demandRps,
+      ...weightsAndPartition(solved, row, keep.has(key), engineIds.length, usability),
+      retryRatio: retryRatio(utilization, policy.maxUtilization, policy.retries, row?.retryRatio),
+      shed: shed.get(key)!,
+    };
+  });
+}
+
+function weightsAndPartition(
+  solved: SolutionRow,
+  before: PlanRow | undefined,
+  keep: boolean,
+  eligibleCount: number,
+  usability: Usability,
+): Pick<PlanRow, 'weights' | 'segments' | 'former'> {
+  const previous = before ?? { segments: [] };
+  let weights: readonly Weight[];
+  let partition: Partition;
+  if (keep && before !== undefined) {
+    weights = before.weights;
+    partition = { runs: runsOf(before.segments), former: before.former ?? [] };
+  } else {
+    const lengths = lengthsOf(solved.weights);
+    weights = [...lengths].map(([engineId, length]) => ({ engineId, weight: length / HASH_SPACE }));
+    partition = evolvePartition(previous, lengths, eligibleCount);
+  }
+  const shares = backupShares(solved.backups, weights);
+  const segments = assignBackups(partition.runs, previous.segments, shares, (id) =>
+    usability.canServe(solved.frontendId, solved.poolId, id),
+  );
+  return { weights, segments, former: partition.former };
+}
+
+/** Lengths above 0 by engine, sorted by engine id; empty when nobody can serve the row. */
+function lengthsOf(weights: readonly EngineWeight[]): Map<string, number> {
+  const sorted = weights
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => (a.engineId < b.engineId ? -1 : 1));
+  if (sorted.length === 0) return new Map();
+  const lengths = quantise(
+    sorted.map(({ weight }) => weight),
+    HASH_SPACE,
+  );
+  return new Map(
+    sorted
+      .map(({ engineId }, index) => [engineId, lengths[index]!] as const)
+      .filter(([, length]) => length > 0),
+  );
+}
+
+/**
+ * The solution's shares; an owner that the solution gives no weight, and so no shares, but that the dead band keeps
+ * falls back on the other owners of the row.
+ */
+function backupShares(solved: readonly BackupShares[], weights: readonly Weight[]): BackupShares[] {
+  const known = new Set(solved.map(({ ownerId }) => ownerId));
+  const missing = weights.filter(({ engineId }) => !known.has(engineId));
+  return [
+    ...solved,
+    ...missing.map(({ engineId }) => ({
+      ownerId: engineId,
+      shares: weights.filter((other) => other.engineId !== engineId),
+    })),
+  ];
+}

@@ -1,0 +1,163 @@
+import { NOBODY, type Tiling } from './tiling.js';
+
+/** Hears of every transfer, before it happens. */
+export type TransferListener = (start: number, end: number, from: number, to: number) => void;
+
+/**
+ * Brings a tiling to given lengths per owner. Each point changes its owner at most once and only from an owner that
+ * is above its length to one that is below, so exactly half the sum of all |differences| moves, the least possible.
+ * What can be chosen is *which* points move: boundaries shift where a giver and a taker are neighbours, whole small
+ * runs are swallowed before large ones are cut, and a cut is made where it opens a boundary to another giver.
+ */
+export class Reshaping {
+  readonly tiling: Tiling;
+  /** Points owned beyond the length to reach; negative where points are missing. */
+  private readonly excess: number[];
+  private readonly listener: TransferListener | undefined;
+
+  /** `lengths[owner]` add up to the length of the tiling. */
+  constructor(tiling: Tiling, lengths: readonly number[], listener?: TransferListener) {
+    const owned = tiling.lengths(lengths.length);
+    this.tiling = tiling;
+    this.excess = lengths.map((length, owner) => owned[owner]! - length);
+    this.listener = listener;
+  }
+
+  /** Points the owner must still give away. */
+  surplusOf(owner: number | undefined): number {
+    if (owner === undefined) return 0;
+    return owner === NOBODY ? Number.POSITIVE_INFINITY : Math.max(0, this.excess[owner]!);
+  }
+
+  /** Points the owner must still get. */
+  needOf(owner: number | undefined): number {
+    return owner === undefined || owner === NOBODY ? 0 : Math.max(0, -this.excess[owner]!);
+  }
+
+  /**
+   * Moves as much of [start, end), all of one owner, as that owner must give and `to` must get, at the end that
+   * touches a run of `to`, else at an end of the giver's run.
+   */
+  private transfer(start: number, end: number, to: number): void {
+    const run = this.tiling.runAt(start);
+    const from = this.tiling.ownerOf(run)!;
+    const amount = Math.min(end - start, this.surplusOf(from), this.needOf(to));
+    if (amount === 0) return;
+    const touchesLeft = start === this.tiling.startOf(run);
+    const touchesRight = end === this.tiling.endOf(run);
+    const leftIsTo = touchesLeft && this.tiling.ownerOf(run - 1) === to;
+    const rightIsTo = touchesRight && this.tiling.ownerOf(run + 1) === to;
+    const atRight = rightIsTo || (!leftIsTo && touchesRight && !touchesLeft);
+    const first = atRight ? end - amount : start;
+    this.listener?.(first, first + amount, from, to);
+    this.give(first, first + amount, to);
+  }
+
+  /**
+   * Transfers to `to` as much as may move of every part of [start, end), whoever owns it; without `mayCut` only
+   * parts that leave no more runs than before.
+   */
+  transferParts(start: number, end: number, to: number, mayCut: boolean): void {
+    for (let at = start; at < end && this.needOf(to) > 0; ) {
+      const partEnd = Math.min(end, this.tiling.endOf(this.tiling.runAt(at)));
+      if (mayCut || !this.cuts(at, partEnd, to)) this.transfer(at, partEnd, to);
+      at = partEnd;
+    }
+  }
+
+  /** Makes all remaining transfers. */
+  finish(): void {
+    while (this.shiftBest() || this.cutBest()) {
+      // Each round uses up a run, a surplus or a need.
+    }
+  }
+
+  /**
+   * Gives the smallest runs to a neighbour until at most `maxRuns` are left. The neighbour may then have more than
+   * its length and the former owner less, so a run given up can cost twice its size in moves; call it before the
+   * transfers, which settle both. The listener does not hear of it: nobody should want these crumbs back.
+   */
+  absorb(maxRuns: number): void {
+    while (this.tiling.runCount > maxRuns) {
+      let run = 0;
+      for (let other = 1; other < this.tiling.runCount; other++) {
+        if (this.tiling.sizeOf(other) < this.tiling.sizeOf(run)) run = other;
+      }
+      const left = this.tiling.ownerOf(run - 1);
+      const right = this.tiling.ownerOf(run + 1);
+      const to = right === undefined || this.needOf(left) > this.needOf(right) ? left : right;
+      if (to === undefined || to === NOBODY) return;
+      this.give(this.tiling.startOf(run), this.tiling.endOf(run), to);
+    }
+  }
+
+  /** Whether a transfer from this part of a run would add a run: it reaches no run of `to` and leaves a rest. */
+  private cuts(start: number, end: number, to: number): boolean {
+    const run = this.tiling.runAt(start);
+    const atLeft = start === this.tiling.startOf(run);
+    const atRight = end === this.tiling.endOf(run);
+    if (atLeft && this.tiling.ownerOf(run - 1) === to) return false;
+    if (atRight && this.tiling.ownerOf(run + 1) === to) return false;
+    const whole = end - start <= Math.min(this.surplusOf(this.tiling.ownerOf(run)), this.needOf(to));
+    return !(atLeft && atRight && whole);
+  }
+
+  /** Gives [start, end), all of one owner, to another. */
+  private give(start: number, end: number, to: number): void {
+    const from = this.tiling.ownerOf(this.tiling.runAt(start))!;
+    this.tiling.paint(start, end, to);
+    if (from !== NOBODY) this.excess[from]! -= end - start;
+    this.excess[to]! += end - start;
+  }
+
+  /** The best transfer between neighbours; false when there is none. */
+  private shiftBest(): boolean {
+    let best: { run: number; to: number; rank: number; amount: number } | undefined;
+    for (let run = 0; run < this.tiling.runCount; run++) {
+      const surplus = this.surplusOf(this.tiling.ownerOf(run));
+      if (surplus === 0) continue;
+      const size = this.tiling.sizeOf(run);
+      const left = this.tiling.ownerOf(run - 1);
+      const right = this.tiling.ownerOf(run + 1);
+      for (const to of [left, right]) {
+        const amount = Math.min(size, surplus, this.needOf(to));
+        if (amount === 0) continue;
+        const rank = amount < size ? 0 : left === right ? 2 : 1;
+        // Small ones first: more of them fit into the same surplus and need.
+        if (best === undefined || rank > best.rank || (rank === best.rank && amount < best.amount)) {
+          best = { run, to: to!, rank, amount };
+        }
+      }
+    }
+    if (best === undefined) return false;
+    this.transfer(this.tiling.startOf(best.run), this.tiling.endOf(best.run), best.to);
+    return true;
+  }
+
+  /** A transfer between owners that are no neighbours; false when nothing is left to move. */
+  private cutBest(): boolean {
+    const to = this.excess.indexOf(Math.min(...this.excess));
+    const need = this.needOf(to);
+    if (need === 0) return false;
+    let best: { run: number; rank: number; size: number; atRight: boolean } | undefined;
+    for (let run = 0; run < this.tiling.runCount; run++) {
+      const surplus = this.surplusOf(this.tiling.ownerOf(run));
+      if (surplus === 0) continue;
+      const size = this.tiling.sizeOf(run);
+      const whole = size <= Math.min(surplus, need);
+      const leftGives = this.surplusOf(this.tiling.ownerOf(run - 1)) > 0;
+      const rightGives = this.surplusOf(this.tiling.ownerOf(run + 1)) > 0;
+      const rank = (whole ? 2 : 0) + (leftGives || rightGives ? 1 : 0);
+      if (best === undefined || rank > best.rank || (rank === best.rank && size > best.size)) {
+        best = { run, rank, size, atRight: rightGives && !leftGives };
+      }
+    }
+    const { run, atRight } = best!;
+    const start = this.tiling.startOf(run);
+    const end = this.tiling.endOf(run);
+    const amount = Math.min(end - start, this.surplusOf(this.tiling.ownerOf(run)), need);
+    if (atRight) this.transfer(end - amount, end, to);
+    else this.transfer(start, start + amount, to);
+    return true;
+  }
+}

@@ -1,0 +1,140 @@
+import type { Policy } from '../fleet/policy.js';
+import type { Solution, SolutionRow } from '../optimizer/solution.js';
+import { type EngineWork, rowKey } from './engine-work.js';
+import type { PlanEngine, PlanRow, ShedEntry, Weight } from './plan.js';
+import type { PlanContent } from './plan-id.js';
+import type { Usability } from './usability.js';
+
+/** A row keeps its weights while the solution would move less than this share of its traffic. */
+export const WEIGHT_DEAD_BAND = 0.005;
+/** An engine without traffic gets some once the solution gives it this weight, whatever the dead band. */
+export const ENTRY_WEIGHT = 0.001;
+/** Relative excess over the hard utilisation limit that kept weights may cause. */
+export const KEPT_CAPACITY_SLACK = 0.0005;
+/** Demands and capacities that a plan states may be this far, relative, from those of the latest solve. */
+export const STATED_DEAD_BAND = 0.1;
+/** How far a weight may be from an operator's bound: quantisation. */
+const BOUND_TOLERANCE = 1e-6;
+
+export interface KeepInput {
+  /** Rows in force by `rowKey`. */
+  readonly before: ReadonlyMap<string, PlanRow>;
+  readonly solution: Solution;
+  /** What the new plan sheds, by `rowKey`. */
+  readonly shed: ReadonlyMap<string, readonly ShedEntry[]>;
+  readonly usability: Usability;
+  readonly work: EngineWork;
+  readonly policy: Policy;
+}
+
+/**
+ * Keys of the rows whose weights in force are as good as the solution's: the change is within the dead band, all
+ * owners can still serve, operators' bounds hold, and no engine exceeds its hard limit because of it.
+ */
+export function rowsToKeep(input: KeepInput): Set<string> {
+  const { before, solution } = input;
+  const keep = new Set<string>();
+  for (const row of solution.rows) {
+    const previous = before.get(rowKey(row));
+    if (previous !== undefined && isNear(previous, row, input)) keep.add(rowKey(row));
+  }
+  relieve(keep, input);
+  return keep;
+}
+
+function isNear(previous: PlanRow, solved: SolutionRow, { usability }: KeepInput): boolean {
+  const wanted = weightMap(solved.weights);
+  const current = weightMap(previous.weights);
+  if (wanted.size === 0 || current.size === 0) return wanted.size === current.size;
+  for (const engineId of current.keys()) {
+    if (!usability.canServe(solved.frontendId, solved.poolId, engineId)) return false;
+  }
+  for (const [engineId, weight] of wanted) {
+    if (weight >= ENTRY_WEIGHT && !current.has(engineId)) return false;
+  }
+  if (totalVariation(current, wanted) > WEIGHT_DEAD_BAND) return false;
+  return solved.bounds.every(({ engineId, min, max }) => {
+    const weight = current.get(engineId) ?? 0;
+    return weight >= min - BOUND_TOLERANCE && weight <= max + BOUND_TOLERANCE;
+  });
+}
+
+/** Drops rows from `keep` until no engine is over its hard limit by more than the slack because of kept weights. */
+function relieve(keep: Set<string>, { before, solution, shed, work, policy }: KeepInput): void {
+  const capacities = work.capacities();
+  for (;;) {
+    const rows = solution.rows.map((row) => ({
+      frontendId: row.frontendId,
+      poolId: row.poolId,
+      shed: shed.get(rowKey(row))!,
+      weights: keep.has(rowKey(row)) ? before.get(rowKey(row))!.weights : row.weights,
+    }));
+    const loads = work.loads(rows);
+    const over = new Set<string>();
+    for (const [engineId, load] of loads) {
+      const limit = policy.maxUtilization * (capacities.get(engineId) ?? 0);
+      if (load > limit * (1 + KEPT_CAPACITY_SLACK)) over.add(engineId);
+    }
+    const guilty = solution.rows.filter((row) => {
+      const key = rowKey(row);
+      if (!keep.has(key)) return false;
+      const wanted = weightMap(row.weights);
+      return before
+        .get(key)!
+        .weights.some(({ engineId, weight }) => over.has(engineId) && weight > (wanted.get(engineId) ?? 0));
+    });
+    if (guilty.length === 0) return;
+    for (const row of guilty) keep.delete(rowKey(row));
+  }
+}
+
+/** Whether a plan in force tells filters and operators the same as new content, but for the stated dead band. */
+export function describesTheSame(previous: PlanContent, next: PlanContent): boolean {
+  return (
+    previous.rows.length === next.rows.length &&
+    previous.rows.every((row, index) => sameRow(row, next.rows[index]!)) &&
+    previous.engines.length === next.engines.length &&
+    previous.engines.every((engine, index) => sameEngine(engine, next.engines[index]!))
+  );
+}
+
+function sameRow(a: PlanRow, b: PlanRow): boolean {
+  return (
+    rowKey(a) === rowKey(b) &&
+    a.retryRatio === b.retryRatio &&
+    isStatedNear(a.demandRps, b.demandRps) &&
+    a.shed.length === b.shed.length &&
+    a.shed.every(
+      (entry, i) => entry.priority === b.shed[i]!.priority && entry.fraction === b.shed[i]!.fraction,
+    ) &&
+    a.segments.length === b.segments.length &&
+    a.segments.every((segment, i) => {
+      const other = b.segments[i]!;
+      return (
+        segment.start === other.start &&
+        segment.ownerId === other.ownerId &&
+        segment.backupId === other.backupId
+      );
+    })
+  );
+}
+
+function sameEngine(a: PlanEngine, b: PlanEngine): boolean {
+  return a.engineId === b.engineId && isStatedNear(a.effectiveCapacity, b.effectiveCapacity);
+}
+
+function isStatedNear(a: number, b: number): boolean {
+  return Math.abs(a - b) <= STATED_DEAD_BAND * Math.max(a, b);
+}
+
+function weightMap(weights: readonly Weight[]): Map<string, number> {
+  return new Map(
+    weights.filter(({ weight }) => weight > 0).map(({ engineId, weight }) => [engineId, weight]),
+  );
+}
+
+function totalVariation(a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const id of new Set([...a.keys(), ...b.keys()])) sum += Math.abs((a.get(id) ?? 0) - (b.get(id) ?? 0));
+  return sum / 2;
+}
