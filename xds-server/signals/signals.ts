@@ -83,15 +83,14 @@ export class Signals {
 
   /** Takes a usage report of a node of a known frontend. */
   acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
-    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, report, nowMs);
+    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, this.#known(report), nowMs);
     if (delta === undefined) {
       this.#demand.add(frontendId, nodeId, new Map(), nowMs, nowMs);
       return;
     }
     const offered = new Map<string, number>();
     for (const usage of delta.pools) {
-      const poolId = this.#poolIds.get(usage.pool);
-      if (poolId === undefined) continue;
+      const poolId = this.#poolIds.get(usage.pool)!;
       offered.set(poolId, usage.offered);
       this.totals.addPool(frontendId, poolId, usage);
     }
@@ -156,10 +155,19 @@ export class Signals {
     };
   }
 
+  /** The part of a report that is about pools and engines of the fleet. */
+  #known(report: UsageReport): UsageReport {
+    const vms = report.vms.map(({ incarnation, pools, engines }) => ({
+      incarnation,
+      pools: pools.filter(({ pool }) => this.#poolIds.has(pool)),
+      engines: engines.filter(({ pool, engine }) => this.#poolIds.has(pool) && this.#engineIds.has(engine)),
+    }));
+    return { vms };
+  }
+
   #addEngineUsage(frontendId: string, usage: EngineUsage, nowMs: number): void {
-    const engineId = this.#engineIds.get(usage.engine);
-    const poolId = this.#poolIds.get(usage.pool);
-    if (engineId === undefined || poolId === undefined) return;
+    const engineId = this.#engineIds.get(usage.engine)!;
+    const poolId = this.#poolIds.get(usage.pool)!;
     this.totals.addEngine(frontendId, poolId, engineId, usage);
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);

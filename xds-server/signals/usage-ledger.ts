@@ -35,10 +35,8 @@ export class UsageLedger {
   accept(nodeId: string, report: UsageReport, nowMs: number): UsageDelta | undefined {
     const known = this.#nodes.get(nodeId);
     const node = known ?? { lastMs: nowMs, vms: new Map() };
-    if (known === undefined) {
-      this.#forget(nowMs);
-      this.#nodes.set(nodeId, node);
-    }
+    this.#nodes.set(nodeId, node);
+    if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
     const pools = new Map<bigint, PoolUsage>();
     const engines = new Map<string, EngineUsage>();
     for (const vm of report.vms) this.#advance(node, vm, nowMs, pools, engines);

@@ -1,0 +1,104 @@
+import type { SnapshotView } from '../../wire/snapshot-view.js';
+import { encodeSnapshot } from '../../wire/snapshot-writer.js';
+
+/** What a snapshot says, apart from when and under which version it was issued. */
+export type SnapshotContent = Omit<SnapshotView, 'version' | 'issuedAtMs'>;
+
+export interface Snapshot {
+  readonly version: number;
+  readonly bytes: Uint8Array;
+}
+
+interface Entry {
+  readonly content: SnapshotContent;
+  /** Encoded without version and time, to tell whether content changed. */
+  readonly unversioned: Uint8Array;
+  readonly snapshot: Snapshot;
+}
+
+/**
+ * The newest snapshot of each frontend, and those who wait for it. Versions only grow, also over restarts: they are
+ * taken from the clock, but always exceed every version that was issued, restored or reported before.
+ */
+export class SnapshotBoard {
+  readonly #now: () => number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #waiters = new Set<() => void>();
+  #lastVersion: number;
+
+  /** `now` in milliseconds since the epoch; `lastVersion` from before a restart. */
+  constructor(now: () => number, lastVersion = 0) {
+    this.#now = now;
+    this.#lastVersion = lastVersion;
+  }
+
+  get lastVersion(): number {
+    return this.#lastVersion;
+  }
+
+  /** Issues a snapshot unless the frontend has the same already; true when it did. */
+  publish(content: SnapshotContent): boolean {
+    const unversioned = encodeSnapshot({ ...content, version: 1, issuedAtMs: 0 });
+    const before = this.#entries.get(content.frontendId);
+    if (before !== undefined && Buffer.compare(before.unversioned, unversioned) === 0) return false;
+    this.#issue(content, unversioned);
+    return true;
+  }
+
+  /** Forgets frontends that are not listed. */
+  retain(frontendIds: ReadonlySet<string>): void {
+    for (const id of this.#entries.keys()) if (!frontendIds.has(id)) this.#entries.delete(id);
+  }
+
+  current(frontendId: string): Snapshot | undefined {
+    return this.#entries.get(frontendId)?.snapshot;
+  }
+
+  /**
+   * The frontend's snapshot as soon as it is not the one that is held; undefined when that does not happen before
+   * `timeoutMs` or the abort. A caller that holds a newer version than was ever issued gets the present content anew.
+   */
+  async newerThan(
+    frontendId: string,
+    heldVersion: number,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<Snapshot | undefined> {
+    const entry = this.#entries.get(frontendId);
+    if (entry !== undefined && heldVersion > entry.snapshot.version) {
+      this.#lastVersion = Math.max(this.#lastVersion, heldVersion);
+      this.#issue(entry.content, entry.unversioned);
+    }
+    const find = () => {
+      const snapshot = this.current(frontendId);
+      return snapshot?.version === heldVersion ? undefined : snapshot;
+    };
+    const found = find();
+    if (found !== undefined || signal.aborted) return found;
+    return new Promise((resolve) => {
+      const finish = (snapshot: Snapshot | undefined) => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+        this.#waiters.delete(look);
+        resolve(snapshot);
+      };
+      const look = () => {
+        const snapshot = find();
+        if (snapshot !== undefined) finish(snapshot);
+      };
+      const abort = () => finish(undefined);
+      const timer = setTimeout(abort, timeoutMs);
+      signal.addEventListener('abort', abort);
+      this.#waiters.add(look);
+    });
+  }
+
+  #issue(content: SnapshotContent, unversioned: Uint8Array): void {
+    const issuedAtMs = this.#now();
+    const version = Math.max(this.#lastVersion + 1, issuedAtMs);
+    this.#lastVersion = version;
+    const bytes = encodeSnapshot({ ...content, version, issuedAtMs });
+    this.#entries.set(content.frontendId, { content, unversioned, snapshot: { version, bytes } });
+    for (const look of [...this.#waiters]) look();
+  }
+}

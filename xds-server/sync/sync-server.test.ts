@@ -1,0 +1,215 @@
+import { request as httpRequest } from 'node:http';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_PATH, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
+import { decodeSnapshot } from '../../wire/snapshot-reader.js';
+import type { UsageReport } from '../../wire/usage-report.js';
+import { encodeUsageReport } from '../../wire/usage-report-writer.js';
+import { SnapshotBoard, type SnapshotContent } from './snapshot-board.js';
+import { SyncServer, type SyncServerOptions } from './sync-server.js';
+
+const report: UsageReport = {
+  vms: [
+    {
+      incarnation: 7n,
+      pools: [{ pool: 1n, offered: 3, clientRetries: 0, shed: 0, unavailable: 0, withoutKey: 0 }],
+      engines: [],
+    },
+  ],
+};
+
+function content(planId = '0123456789abcdef', frontendId = 'west'): SnapshotContent {
+  return {
+    planId,
+    frontendId,
+    salt: 'salt',
+    models: [{ name: 'm', pool: 0 }],
+    pools: [
+      {
+        id: 'm',
+        cluster: 'm',
+        engines: [0],
+        segments: [{ start: 0, owner: 0, backup: -1 }],
+        retryRatio: 0.2,
+        shedFraction: 0,
+      },
+    ],
+    engines: [{ id: 'a', replicas: [{ address: '127.0.0.1:9001', ready: true }] }],
+  };
+}
+
+const running: SyncServer[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((server) => server.stop()));
+});
+
+async function start(options: Partial<SyncServerOptions> = {}, board = new SnapshotBoard(Date.now)) {
+  const reports: [string, string, UsageReport][] = [];
+  const log = { info: vi.fn(), warn: vi.fn() };
+  const server = new SyncServer({
+    listen: '127.0.0.1:0',
+    board,
+    isFrontend: (id) => id === 'west' || id === 'east',
+    onReport: (...args) => reports.push(args),
+    log,
+    holdMs: 150,
+    ...options,
+  });
+  const address = await server.start();
+  running.push(server);
+  const call = (
+    held = 0,
+    { headers = {}, body = encodeUsageReport(report), path = SYNC_PATH, method = 'POST' } = {} as {
+      headers?: Record<string, string>;
+      body?: Uint8Array;
+      path?: string;
+      method?: string;
+    },
+  ) =>
+    fetch(`http://${address}${path}`, {
+      method,
+      headers: {
+        [SYNC_NODE_HEADER]: 'envoy-1',
+        [SYNC_FRONTEND_HEADER]: 'west',
+        [SYNC_SNAPSHOT_HEADER]: String(held),
+        ...headers,
+      },
+      ...(method === 'POST' ? { body: Buffer.from(body) } : {}),
+    });
+  return { board, reports, log, address, call, server };
+}
+
+async function versionOf(response: Response): Promise<number> {
+  return decodeSnapshot(new Uint8Array(await response.arrayBuffer())).version;
+}
+
+describe('POST /v1/sync', () => {
+  it('takes the report and answers at once with a snapshot that the caller does not hold', async () => {
+    const { board, reports, call } = await start();
+    board.publish(content());
+    const response = await call();
+    expect(response.status).toBe(200);
+    expect(response.headers.get(SYNC_SNAPSHOT_HEADER)).toBe(String(board.current('west')!.version));
+    const view = decodeSnapshot(new Uint8Array(await response.arrayBuffer()));
+    expect(view).toMatchObject({ ...content(), version: board.current('west')!.version });
+    expect(reports).toEqual([['west', 'envoy-1', report]]);
+  });
+
+  it('holds a caller that has the newest snapshot, then answers 304', async () => {
+    const { board, call } = await start();
+    board.publish(content());
+    expect((await call(board.current('west')!.version)).status).toBe(304);
+  });
+
+  it('answers a waiting caller as soon as its snapshot changes, and only for its frontend', async () => {
+    const { board, call } = await start({ holdMs: 10_000 });
+    board.publish(content());
+    const waiting = call(board.current('west')!.version);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    board.publish(content('00000000000000aa', 'east'));
+    board.publish(content('00000000000000bb'));
+    const response = await waiting;
+    expect(response.status).toBe(200);
+    expect(await versionOf(response)).toBe(board.current('west')!.version);
+  });
+
+  it('gives a caller from the future the present content under a newer version', async () => {
+    const { board, call } = await start();
+    board.publish(content());
+    const future = board.current('west')!.version + 1_000_000;
+    const response = await call(future);
+    expect(response.status).toBe(200);
+    expect(await versionOf(response)).toBeGreaterThan(future);
+  });
+
+  it('answers 503 while there is no plan, but takes the report', async () => {
+    const { reports, call } = await start();
+    const response = await call();
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toBe('1');
+    expect(reports).toHaveLength(1);
+  });
+
+  it('answers all that wait when it stops', async () => {
+    const { board, call, server } = await start({ holdMs: 60_000 });
+    board.publish(content());
+    const waiting = call(board.current('west')!.version);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await server.stop();
+    expect((await waiting).status).toBe(304);
+  });
+
+  it.each([
+    ['an unknown frontend', { headers: { [SYNC_FRONTEND_HEADER]: 'nowhere' } }, 404, 'WARDROP_NODE_UNKNOWN'],
+    ['no node', { headers: { [SYNC_NODE_HEADER]: '' } }, 400, 'WARDROP_REPORT_INVALID'],
+    ['a version that is none', { headers: { [SYNC_SNAPSHOT_HEADER]: '-1' } }, 400, 'WARDROP_REPORT_INVALID'],
+    ['a report that is none', { body: new Uint8Array([1, 2, 3]) }, 400, 'WARDROP_REPORT_INVALID'],
+    ['an endless report', { body: new Uint8Array(8 * 2 ** 20 + 1) }, 413, undefined],
+    ['another path', { path: '/v1/other' }, 404, undefined],
+    ['another method', { method: 'GET' }, 404, undefined],
+  ])('refuses %s with a reason and counts nothing', async (_name, options, status, code) => {
+    const { reports, call } = await start();
+    const response = await call(0, options);
+    expect(response.status).toBe(status);
+    const body = (await response.json()) as { code?: string; message: string };
+    expect(body.code).toBe(code);
+    expect(body.message).not.toBe('');
+    expect(reports).toEqual([]);
+  });
+
+  it('lets nobody in without the token and never logs it', async () => {
+    const { board, reports, call, log } = await start({ token: 'the-real-token-0123' });
+    board.publish(content());
+    expect((await call()).status).toBe(401);
+    expect((await call(0, { headers: { authorization: 'Bearer another-token-4567' } })).status).toBe(401);
+    expect(reports).toEqual([]);
+    expect((await call(0, { headers: { authorization: 'Bearer the-real-token-0123' } })).status).toBe(200);
+    expect(JSON.stringify(log.warn.mock.calls)).not.toMatch(/0123|4567/);
+  });
+
+  it('logs the refusals of a node once', async () => {
+    const { call, log } = await start();
+    for (let repeat = 0; repeat < 3; repeat++)
+      await call(0, { headers: { [SYNC_FRONTEND_HEADER]: 'nowhere' } });
+    expect(log.warn).toHaveBeenCalledTimes(1);
+  });
+
+  it('survives a caller that leaves in the middle of its report', async () => {
+    const { board, address, call, reports } = await start();
+    board.publish(content());
+    const [host, port] = address.split(':');
+    const client = httpRequest({
+      host,
+      port,
+      path: SYNC_PATH,
+      method: 'POST',
+      headers: { 'content-length': 1_000, [SYNC_NODE_HEADER]: 'n', [SYNC_FRONTEND_HEADER]: 'west' },
+    });
+    client.on('error', () => undefined);
+    client.write('half');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    client.destroy();
+    expect((await call()).status).toBe(200);
+    expect(reports).toHaveLength(1);
+  });
+});
+
+describe('SnapshotBoard', () => {
+  it('issues nothing when the content is the same', () => {
+    const board = new SnapshotBoard(() => 1_000);
+    expect(board.publish(content())).toBe(true);
+    expect(board.publish(content())).toBe(false);
+    expect(board.publish(content('00000000000000bb'))).toBe(true);
+  });
+
+  it('versions grow when the clock stands still or goes back, and over a restart', () => {
+    let nowMs = 5_000;
+    const board = new SnapshotBoard(() => nowMs);
+    board.publish(content('00000000000000aa'));
+    nowMs = 4_000;
+    board.publish(content('00000000000000bb'));
+    expect(board.lastVersion).toBe(5_001);
+    const restarted = new SnapshotBoard(() => nowMs, board.lastVersion);
+    restarted.publish(content());
+    expect(restarted.current('west')!.version).toBe(5_002);
+  });
+});

@@ -1,0 +1,217 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_PATH, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
+import type { UsageReport } from '../../wire/usage-report.js';
+import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { type ErrorCode, WardropError } from '../errors.js';
+import type { Address } from '../fleet/fleet.js';
+import { isAuthentic } from './bearer.js';
+import type { SnapshotBoard } from './snapshot-board.js';
+
+export interface SyncServerOptions {
+  /** Port 0 takes a free one. */
+  readonly listen: Address;
+  /** PEM texts; absent: plain HTTP. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
+  /** Expected in `authorization: Bearer …` when given. */
+  readonly token?: string;
+  readonly board: SnapshotBoard;
+  readonly isFrontend: (id: string) => boolean;
+  readonly onReport: (frontendId: string, nodeId: string, report: UsageReport) => void;
+  /** Status of every answer, for metrics. */
+  readonly onAnswer?: (status: number) => void;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  /** Longest time that a call waits for news, in milliseconds; default 1000. */
+  readonly holdMs?: number;
+}
+
+/** A report of 64 VMs with 1000 pairs of a pool and an engine each is below this. */
+const MAX_REPORT_BYTES = 8 * 2 ** 20;
+const NAME_PATTERN = /^[\x21-\x7e]{1,256}$/;
+/** Nodes whose last call was refused; each is logged once. */
+const MAX_COMPLAINTS = 1_000;
+
+const statusOf: Partial<Record<ErrorCode, number>> = {
+  WARDROP_UNAUTHENTICATED: 401,
+  WARDROP_NODE_UNKNOWN: 404,
+  WARDROP_REPORT_INVALID: 400,
+};
+
+/**
+ * Takes usage reports and hands out snapshots: `POST /v1/sync` answers 200 with a snapshot as soon as there is another
+ * one than the caller holds, 304 when there is none in time, 503 while there is none at all.
+ */
+export class SyncServer {
+  readonly #options: SyncServerOptions;
+  readonly #server: Server;
+  readonly #stopping = new AbortController();
+  readonly #complaints = new Set<string>();
+
+  constructor(options: SyncServerOptions) {
+    this.#options = options;
+    const handle = (request: IncomingMessage, response: ServerResponse) =>
+      void this.#answer(request, response);
+    const { tls } = options;
+    this.#server =
+      tls === undefined
+        ? createServer(handle)
+        : createTlsServer(
+            {
+              cert: tls.cert,
+              key: tls.key,
+              minVersion: 'TLSv1.2',
+              ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa, requestCert: true }),
+            },
+            handle,
+          );
+    this.#server.requestTimeout = 10_000;
+    // Longer than Envoys wait between two calls, so that no call meets a connection that is just being closed.
+    this.#server.keepAliveTimeout = 120_000;
+  }
+
+  /** Binds the address and returns it with the port that was really taken. */
+  async start(): Promise<Address> {
+    const { listen, tls, log } = this.#options;
+    const colon = listen.lastIndexOf(':');
+    const host = listen.slice(0, colon);
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error) => {
+        reject(new WardropError('WARDROP_PORT_IN_USE', `cannot serve sync on ${listen}: ${error.message}`));
+      });
+      this.#server.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), resolve);
+    });
+    const bound = `${host}:${(this.#server.address() as AddressInfo).port}`;
+    log.info({ listen: bound, tls: tls !== undefined }, 'serving sync');
+    return bound;
+  }
+
+  /** Answers all calls that wait and frees the port. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeIdleConnections();
+      setTimeout(() => this.#server.closeAllConnections(), 500).unref();
+    });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await this.#sync(request, response);
+    } catch (error) {
+      this.#refuse(request, response, error);
+    }
+    this.#options.onAnswer?.(response.statusCode);
+  }
+
+  async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { board, holdMs = 1_000 } = this.#options;
+    const caller = this.#identify(request);
+    const body = await readBody(request);
+    this.#options.onReport(caller.frontendId, caller.nodeId, decodeUsageReport(body));
+    this.#complaints.delete(caller.nodeId);
+
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    const signal = AbortSignal.any([left.signal, this.#stopping.signal]);
+    const snapshot = await board.newerThan(caller.frontendId, caller.version, holdMs, signal);
+    if (snapshot !== undefined) {
+      response.writeHead(200, {
+        'content-type': 'application/octet-stream',
+        'content-length': snapshot.bytes.length,
+        [SYNC_SNAPSHOT_HEADER]: String(snapshot.version),
+      });
+      response.end(snapshot.bytes);
+    } else if (board.current(caller.frontendId) !== undefined) {
+      response.writeHead(304).end();
+    } else {
+      sendJson(response, 503, { message: 'there is no plan yet' }, { 'retry-after': '1' });
+    }
+  }
+
+  /** Who calls; throws for anyone who may not. */
+  #identify(request: IncomingMessage): { nodeId: string; frontendId: string; version: number } {
+    const { token, isFrontend } = this.#options;
+    if (token !== undefined && !isAuthentic(request.headers.authorization, token)) {
+      throw new WardropError('WARDROP_UNAUTHENTICATED', 'the sync token is missing or wrong');
+    }
+    if (request.method !== 'POST' || request.url !== SYNC_PATH) throw new NotFound();
+    const nodeId = request.headers[SYNC_NODE_HEADER];
+    const frontendId = request.headers[SYNC_FRONTEND_HEADER];
+    const version = Number(request.headers[SYNC_SNAPSHOT_HEADER] ?? '0');
+    if (typeof nodeId !== 'string' || !NAME_PATTERN.test(nodeId)) {
+      throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_NODE_HEADER} must name the Envoy`);
+    }
+    if (typeof frontendId !== 'string' || !isFrontend(frontendId)) {
+      throw new WardropError(
+        'WARDROP_NODE_UNKNOWN',
+        `header ${SYNC_FRONTEND_HEADER} of node ${nodeId} names no frontend: ${JSON.stringify(frontendId ?? '')}`,
+      );
+    }
+    if (!Number.isSafeInteger(version) || version < 0) {
+      throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_SNAPSHOT_HEADER} must be a version`);
+    }
+    return { nodeId, frontendId, version };
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    if (request.socket.destroyed) return;
+    const status = error instanceof NotFound ? 404 : error instanceof TooLarge ? 413 : statusOfError(error);
+    const message = error instanceof Error ? error.message : String(error);
+    const code = error instanceof WardropError ? error.code : undefined;
+    this.#complain(request, { status, ...(code === undefined ? {} : { code }) }, message);
+    sendJson(response, status, { ...(code === undefined ? {} : { code }), message });
+  }
+
+  #complain(request: IncomingMessage, details: object, message: string): void {
+    const nodeId = String(request.headers[SYNC_NODE_HEADER] ?? request.socket.remoteAddress).slice(0, 256);
+    if (this.#complaints.has(nodeId)) return;
+    if (this.#complaints.size >= MAX_COMPLAINTS) this.#complaints.clear();
+    this.#complaints.add(nodeId);
+    this.#options.log.warn({ nodeId, ...details }, `refused a sync call: ${message}`);
+  }
+}
+
+class NotFound extends Error {
+  override readonly message = `there is only POST ${SYNC_PATH} here`;
+}
+
+class TooLarge extends Error {
+  override readonly message = `the report is longer than ${MAX_REPORT_BYTES} bytes`;
+}
+
+function statusOfError(error: unknown): number {
+  return (error instanceof WardropError ? statusOf[error.code] : undefined) ?? 500;
+}
+
+function readBody(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= MAX_REPORT_BYTES) chunks.push(chunk);
+      else {
+        request.pause();
+        reject(new TooLarge());
+      }
+    });
+    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('error', reject);
+    request.once('close', () => reject(new Error('the call was cut off')));
+  });
+}
+
+function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  // The request may not have been read to its end; the connection cannot be used again then.
+  if (!response.req.complete) response.setHeader('connection', 'close');
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(`${JSON.stringify(body)}\n`);
+}
