@@ -14,7 +14,7 @@ const SIGMAS_FROM_EDGE = 3;
 const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
 /** From this count on, two standard deviations are within `LEAST_WIDTH`, and the rate is taken as known. */
-const SETTLED_COUNT = (2 / LEAST_WIDTH) ** 2;
+export const SETTLED_COUNT = (2 / LEAST_WIDTH) ** 2;
 
 /** A rate and how many requests it was measured on; infinitely many for a configured one. */
 export interface BandState {

@@ -3,6 +3,7 @@ import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Config, ExpectedDemand } from '../config/config.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
 import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import { SETTLED_COUNT } from './demand-band.js';
 import { DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { holdLast, type Readiness } from './last-stand.js';
@@ -10,11 +11,11 @@ import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from 
 import { UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
-/** What signals remember over a restart. */
-export interface SavedSignals {
-  readonly rates: readonly { frontendId: string; poolId: string; requestsPerSecond: number; count: number }[];
-  /** When demand and fleet last changed. */
-  readonly settledSinceMs: number;
+/** A rate that was in force before a restart. */
+export interface HeldRate {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly requestsPerSecond: number;
 }
 
 export interface SignalsView {
@@ -47,13 +48,14 @@ export class Signals {
   #readiness: Readiness | undefined;
   #settledSinceMs: number;
 
-  constructor(config: Config, saved: SavedSignals | undefined, nowMs: number) {
+  /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
+  constructor(config: Config, held: readonly HeldRate[], nowMs: number) {
     this.#fleet = config.fleet;
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
-    this.#demand = new DemandEstimator(seeds(config.expectedDemand, saved));
-    this.#settledSinceMs = saved?.settledSinceMs ?? nowMs;
+    this.#demand = new DemandEstimator(seeds(config.expectedDemand, held));
+    this.#settledSinceMs = nowMs;
   }
 
   get fleet(): Fleet {
@@ -68,7 +70,7 @@ export class Signals {
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
-    this.#demand.reseed(seeds(config.expectedDemand, undefined));
+    this.#demand.reseed(seeds(config.expectedDemand, []));
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
     for (const address of this.#health.keys()) if (!endpoints.has(address)) this.#health.delete(address);
@@ -140,21 +142,6 @@ export class Signals {
     };
   }
 
-  save(nowMs: number): SavedSignals {
-    return {
-      rates: this.#demand
-        .estimates(nowMs)
-        .filter(({ source }) => source !== 'expected')
-        .map(({ frontendId, poolId, requestsPerSecond, count }) => ({
-          frontendId,
-          poolId,
-          requestsPerSecond,
-          count,
-        })),
-      settledSinceMs: this.#settledSinceMs,
-    };
-  }
-
   /** The part of a report that is about pools and engines of the fleet. */
   #known(report: UsageReport): UsageReport {
     const vms = report.vms.map(({ incarnation, pools, engines }) => ({
@@ -211,14 +198,13 @@ function engineState(engine: Fleet['engines'][number], ready: readonly boolean[]
   };
 }
 
-/** Rates from before a restart come before configured ones. */
-function seeds(expected: readonly ExpectedDemand[], saved: SavedSignals | undefined): readonly RateSeed[] {
-  const held = byRow(saved?.rates ?? []);
+function seeds(expected: readonly ExpectedDemand[], held: readonly HeldRate[]): readonly RateSeed[] {
+  const heldRates = byRow(held);
   return expected.map(({ frontendId, poolId, requestsPerSecond }) => {
-    const rate = held.get(rowKey(frontendId, poolId));
+    const rate = heldRates.get(rowKey(frontendId, poolId));
     return rate === undefined
       ? { frontendId, poolId, requestsPerSecond, count: Number.POSITIVE_INFINITY, source: 'expected' }
-      : { ...rate, source: 'held' };
+      : { ...rate, count: SETTLED_COUNT, source: 'held' };
   });
 }
 
