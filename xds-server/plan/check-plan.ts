@@ -213,10 +213,10 @@ function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Repor
         `engine ${engine.id} would get ${load} replica-seconds of work per second, its hard limit is ${limit}`,
       );
     }
-    utilizations.set(engine.id, limit > 0 ? load / limit : 1);
+    if (limit > 0) utilizations.set(engine.id, load / limit);
   }
   checkEngines(plan, state, loads, report);
-  checkNeed(plan, state, utilizations, report);
+  checkNeed({ plan, state, policy }, utilizations, report);
 }
 
 function checkEngines(
@@ -243,27 +243,28 @@ function checkEngines(
     if (!(Math.abs(entry.rho - rho) <= RHO_TOLERANCE * Math.max(rho, 0.1)) && capacity > 0) {
       report('engines-invalid', `engine ${engine.id}: utilisation ${entry.rho} instead of ${rho}`);
     }
-    if (!(entry.congestionPriceSeconds >= 0 && entry.scarcityPriceSeconds >= 0)) {
-      report('engines-invalid', `engine ${engine.id}: a price is negative or not a number`);
+    const prices = [entry.congestionPriceSeconds, entry.scarcityPriceSeconds];
+    if (!prices.every((price) => Number.isFinite(price) && price >= 0)) {
+      report('engines-invalid', `engine ${engine.id}: the prices are ${prices.join(' and ')}`);
     }
   }
 }
 
-/** Nothing is shed while all engines that may serve a row are below their hard limits. */
+/** Nothing is shed while all engines of a pool are below their hard limits, unless an operator bounds weights. */
 function checkNeed(
-  plan: Plan,
-  state: FleetState,
+  { plan, state, policy }: Pick<CheckInput, 'plan' | 'state' | 'policy'>,
   utilizations: ReadonlyMap<string, number>,
   report: Report,
 ): void {
   const pools = new Map(state.fleet.pools.map(({ id, engineIds }) => [id, engineIds]));
-  for (const row of plan.rows) {
-    if (!row.shed.some(({ fraction }) => fraction > 0) || row.weights.length === 0) continue;
-    const highest = Math.max(...(pools.get(row.poolId) ?? []).map((id) => utilizations.get(id) ?? 0));
-    if (highest < SHED_NEEDS_UTILIZATION) {
+  for (const { frontendId, poolId, shed } of plan.rows) {
+    const bounded = policy.bounds.some((bound) => bound.frontendId === frontendId && bound.poolId === poolId);
+    if (bounded || !shed.some(({ fraction }) => fraction > 0)) continue;
+    const alive = (pools.get(poolId) ?? []).flatMap((id) => utilizations.get(id) ?? []);
+    if (alive.length > 0 && Math.max(...alive) < SHED_NEEDS_UTILIZATION) {
       report(
         'shed-needless',
-        `row (${row.frontendId}, ${row.poolId}) sheds although its fullest engine is at ${highest} of its hard limit`,
+        `row (${frontendId}, ${poolId}) sheds although its fullest engine is at ${Math.max(...alive)} of its hard limit`,
       );
     }
   }

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { type CheckInput, checkPlan, type ViolationCode } from './check-plan.js';
+import { evolvePlan } from './evolve.js';
+import type { Plan, PlanRow } from './plan.js';
+import { evolveInput } from './test-fleet.js';
+
+/** Two engines of one replica, each with half of 100 requests/s, so at half of their capacity. */
+function goodInput(): CheckInput {
+  const input = evolveInput([{ weights: { e0: 0.5, e1: 0.5 }, demandRps: 100 }], [1, 1, 0]);
+  return {
+    plan: evolvePlan(input),
+    state: input.state,
+    profiles: input.profiles,
+    policy: input.policy,
+  };
+}
+
+function withRow(change: Partial<PlanRow>): CheckInput {
+  const input = goodInput();
+  return { ...input, plan: { ...input.plan, rows: [{ ...input.plan.rows[0]!, ...change }] } };
+}
+
+function withPlan(change: Partial<Plan>): CheckInput {
+  const input = goodInput();
+  return { ...input, plan: { ...input.plan, ...change } };
+}
+
+function withEngine(change: object): CheckInput {
+  const input = goodInput();
+  const engines = input.plan.engines.map((engine, index) =>
+    index === 0 ? { ...engine, ...change } : engine,
+  );
+  return { ...input, plan: { ...input.plan, engines } };
+}
+
+const { segments, weights } = goodInput().plan.rows[0]!;
+const [first, second] = segments as [PlanRow['segments'][number], PlanRow['segments'][number]];
+
+const bad: [string, ViolationCode, CheckInput][] = [
+  ['a row is missing', 'rows-incomplete', withPlan({ rows: [] })],
+  [
+    'a row is there twice',
+    'rows-incomplete',
+    withPlan({ rows: [...goodInput().plan.rows, ...goodInput().plan.rows] }),
+  ],
+  ['weights do not add up', 'weights-sum', withRow({ weights: [{ engineId: 'e0', weight: 0.5 }] })],
+  [
+    'a weight is not a number',
+    'weights-invalid',
+    withRow({ weights: [{ engineId: 'e0', weight: Number.NaN }] }),
+  ],
+  [
+    'a weight is negative',
+    'weights-invalid',
+    withRow({ weights: [{ engineId: 'e0', weight: -1 }, ...weights] }),
+  ],
+  ['weights are out of order', 'weights-invalid', withRow({ weights: [...weights].reverse() })],
+  ['the space is not covered', 'segments-invalid', withRow({ segments: [second] })],
+  ['segments overlap', 'segments-invalid', withRow({ segments: [first, second, { ...first, start: 5 }] })],
+  [
+    'a start is no whole point',
+    'segments-invalid',
+    withRow({ segments: [first, { ...second, start: 0.5 }] }),
+  ],
+  [
+    'a length is off by a point',
+    'segments-length',
+    withRow({ segments: [first, { ...second, start: second.start + 1 }] }),
+  ],
+  ['an owner has no weight', 'segments-length', withRow({ segments: [first, { ...second, ownerId: 'e2' }] })],
+  [
+    'an owner is not eligible',
+    'owner-ineligible',
+    withRow({ segments: [first, { ...second, ownerId: 'x' }] }),
+  ],
+  [
+    'a backup is not eligible',
+    'backup-ineligible',
+    withRow({ segments: [first, { ...second, backupId: 'x' }] }),
+  ],
+  [
+    'an engine is its own backup',
+    'backup-ineligible',
+    withRow({ segments: [first, { ...second, backupId: 'e1' }] }),
+  ],
+  ['a row is given up without need', 'row-unserved', withRow({ segments: [], weights: [] })],
+  ['a retry ratio is above 1', 'fraction-invalid', withRow({ retryRatio: 1.1 })],
+  ['a demand is negative', 'fraction-invalid', withRow({ demandRps: -1 })],
+  ['a shed fraction is above 1', 'fraction-invalid', withRow({ shed: [{ priority: 0, fraction: 2 }] })],
+  [
+    'priorities are out of order',
+    'fraction-invalid',
+    withRow({
+      shed: [
+        { priority: 0, fraction: 0 },
+        { priority: 1, fraction: 0 },
+      ],
+    }),
+  ],
+  [
+    'something is shed below the hard limit',
+    'shed-needless',
+    withRow({ shed: [{ priority: 0, fraction: 0.1 }] }),
+  ],
+  ['an engine is missing', 'engines-invalid', withPlan({ engines: [] })],
+  ['a capacity is wrong', 'engines-invalid', withEngine({ effectiveCapacity: 2 })],
+  ['a utilisation is wrong', 'engines-invalid', withEngine({ rho: 0.6 })],
+  [
+    'a price is infinite',
+    'engines-invalid',
+    withEngine({ congestionPriceSeconds: Number.POSITIVE_INFINITY }),
+  ],
+  ['a price is negative', 'engines-invalid', withEngine({ scarcityPriceSeconds: -1 })],
+  ['the objective is not a number', 'objective-invalid', withPlan({ objectiveSeconds: Number.NaN })],
+];
+
+describe('checkPlan', () => {
+  it('finds nothing wrong with a good plan', () => {
+    expect(checkPlan(goodInput())).toEqual([]);
+  });
+
+  it.each(bad)('reports when %s', (_, code, input) => {
+    const violations = checkPlan(input);
+    expect(violations.map((violation) => violation.code)).toContain(code);
+    for (const { message } of violations) expect(message).not.toBe('');
+  });
+
+  it('recomputes loads: an engine above its hard limit is reported, at the limit it is not', () => {
+    const withDemand = (requestsPerSecond: number) => {
+      const input = goodInput();
+      const demands = input.state.demands.map((demand) => ({ ...demand, requestsPerSecond }));
+      return checkPlan({ ...input, state: { ...input.state, demands } }).map(({ code }) => code);
+    };
+    expect(withDemand(200)).not.toContain('capacity-exceeded');
+    expect(withDemand(201)).toContain('capacity-exceeded');
+    expect(withDemand(Number.NaN)).toContain('capacity-exceeded');
+  });
+
+  it('reports owners and backups that the frontend cannot reach', () => {
+    const input = goodInput();
+    const fleet = { ...input.state.fleet, networkSeconds: [[0.01, Number.POSITIVE_INFINITY, 0.01]] };
+    const codes = checkPlan({ ...input, state: { ...input.state, fleet } }).map(({ code }) => code);
+    expect(codes).toContain('owner-ineligible');
+    expect(codes).toContain('backup-ineligible');
+  });
+
+  it('accepts a row without weights when nobody could serve it', () => {
+    const input = evolveInput([{ weights: {} }], [0, 0]);
+    const plan = evolvePlan(input);
+    expect(checkPlan({ plan, ...input })).toEqual([]);
+    const closed = withRow({ segments: [], weights: [] });
+    const bounds = ['e0', 'e1'].map((engineId) => ({
+      frontendId: 'west',
+      poolId: closed.plan.rows[0]!.poolId,
+      engineId,
+      min: 0,
+      max: 0,
+    }));
+    const codes = checkPlan({ ...closed, policy: { ...closed.policy, bounds } }).map(({ code }) => code);
+    expect(codes).not.toContain('row-unserved');
+  });
+});

@@ -1,0 +1,125 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { evolvePlan } from './evolve.js';
+import type { Plan } from './plan.js';
+import { PlanStore } from './plan-store.js';
+import type { ServerState } from './server-state.js';
+import { decodeState, encodeState } from './state-format.js';
+import { evolveInput } from './test-fleet.js';
+
+/** A plan with former owners, a backup-less row and an empty one. */
+function plan(): Plan {
+  const rows = (e0: number) => [
+    { frontendId: 'east', weights: { e0, e1: 1 - e0 } },
+    { frontendId: 'north', weights: { e2: 1 } },
+    { frontendId: 'west', weights: {}, shed: [{ priority: 0, fraction: 0.1 }] },
+  ];
+  const previous = evolvePlan(evolveInput(rows(0.5), [1, 1, 1]));
+  return evolvePlan(evolveInput(rows(0.25), [1, 1, 1], { previous }));
+}
+
+const state = (snapshotVersion = 3): ServerState => ({ plan: plan(), snapshotVersion, salt: 'pepper' });
+
+describe('state format', () => {
+  it('gives back what it was given', () => {
+    expect(state().plan!.rows[0]!.former).not.toEqual([]);
+    expect(decodeState(encodeState(state()))).toEqual(state());
+    const empty = { plan: null, snapshotVersion: 0, salt: 's' };
+    expect(decodeState(encodeState(empty))).toEqual(empty);
+  });
+
+  it('never takes a damaged plan for the one that was saved', () => {
+    const text = encodeState(state());
+    fc.assert(
+      fc.property(
+        fc.nat(text.length - 2),
+        fc.constantFrom('', '0', '9', '"', '}', 'x'),
+        (at, replacement) => {
+          const damaged = text.slice(0, at) + replacement + text.slice(at + 1);
+          let decoded: ServerState;
+          try {
+            decoded = decodeState(damaged);
+          } catch {
+            return;
+          }
+          // Number, time and memory are no part of the id; nothing else may differ.
+          expect(decoded.plan!.id).toBe(state().plan!.id);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each([
+    ['another format', { format: 2 }, /format is 2, this version reads 1/],
+    ['a missing salt', { salt: undefined }, /salt/],
+    ['a negative version', { snapshotVersion: -1 }, /\/snapshotVersion must be >= 0/],
+    [
+      'changed weights',
+      { plan: { ...JSON.parse(encodeState(state())).plan, objectiveSeconds: 1 } },
+      /its id/,
+    ],
+  ])('refuses %s and says where', (_, change, message) => {
+    const stored = { ...JSON.parse(encodeState(state())), ...change };
+    expect(() => decodeState(JSON.stringify(stored))).toThrow(message);
+  });
+});
+
+describe('PlanStore', () => {
+  let directory: string;
+  let path: string;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'wardrop-state-'));
+    path = join(directory, 'state.json');
+  });
+
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it('starts with nothing when there is no file', async () => {
+    expect(await new PlanStore(path).load()).toEqual({ state: null, problem: null });
+  });
+
+  it('loads what was saved, and leaves no other file behind', async () => {
+    const store = new PlanStore(path);
+    await store.save(state());
+    expect(await store.load()).toEqual({ state: state(), problem: null });
+    expect(await readdir(directory)).toEqual(['state.json']);
+  });
+
+  it('writes the last of many states', async () => {
+    const store = new PlanStore(path);
+    await Promise.all([1, 2, 3, 4, 5].map((version) => store.save(state(version))));
+    expect((await store.load()).state!.snapshotVersion).toBe(5);
+  });
+
+  it('sets a broken file aside under a free name and says so', async () => {
+    for (const text of ['{"format": 1', '{"format": 9}']) {
+      await writeFile(path, text);
+      const { state: loaded, problem } = await new PlanStore(path).load();
+      expect(loaded).toBeNull();
+      expect(problem!.code).toBe('WARDROP_STATE_INVALID');
+      expect(problem!.message).toContain(path);
+    }
+    expect((await readdir(directory)).sort()).toEqual(['state.json.broken', 'state.json.broken-2']);
+    expect(await readFile(`${path}.broken`, 'utf8')).toBe('{"format": 1');
+  });
+
+  it('reports a file that cannot be written, and writes again once it can', async () => {
+    const store = new PlanStore(join(directory, 'missing', 'state.json'));
+    const saves = await Promise.allSettled([
+      store.save(state(1)),
+      store.save(state(2)),
+      store.save(state(3)),
+    ]);
+    for (const save of saves) {
+      expect(save).toMatchObject({ status: 'rejected', reason: { code: 'WARDROP_STATE_INVALID' } });
+    }
+    await mkdir(join(directory, 'missing'));
+    await store.save(state(4));
+    expect((await store.load()).state!.snapshotVersion).toBe(4);
+  });
+});

@@ -1,0 +1,118 @@
+import { access, open, readFile, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { WardropError } from '../errors.js';
+import type { ServerState } from './server-state.js';
+import { decodeState, encodeState } from './state-format.js';
+
+export interface LoadedState {
+  /** Null when there is none to go on with. */
+  readonly state: ServerState | null;
+  /** Why a file that is there could not be used (WARDROP_STATE_INVALID), and what was done with it. */
+  readonly problem: WardropError | null;
+}
+
+/** The state file: one JSON document, replaced as a whole. */
+export class PlanStore {
+  private readonly path: string;
+  private next: ServerState | undefined;
+  private last: Promise<void> = Promise.resolve();
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Reads the file. One that cannot be used never stops a server: it is renamed, so that it can be looked at. */
+  async load(): Promise<LoadedState> {
+    let text: string;
+    try {
+      text = await readFile(this.path, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: null, problem: null };
+      return {
+        state: null,
+        problem: this.problem(`cannot be read: ${reason(error)}. Check its permissions`, error),
+      };
+    }
+    try {
+      return { state: decodeState(text), problem: null };
+    } catch (error) {
+      const aside = await this.setAside();
+      const what = `is broken: ${reason(error)}. ${aside} The server starts without it: conversations may move`;
+      return { state: null, problem: this.problem(what, error) };
+    }
+  }
+
+  /**
+   * Replaces the file, by a new one that is complete on disk before it takes the name. While a write is under way
+   * later states wait, and of these only the last is written; the promise resolves when it, or a later one, is safe.
+   *
+   * Rejects with WARDROP_STATE_INVALID when the file cannot be written; the old one is then as it was.
+   */
+  save(state: ServerState): Promise<void> {
+    this.next = state;
+    const saved = this.last.then(() => this.writeNext());
+    this.last = saved.catch(() => undefined);
+    return saved;
+  }
+
+  private async writeNext(): Promise<void> {
+    const state = this.next;
+    if (state === undefined) return;
+    this.next = undefined;
+    try {
+      await replaceFile(this.path, encodeState(state));
+    } catch (error) {
+      this.next ??= state;
+      const what = `cannot be written: ${reason(error)}. Check that its directory exists and has room`;
+      throw this.problem(what, error);
+    }
+  }
+
+  /** Renames the file to the first free `.broken` name. */
+  private async setAside(): Promise<string> {
+    try {
+      for (let number = 1; ; number++) {
+        const aside = number === 1 ? `${this.path}.broken` : `${this.path}.broken-${number}`;
+        if (await exists(aside)) continue;
+        await rename(this.path, aside);
+        return `It was renamed to ${aside}.`;
+      }
+    } catch (error) {
+      return `It could not be renamed (${reason(error)}) and will be replaced by the next plan.`;
+    }
+  }
+
+  private problem(what: string, cause: unknown): WardropError {
+    return new WardropError('WARDROP_STATE_INVALID', `state file ${this.path} ${what}`, { cause });
+  }
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  // Readable by the owner only: whoever knows the salt can aim keys at an engine.
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  const directory = await open(dirname(path), 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,11 @@
+import type { Plan } from './plan.js';
+
+/** All that a control server must remember to go on where it stopped. */
+export interface ServerState {
+  /** Last published plan with its partitions and what they remember; null before the first. */
+  readonly plan: Plan | null;
+  /** At least the version of every snapshot issued so far; a restarted server counts on from here. */
+  readonly snapshotVersion: number;
+  /** Mixed into key hashes; another salt would move every conversation. */
+  readonly salt: string;
+}

@@ -1,0 +1,186 @@
+import { Ajv } from 'ajv';
+import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
+import { planId } from './plan-id.js';
+import { endOf } from './segments.js';
+import type { ServerState } from './server-state.js';
+
+/** Version of the layout below. A file of another version is refused, not guessed at. */
+export const STATE_FORMAT = 1;
+
+/** Row as stored: engines by index into `engineIds`, weights left out because the segments tell them exactly. */
+interface StoredRow {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly demandRps: number;
+  readonly retryRatio: number;
+  readonly shed: PlanRow['shed'];
+  readonly engineIds: readonly string[];
+  /** [start, owner, backup], backup -1 for none. */
+  readonly segments: readonly (readonly [number, number, number])[];
+  /** [start, end, engine], latest first. */
+  readonly former: readonly (readonly [number, number, number])[];
+}
+
+interface StoredState {
+  readonly format: number;
+  readonly salt: string;
+  readonly snapshotVersion: number;
+  readonly plan: (Omit<Plan, 'rows'> & { readonly rows: readonly StoredRow[] }) | null;
+}
+
+const id = { type: 'string', minLength: 1 };
+const amount = { type: 'number', minimum: 0 };
+const fraction = { type: 'number', minimum: 0, maximum: 1 };
+const point = { type: 'integer', minimum: 0, maximum: HASH_SPACE };
+const index = { type: 'integer', minimum: 0 };
+
+function record(properties: Record<string, object>): object {
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+function list(items: object): object {
+  return { type: 'array', items };
+}
+
+function tuple(...items: object[]): object {
+  return { type: 'array', items, minItems: items.length, maxItems: items.length };
+}
+
+const planSchema = record({
+  id: { type: 'string', pattern: '^[0-9a-f]{16}$' },
+  sequence: { type: 'integer', minimum: 1 },
+  createdAtMs: amount,
+  objectiveSeconds: amount,
+  engines: list(
+    record({
+      engineId: id,
+      effectiveCapacity: amount,
+      rho: amount,
+      congestionPriceSeconds: amount,
+      scarcityPriceSeconds: amount,
+    }),
+  ),
+  rows: list(
+    record({
+      frontendId: id,
+      poolId: id,
+      demandRps: amount,
+      retryRatio: fraction,
+      shed: list(record({ priority: { type: 'integer' }, fraction })),
+      engineIds: list(id),
+      segments: list(tuple(point, index, { type: 'integer', minimum: -1 })),
+      former: list(tuple(point, point, index)),
+    }),
+  ),
+});
+
+const check = new Ajv({ strict: true }).compile<StoredState>(
+  record({
+    format: { const: STATE_FORMAT },
+    salt: { type: 'string', minLength: 1 },
+    snapshotVersion: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    plan: { anyOf: [{ type: 'null' }, planSchema] },
+  }),
+);
+
+export function encodeState({ plan, snapshotVersion, salt }: ServerState): string {
+  const stored: StoredState = {
+    format: STATE_FORMAT,
+    salt,
+    snapshotVersion,
+    plan: plan && { ...plan, rows: plan.rows.map(storeRow) },
+  };
+  return `${JSON.stringify(stored)}\n`;
+}
+
+/** Throws an Error that says where the text is wrong. */
+export function decodeState(text: string): ServerState {
+  const value: unknown = JSON.parse(text);
+  const format = (value as { format?: unknown } | null)?.format;
+  if (format !== STATE_FORMAT) {
+    throw new Error(`its format is ${JSON.stringify(format)}, this version reads ${STATE_FORMAT}`);
+  }
+  if (!check(value)) {
+    const { instancePath, message } = check.errors!.at(-1)!;
+    throw new Error(`${instancePath || '/'} ${message}`);
+  }
+  const { plan, snapshotVersion, salt } = value;
+  return { plan: plan && restorePlan(plan), snapshotVersion, salt };
+}
+
+function storeRow(row: PlanRow): StoredRow {
+  const former = row.former ?? [];
+  const engineIds = [
+    ...new Set([
+      ...row.segments.flatMap(({ ownerId, backupId }) =>
+        backupId === null ? [ownerId] : [ownerId, backupId],
+      ),
+      ...former.map(({ engineId }) => engineId),
+    ]),
+  ].sort();
+  const indexes = new Map(engineIds.map((engineId, position) => [engineId, position]));
+  return {
+    frontendId: row.frontendId,
+    poolId: row.poolId,
+    demandRps: row.demandRps,
+    retryRatio: row.retryRatio,
+    shed: row.shed,
+    engineIds,
+    segments: row.segments.map(({ start, ownerId, backupId }) => [
+      start,
+      indexes.get(ownerId)!,
+      backupId === null ? -1 : indexes.get(backupId)!,
+    ]),
+    former: former.map(({ start, end, engineId }) => [start, end, indexes.get(engineId)!]),
+  };
+}
+
+function restorePlan(stored: NonNullable<StoredState['plan']>): Plan {
+  const plan = {
+    ...stored,
+    rows: stored.rows.map((row, position) => restoreRow(row, `/plan/rows/${position}`)),
+  };
+  if (planId(plan) !== plan.id)
+    throw new Error(`/plan does not have the content that its id ${plan.id} stands for`);
+  return plan;
+}
+
+function restoreRow(stored: StoredRow, where: string): PlanRow {
+  const engine = (position: number, path: string): string => {
+    const engineId = stored.engineIds[position];
+    if (engineId === undefined)
+      throw new Error(`${where}/${path} names engine ${position}, which is not in engineIds`);
+    return engineId;
+  };
+  const segments = stored.segments.map(([start, owner, backup], position) => {
+    const path = `segments/${position}`;
+    const end = stored.segments[position + 1]?.[0] ?? HASH_SPACE;
+    if (start >= end || (position === 0 && start !== 0)) {
+      throw new Error(`${where}/${path} runs from ${start} to ${end}`);
+    }
+    return { start, ownerId: engine(owner, path), backupId: backup < 0 ? null : engine(backup, path) };
+  });
+  return {
+    frontendId: stored.frontendId,
+    poolId: stored.poolId,
+    demandRps: stored.demandRps,
+    weights: weightsOf(segments),
+    segments,
+    former: stored.former.map(([start, end, owner], position) => {
+      if (start >= end) throw new Error(`${where}/former/${position} runs from ${start} to ${end}`);
+      return { start, end, engineId: engine(owner, `former/${position}`) };
+    }),
+    retryRatio: stored.retryRatio,
+    shed: stored.shed,
+  };
+}
+
+function weightsOf(segments: PlanRow['segments']): PlanRow['weights'] {
+  const lengths = new Map<string, number>();
+  segments.forEach(({ start, ownerId }, position) => {
+    lengths.set(ownerId, (lengths.get(ownerId) ?? 0) + endOf(segments, position) - start);
+  });
+  return [...lengths]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([engineId, length]) => ({ engineId, weight: length / HASH_SPACE }));
+}
