@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keysOf, OpenLoop, type Result } from './harness/load.js';
+import { Mesh, suspiciousLines } from './harness/mesh.js';
+import { sleep } from './harness/process.js';
+import { SimulatedEngine } from './harness/simulated-engine.js';
+
+/** Requests per second of the three frontends; the engines serve 100, 100 and 80. */
+const DEMAND = { west: 90, middle: 120, east: 40 } as const;
+const KINDS = { a: 'sim-100', b: 'sim-100', c: 'sim-80' } as const;
+/** A new plan steers all traffic this long after an engine died. */
+const REACTION_MS = 2_000;
+
+type Loads = Record<keyof typeof DEMAND, OpenLoop>;
+
+describe('an engine whose process is killed', () => {
+  const engines: SimulatedEngine[] = [];
+  let mesh: Mesh;
+
+  beforeAll(async () => {
+    for (const [id, kind] of Object.entries(KINDS)) engines.push(await SimulatedEngine.start(id, kind));
+    mesh = await Mesh.start({
+      engines: engines.map((engine) => ({
+        id: engine.id,
+        region: 'west',
+        models: ['demo-8b'],
+        profile: KINDS[engine.id as keyof typeof KINDS],
+        endpoints: [engine.address],
+        metrics: { kind: 'vllm' },
+      })),
+      rttMs: { west: { a: 2, b: 20, c: 40 }, middle: { a: 20, b: 2, c: 20 }, east: { a: 40, b: 20, c: 2 } },
+      profiles: { 'sim-100': { requestsPerSecond: 100 }, 'sim-80': { requestsPerSecond: 80 } },
+      demand: Object.fromEntries(Object.entries(DEMAND).map(([id, rps]) => [id, expectation(rps * 0.6)])),
+    });
+    for (const id of Object.keys(DEMAND)) await mesh.startEnvoy(id);
+  });
+
+  afterAll(async () => {
+    await mesh?.stop();
+    await Promise.all(engines.map((engine) => engine.process.stop('SIGKILL')));
+  });
+
+  it('costs no request whose headers had not arrived, and moves its conversations once, within two seconds', async () => {
+    const loads = startLoads(0.6);
+    await sleep(20_000);
+    const killedMs = Date.now();
+    engines[0]!.process.signal('SIGKILL');
+    await sleep(20_000);
+    const results = await stopLoads(loads);
+
+    const settled = results.filter((result) => result.atMs > killedMs - 10_000);
+    expect(settled.length).toBeGreaterThan(29 * 0.6 * 250);
+    expect(settled.filter(failedBeforeHeaders)).toEqual([]);
+
+    const late = results.filter((result) => result.atMs > killedMs + REACTION_MS);
+    const plans = new Set(late.map((result) => result.headers['x-wardrop-plan']));
+    expect(plans).not.toContain(results.find((result) => result.atMs < killedMs)?.headers['x-wardrop-plan']);
+    expect(new Set(late.map((result) => result.headers['x-wardrop-reason']))).toEqual(new Set(['planned']));
+    expect(late.filter((result) => result.headers['x-engine'] === 'a')).toEqual([]);
+
+    const before = homes(settled.filter((result) => result.atMs < killedMs));
+    const after = homes(results.filter((result) => result.atMs >= killedMs));
+    const orphans = [...before].filter(([, engine]) => engine.has('a')).map(([key]) => key);
+    expect(orphans.length).toBeGreaterThan(50);
+    expect(
+      orphans.filter((key) => [...(after.get(key) ?? [])].filter((id) => id !== 'a').length > 1),
+    ).toEqual([]);
+  });
+
+  it('sheds what is above the remaining capacity with 429 and retry advice, apart from errors', async () => {
+    const loads = startLoads(1);
+    await sleep(25_000);
+    const sinceMs = Date.now();
+    await sleep(15_000);
+    const results = (await stopLoads(loads)).filter((result) => result.atMs > sinceMs);
+
+    const shed = results.filter((result) => result.status === 429);
+    // 250 requests/s are offered and two engines serve 180.
+    expect(shed.length / results.length).toBeGreaterThan(0.2);
+    expect(shed.length / results.length).toBeLessThan(0.4);
+    expect(results.filter((result) => result.status !== 429 && failedBeforeHeaders(result))).toEqual([]);
+    for (const { headers, body } of shed.slice(0, 50)) {
+      expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+      expect(JSON.parse(body)).toHaveProperty('error.message');
+    }
+    expect(mesh.envoys.flatMap((envoy) => suspiciousLines(envoy.process.output))).toEqual([]);
+  });
+
+  function startLoads(factor: number): Loads {
+    const entries = Object.entries(DEMAND).map(([id, rps], index) => [
+      id,
+      new OpenLoop(mesh.envoys[index]!.url, rps * factor, keysOf(rps * 4, id)),
+    ]);
+    return Object.fromEntries(entries) as Loads;
+  }
+});
+
+async function stopLoads(loads: Loads): Promise<Result[]> {
+  return (await Promise.all(Object.values(loads).map((load) => load.stop()))).flat();
+}
+
+function failedBeforeHeaders(result: Result): boolean {
+  return result.status !== 200;
+}
+
+/** The engines that served each conversation. */
+function homes(results: readonly Result[]): Map<string, Set<string>> {
+  const map = new Map<string, Set<string>>();
+  for (const { key, headers } of results) {
+    if (headers['x-engine']) map.set(key, (map.get(key) ?? new Set()).add(String(headers['x-engine'])));
+  }
+  return map;
+}
+
+function expectation(requestsPerSecond: number): Record<string, number> {
+  return { requestsPerSecond, promptTokens: 20, outputTokens: 32 };
+}
