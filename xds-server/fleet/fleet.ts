@@ -53,6 +53,8 @@ export interface Fleet {
   readonly pools: readonly Pool[];
   /** Round trip in seconds, `[frontend index][engine index]`; Infinity where the engine cannot be reached. */
   readonly networkSeconds: readonly (readonly number[])[];
+  /** Dollars that the network charges for one request, same order; absent when traffic is free. */
+  readonly egressDollarsPerRequest?: readonly (readonly number[])[];
 }
 
 /** Index of the element with this id; throws when there is none, which only a programming error can cause. */

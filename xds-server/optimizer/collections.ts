@@ -1,0 +1,23 @@
+/** Items by key, in the order in which keys and items first appear. */
+export function groupBy<K, T>(items: Iterable<T>, key: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const at = key(item);
+    const group = groups.get(at);
+    if (group) group.push(item);
+    else groups.set(at, [item]);
+  }
+  return groups;
+}
+
+export function sum(values: Iterable<number>): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}
+
+/** Code-unit order for strings: the same on every machine, whatever its locale. */
+export function compare<T extends string | number>(a: T, b: T): number {
+  if (a < b) return -1;
+  return a > b ? 1 : 0;
+}

@@ -1,0 +1,122 @@
+import { endOfCurves, poleLoad, poleLoadCurvature, poleLoadSlope } from '../profiles/curves.js';
+import type { Profile } from '../profiles/profile.js';
+import type { ReferenceMix } from './solution.js';
+
+/**
+ * Seconds per request that a request adds for others on an engine at its hard limit, rising in a straight line from 0
+ * at the target utilisation: more than any detour on Earth, so that no engine runs above its target while a reachable
+ * one is below its own.
+ */
+export const SOFT_LIMIT_SECONDS = 10;
+
+/**
+ * Seconds per request and utilisation that every engine costs at least. Ten microseconds decide nothing but ties: among
+ * engines that are as good as each other, the load is even.
+ */
+export const EVEN_LOAD_SECONDS = 1e-5;
+
+export interface Limits {
+  /** Cost rises steeply above it. */
+  readonly target: number;
+  /** Never exceeded. */
+  readonly max: number;
+}
+
+/**
+ * What load costs on one engine, per replica of effective capacity and in user-seconds per second:
+ * `rho * D(rho)` plus the steep part above the target. D is the queueing delay, of first and later tokens, of the
+ * requests that make up one replica-second of work at the reference mix. Strictly convex, once differentiable.
+ * Its derivative is the price of work: user-seconds per replica-second.
+ */
+export class Congestion {
+  readonly max: number;
+  /** Price at the hard limit. */
+  readonly maxPrice: number;
+  readonly #queue: number;
+  readonly #tokens: number;
+  readonly #kappa: number;
+  readonly #even: number;
+  readonly #soft: number;
+  readonly #target: number;
+  readonly #end: number;
+
+  constructor(profile: Profile, mix: ReferenceMix, latencyFactor: number, limits: Limits) {
+    const requests = mix.requestsPerWorkSecond;
+    const laterTokens = Math.max(0, mix.outputTokensPerWorkSecond - requests);
+    this.max = limits.max;
+    this.#queue = latencyFactor * requests * profile.ttft.queueSeconds;
+    this.#tokens = latencyFactor * laterTokens * profile.tbot.baseSeconds;
+    this.#kappa = profile.tbot.kappa;
+    this.#even = requests * EVEN_LOAD_SECONDS;
+    this.#target = limits.target;
+    this.#soft =
+      limits.max > limits.target ? (requests * SOFT_LIMIT_SECONDS) / (limits.max - limits.target) : 0;
+    this.#end = endOfCurves(profile);
+    this.maxPrice = this.price(limits.max);
+  }
+
+  /** Cost at this utilisation. */
+  cost(rho: number): number {
+    const at = Math.min(rho, this.#end);
+    const above = Math.max(0, rho - this.#target);
+    return (
+      this.#curve(at) +
+      this.#curvePrice(at) * (rho - at) +
+      0.5 * this.#even * rho * rho +
+      0.5 * this.#soft * above * above
+    );
+  }
+
+  /** Derivative of the cost: what one more replica-second of work adds to everybody's latency. */
+  price(rho: number): number {
+    const at = Math.min(rho, this.#end);
+    return this.#curvePrice(at) + this.#even * rho + this.#soft * Math.max(0, rho - this.#target);
+  }
+
+  /** Derivative of the price. */
+  slope(rho: number): number {
+    const curved = rho < this.#end;
+    return (
+      (curved ? this.#queue * poleLoadCurvature(1, rho) : 0) +
+      (curved ? this.#tokens * poleLoadCurvature(this.#kappa, rho) : 0) +
+      this.#even +
+      (rho > this.#target ? this.#soft : 0)
+    );
+  }
+
+  /** Part of the price that steers away from the target utilisation rather than being delay. */
+  softPrice(rho: number): number {
+    return this.#soft * Math.max(0, rho - this.#target);
+  }
+
+  /**
+   * Utilisation in 0..max at which the price is `price`, starting the search at `guess`. Newton steps inside a shrinking
+   * bracket: exact to the last bits in a handful of steps.
+   */
+  rhoAt(price: number, guess: number): number {
+    if (price <= 0) return 0;
+    if (price >= this.maxPrice) return this.max;
+    let low = 0;
+    let high = this.max;
+    let rho = guess > low && guess < high ? guess : 0.5 * high;
+    for (let step = 0; step < 100; step++) {
+      const excess = this.price(rho) - price;
+      if (excess === 0) return rho;
+      if (excess > 0) high = rho;
+      else low = rho;
+      let next = rho - excess / this.slope(rho);
+      if (!(next > low && next < high)) next = 0.5 * (low + high);
+      if (Math.abs(next - rho) <= 1e-15) return next;
+      rho = next;
+    }
+    return rho;
+  }
+
+  #curve(rho: number): number {
+    return this.#queue * poleLoad(1, rho) + this.#tokens * poleLoad(this.#kappa, rho);
+  }
+
+  #curvePrice(rho: number): number {
+    return this.#queue * poleLoadSlope(1, rho) + this.#tokens * poleLoadSlope(this.#kappa, rho);
+  }
+}

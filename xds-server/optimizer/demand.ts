@@ -1,0 +1,60 @@
+import type { Demand } from '../fleet/fleet-state.js';
+import type { TokenMix } from '../profiles/profile.js';
+import { compare, sum } from './collections.js';
+
+/** Mean request of some demands. */
+export interface MeanRequest extends TokenMix {
+  /**
+   * Prompt tokens per request per second of flow that would have to be computed anew if the flow moved, times the mean
+   * gap between turns: by Little's law, follow-up rate times gap is the number of conversations that are alive, and each
+   * leaves its cached tokens behind.
+   */
+  readonly cachedTokenSeconds: number;
+}
+
+const NO_REQUEST: MeanRequest = { uncachedPromptTokens: 0, outputTokens: 1, cachedTokenSeconds: 0 };
+
+/**
+ * Mean over these demands, weighted by their rates, or by `rates` (same order). When all rates are 0, each counts alike.
+ * Summed in an order that does not depend on priorities, so that these change no bit of the result.
+ */
+export function meanMix(demands: readonly Demand[], rates?: readonly number[]): MeanRequest {
+  if (demands.length === 0) return NO_REQUEST;
+  const weighed = demands.map((demand, index) => ({
+    demand,
+    rate: rates ? rates[index]! : demand.requestsPerSecond,
+  }));
+  weighed.sort((a, b) => compare(a.rate, b.rate) || byContent(a.demand, b.demand));
+  const total = sum(weighed.map(({ rate }) => rate));
+  const mean = (value: (demand: Demand) => number): number =>
+    sum(weighed.map(({ demand, rate }) => value(demand) * (total > 0 ? rate / total : 1 / weighed.length)));
+  return {
+    uncachedPromptTokens: mean((demand) => demand.uncachedPromptTokens),
+    outputTokens: mean((demand) => demand.outputTokens),
+    cachedTokenSeconds: mean(cachedTokenSeconds),
+  };
+}
+
+/** Offered requests per second of these demands, summed in an order that does not depend on priorities. */
+export function totalRps(demands: readonly Demand[]): number {
+  return sum(demands.map((demand) => demand.requestsPerSecond).sort(compare));
+}
+
+/**
+ * Follow-up rate x gap x cached tokens of a follow-up, for one request per second. First turns have nothing cached, so
+ * all cached tokens belong to the follow-ups and the follow-up share cancels out.
+ */
+function cachedTokenSeconds(demand: Demand): number {
+  if (demand.followUpShare === 0) return 0;
+  return Math.max(0, demand.promptTokens - demand.uncachedPromptTokens) * demand.turnGapSeconds;
+}
+
+function byContent(a: Demand, b: Demand): number {
+  return (
+    compare(a.uncachedPromptTokens, b.uncachedPromptTokens) ||
+    compare(a.promptTokens, b.promptTokens) ||
+    compare(a.outputTokens, b.outputTokens) ||
+    compare(a.followUpShare, b.followUpShare) ||
+    compare(a.turnGapSeconds, b.turnGapSeconds)
+  );
+}

@@ -1,0 +1,69 @@
+import { Worker } from 'node:worker_threads';
+import { WardropError } from '../errors.js';
+import { loadHighs } from './highs.js';
+import { type Outcome, type Task, TaskRunner } from './task.js';
+
+/** Runs one task at a time somewhere. A rejection means that it must be discarded. */
+export interface Executor {
+  run(task: Task): Promise<Outcome>;
+  close(): Promise<void>;
+}
+
+/** Seconds that a thread gets beyond the deadline for what it does outside HiGHS. */
+const GRACE_SECONDS = 5;
+
+/** In a worker thread, so that a solve neither blocks the caller's event loop nor takes it along when it crashes. */
+export class ThreadExecutor implements Executor {
+  readonly #worker: Worker;
+  readonly #graceSeconds: number;
+
+  constructor(entry: URL, graceSeconds = GRACE_SECONDS) {
+    this.#worker = new Worker(entry);
+    this.#graceSeconds = graceSeconds;
+    this.#worker.unref();
+    this.#worker.on('error', () => {});
+  }
+
+  async run(task: Task): Promise<Outcome> {
+    this.#worker.ref();
+    const seconds = task.deadlineSeconds + this.#graceSeconds;
+    let stop = (): void => {};
+    try {
+      return await new Promise<Outcome>((resolve, reject) => {
+        const fail = (error: Error): void => reject(failed(`the solver's thread broke: ${error.message}`));
+        const end = (code: number): void => reject(failed(`the solver's thread ended with status ${code}`));
+        const timer = setTimeout(() => {
+          reject(new WardropError('WARDROP_SOLVER_TIMEOUT', `no answer from the solver within ${seconds} s`));
+        }, seconds * 1000);
+        stop = () => {
+          clearTimeout(timer);
+          this.#worker.off('message', resolve).off('error', fail).off('exit', end);
+        };
+        this.#worker.on('message', resolve).on('error', fail).on('exit', end);
+        this.#worker.postMessage(task);
+      });
+    } finally {
+      stop();
+      this.#worker.unref();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+}
+
+/** In the caller's thread: where the sources run untranslated, which a worker thread cannot load. */
+export class LocalExecutor implements Executor {
+  readonly #runner = loadHighs().then((highs) => new TaskRunner(highs));
+
+  async run(task: Task): Promise<Outcome> {
+    return (await this.#runner).run(task);
+  }
+
+  async close(): Promise<void> {}
+}
+
+function failed(message: string): WardropError {
+  return new WardropError('WARDROP_SOLVER_FAILED', message);
+}

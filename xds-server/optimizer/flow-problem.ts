@@ -1,0 +1,117 @@
+import type { Problem } from './problem.js';
+
+/**
+ * The convex problem that remains once it is decided how much of each row is served: find flows x on the arcs,
+ *
+ *     minimise  sum cost * x  +  sum move * max(0, previous - x)  +  sum capacity * congestion(load / capacity)
+ *     subject to  sum of a row's x = served,  lower <= x <= upper,  load = sum work * x <= max * capacity
+ *
+ * Moved flow, half the sum of all changes, is counted where it leaves, so that leaving an engine without capacity, which
+ * has no arc, is free.
+ */
+export interface FlowProblem {
+  readonly problem: Problem;
+  /** Requests per second by row. */
+  readonly served: Float64Array;
+  readonly lower: Float64Array;
+  readonly upper: Float64Array;
+  /** Flow of the weight in force, within the bounds: above it one more request costs `cost`, below it `cost - move`. */
+  readonly kink: Float64Array;
+}
+
+export function buildFlowProblem(problem: Problem, served: Float64Array): FlowProblem {
+  const arcs = problem.arcRow.length;
+  const lower = new Float64Array(arcs);
+  const upper = new Float64Array(arcs);
+  const kink = new Float64Array(arcs);
+  for (let arc = 0; arc < arcs; arc++) {
+    const flow = served[problem.arcRow[arc]!]!;
+    lower[arc] = problem.arcMin[arc]! * flow;
+    upper[arc] = problem.arcMax[arc]! * flow;
+    kink[arc] = Math.min(Math.max(problem.arcPrevious[arc]! * flow, lower[arc]!), upper[arc]!);
+  }
+  return { problem, served, lower, upper, kink };
+}
+
+/** Replica-seconds per second that arrive at each column. */
+export function loadsOf({ problem }: FlowProblem, flows: Float64Array): Float64Array {
+  const loads = new Float64Array(problem.columns.length);
+  for (let arc = 0; arc < flows.length; arc++) {
+    const flow = flows[arc]!;
+    if (flow > 0) loads[problem.arcColumn[arc]!]! += problem.arcWork[arc]! * flow;
+  }
+  return loads;
+}
+
+/** Exact objective in user-seconds per second. */
+export function objective(flowProblem: FlowProblem, flows: Float64Array): number {
+  const { problem, served } = flowProblem;
+  let total = 0;
+  for (let arc = 0; arc < flows.length; arc++) {
+    const row = problem.arcRow[arc]!;
+    const flow = flows[arc]!;
+    const left = problem.arcPrevious[arc]! * served[row]! - flow;
+    if (flow > 0) total += problem.arcCost[arc]! * flow;
+    if (left > 0) total += problem.rows[row]!.moveSeconds * left;
+  }
+  const loads = loadsOf(flowProblem, flows);
+  problem.columns.forEach(({ capacity, congestion }, column) => {
+    total += capacity * congestion.cost(loads[column]! / capacity);
+  });
+  return total;
+}
+
+/**
+ * Lower bound on the objective of any flows, by weak duality: with any price on each column's work, rows and columns
+ * part, and each is minimised exactly on its own. Tight at the prices of an optimum.
+ */
+export function lowerBound(flowProblem: FlowProblem, prices: Float64Array): number {
+  const { problem } = flowProblem;
+  let total = 0;
+  problem.columns.forEach(({ capacity, congestion }, column) => {
+    const price = prices[column]!;
+    const rho = congestion.rhoAt(price, congestion.max / 2);
+    total += capacity * (congestion.cost(rho) - price * rho);
+  });
+  for (let row = 0; row < problem.rows.length; row++) total += rowBound(flowProblem, prices, row);
+  return total;
+}
+
+/** Least cost of one row at these prices: its cheapest pieces, filled up to the served flow. */
+function rowBound(
+  { problem, served, lower, upper, kink }: FlowProblem,
+  prices: Float64Array,
+  row: number,
+): number {
+  const { firstArc, endArc, moveSeconds } = problem.rows[row]!;
+  let rest = served[row]!;
+  let total = 0;
+  const pieces: { readonly slope: number; readonly width: number }[] = [];
+  let cheapestAll = Infinity;
+  for (let arc = firstArc; arc < endArc; arc++) {
+    const slope = problem.arcCost[arc]! + problem.arcWork[arc]! * prices[problem.arcColumn[arc]!]!;
+    const previous = problem.arcPrevious[arc]! * served[row]!;
+    total += slope * lower[arc]! + moveSeconds * Math.max(0, previous - lower[arc]!);
+    rest -= lower[arc]!;
+    if (kink[arc]! > lower[arc]!)
+      pieces.push({ slope: slope - moveSeconds, width: kink[arc]! - lower[arc]! });
+    if (upper[arc]! - kink[arc]! >= served[row]!) cheapestAll = Math.min(cheapestAll, slope);
+    else if (upper[arc]! > kink[arc]!) pieces.push({ slope, width: upper[arc]! - kink[arc]! });
+  }
+  if (cheapestAll < Infinity) pieces.push({ slope: cheapestAll, width: served[row]! });
+  pieces.sort((a, b) => a.slope - b.slope);
+  for (const { slope, width } of pieces) {
+    if (rest <= 0) break;
+    total += slope * Math.min(rest, width);
+    rest -= width;
+  }
+  return total;
+}
+
+/** A power of two near the mean flow of a row, so that dividing by it is exact. */
+export function flowUnit(served: Float64Array): number {
+  const flows = served.filter((flow) => flow > 0);
+  if (flows.length === 0) return 1;
+  const mean = flows.reduce((sum, flow) => sum + flow / flows.length, 0);
+  return 2 ** Math.round(Math.log2(mean));
+}

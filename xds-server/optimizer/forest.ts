@@ -1,0 +1,114 @@
+/**
+ * Trees over rows and columns, joined by arcs. Nodes are numbered rows first, then columns.
+ * Arcs can be cut at any time; replanting forgets them.
+ */
+export class Forest {
+  readonly #rows: number;
+  readonly #arcRow: Int32Array;
+  readonly #arcColumn: Int32Array;
+  readonly #leader: Int32Array;
+  /** First entry of each node's list of arcs, and the next entry of each list; entry 2a is arc a at its row. */
+  readonly #first: Int32Array;
+  readonly #next: Int32Array;
+  readonly #joined: Uint8Array;
+
+  constructor(rows: number, columns: number, arcRow: Int32Array, arcColumn: Int32Array) {
+    this.#rows = rows;
+    this.#arcRow = arcRow;
+    this.#arcColumn = arcColumn;
+    this.#leader = new Int32Array(rows + columns);
+    this.#first = new Int32Array(rows + columns);
+    this.#next = new Int32Array(2 * arcRow.length);
+    this.#joined = new Uint8Array(arcRow.length);
+  }
+
+  clear(): void {
+    for (let node = 0; node < this.#leader.length; node++) this.#leader[node] = node;
+    this.#first.fill(-1);
+    this.#joined.fill(0);
+  }
+
+  /** Joins the trees at the arc's ends; false when they are one tree already. */
+  join(arc: number): boolean {
+    const a = this.#leaderOf(this.#arcRow[arc]!);
+    const b = this.#leaderOf(this.#rows + this.#arcColumn[arc]!);
+    if (a === b) return false;
+    this.#leader[a] = b;
+    this.insert(arc);
+    return true;
+  }
+
+  /** Adds an arc whose ends are known to lie in different trees, because another arc between them was cut. */
+  insert(arc: number): void {
+    const row = this.#arcRow[arc]!;
+    const column = this.#rows + this.#arcColumn[arc]!;
+    this.#joined[arc] = 1;
+    this.#next[2 * arc] = this.#first[row]!;
+    this.#first[row] = 2 * arc;
+    this.#next[2 * arc + 1] = this.#first[column]!;
+    this.#first[column] = 2 * arc + 1;
+  }
+
+  cut(arc: number): void {
+    this.#joined[arc] = 0;
+  }
+
+  /** Lists the tree around a node, breadth first from one of its columns (or from a lonely row). */
+  collect(node: number, tree: Tree): void {
+    tree.size = 0;
+    this.#visit(tree, this.#columnNear(node), -1);
+    for (let at = 0; at < tree.size; at++) {
+      const current = tree.nodes[at]!;
+      for (let entry = this.#first[current]!; entry >= 0; entry = this.#next[entry]!) {
+        const arc = entry >> 1;
+        if (!this.#joined[arc] || arc === tree.arcs[at]) continue;
+        this.#visit(tree, this.#otherEnd(entry), arc, at);
+      }
+    }
+  }
+
+  #visit(tree: Tree, node: number, arc: number, parent = -1): void {
+    tree.nodes[tree.size] = node;
+    tree.arcs[tree.size] = arc;
+    tree.parents[tree.size] = parent;
+    tree.size++;
+  }
+
+  #columnNear(node: number): number {
+    if (node >= this.#rows) return node;
+    for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
+      if (this.#joined[entry >> 1]) return this.#otherEnd(entry);
+    }
+    return node;
+  }
+
+  #otherEnd(entry: number): number {
+    const arc = entry >> 1;
+    return entry & 1 ? this.#arcRow[arc]! : this.#rows + this.#arcColumn[arc]!;
+  }
+
+  #leaderOf(node: number): number {
+    let leader = node;
+    while (this.#leader[leader] !== leader) leader = this.#leader[leader]!;
+    for (let at = node; at !== leader; ) {
+      const next = this.#leader[at]!;
+      this.#leader[at] = leader;
+      at = next;
+    }
+    return leader;
+  }
+}
+
+/** One tree, parents before children. Entry 0 is the root; every other entry has an arc to its parent's entry. */
+export class Tree {
+  size = 0;
+  readonly nodes: Int32Array;
+  readonly arcs: Int32Array;
+  readonly parents: Int32Array;
+
+  constructor(nodes: number) {
+    this.nodes = new Int32Array(nodes);
+    this.arcs = new Int32Array(nodes);
+    this.parents = new Int32Array(nodes);
+  }
+}

@@ -1,0 +1,2 @@
+export { Optimizer, type OptimizerOptions } from './optimizer.js';
+export type * from './solution.js';

@@ -1,0 +1,274 @@
+import { WardropError } from '../errors.js';
+import type { Fleet } from '../fleet/fleet.js';
+import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import type { Profile } from '../profiles/profile.js';
+import { compare } from './collections.js';
+import type { OptimizerInput, ReferenceMix, RowWeights } from './solution.js';
+
+/** Largest values that are believed; beyond them a number is bounded and a warning says so. */
+const MOST = {
+  requestsPerSecond: 1e9,
+  tokens: 1e8,
+  seconds: 1e6,
+  latencyFactor: 10,
+  mix: 1e9,
+};
+
+export interface CheckedInput {
+  /** The same input with every list sorted by id and every number finite and in range. */
+  readonly input: OptimizerInput;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Refuses what contradicts itself or is no number (unknown is not zero, so nothing can be assumed for it), bounds what is
+ * merely too large, and sorts all lists, so that their order never reaches the solution.
+ * @throws WardropError WARDROP_INPUT_INVALID or WARDROP_PROFILE_INVALID with the place of the fault.
+ */
+export function checkInput(input: OptimizerInput): CheckedInput {
+  const warnings: string[] = [];
+  const bound = bounder(warnings);
+  const state = checkState(input.state, bound);
+  checkPolicy(input.policy);
+  for (const engine of state.fleet.engines) checkProfile(engine.id, input.profiles.get(engine.profile));
+  return {
+    input: {
+      state,
+      profiles: input.profiles,
+      policy: input.policy,
+      previousWeights: checkWeights(input.previousWeights),
+      referenceMix: checkMixes(input.referenceMix, bound),
+    },
+    warnings,
+  };
+}
+
+type Bound = (where: string, value: number, most: number) => number;
+
+function bounder(warnings: string[]): Bound {
+  return (where, value, most) => {
+    nonNegative(where, value);
+    if (value <= most) return value;
+    warnings.push(`${where} is ${value}; ${most} is used, the most that is believed`);
+    return most;
+  };
+}
+
+function checkState(state: FleetState, bound: Bound): FleetState {
+  const { fleet } = state;
+  if (state.engines.length !== fleet.engines.length) {
+    refuse(`${state.engines.length} engine states were given for ${fleet.engines.length} engines`);
+  }
+  checkFleet(fleet);
+  const engines = order(fleet.engines);
+  const frontends = order(fleet.frontends);
+  return {
+    ...state,
+    fleet: {
+      ...fleet,
+      frontends: frontends.map((index) => fleet.frontends[index]!),
+      engines: engines.map((index) => fleet.engines[index]!),
+      pools: order(fleet.pools).map((index) => sortedPool(fleet.pools[index]!)),
+      networkSeconds: permuted(fleet.networkSeconds, frontends, engines),
+      ...(fleet.egressDollarsPerRequest && {
+        egressDollarsPerRequest: permuted(fleet.egressDollarsPerRequest, frontends, engines),
+      }),
+    },
+    engines: engines.map((index) => checkEngineState(fleet.engines[index]!.id, state.engines[index]!, bound)),
+    demands: checkDemands(state.demands, fleet, bound),
+    settledSeconds: nonNegative('settledSeconds', state.settledSeconds),
+  };
+}
+
+function checkFleet(fleet: Fleet): void {
+  unique('frontend', fleet.frontends);
+  unique('engine', fleet.engines);
+  unique('pool', fleet.pools);
+  const known = new Set(fleet.engines.map(({ id }) => id));
+  for (const pool of fleet.pools) {
+    for (const id of pool.engineIds) {
+      if (!known.has(id)) refuse(`pool ${pool.id} names engine ${id}, which the fleet does not have`);
+    }
+  }
+  checkMatrix('networkSeconds', fleet.networkSeconds, fleet);
+  if (fleet.egressDollarsPerRequest) {
+    checkMatrix('egressDollarsPerRequest', fleet.egressDollarsPerRequest, fleet);
+  }
+}
+
+function checkMatrix(name: string, matrix: readonly (readonly number[])[], fleet: Fleet): void {
+  if (matrix.length !== fleet.frontends.length) refuse(`${name} needs one row for each frontend`);
+  matrix.forEach((row, frontend) => {
+    if (row.length !== fleet.engines.length) refuse(`${name}[${frontend}] needs one value for each engine`);
+    row.forEach((value, engine) => {
+      if (!(value >= 0)) refuse(`${name}[${frontend}][${engine}] is ${value}; it must be 0 or more`);
+    });
+  });
+}
+
+function checkEngineState(id: string, state: EngineState, bound: Bound): EngineState {
+  const where = `engine ${id}`;
+  if (state.id !== id) refuse(`the state of ${where} is labelled ${state.id}`);
+  return {
+    ...state,
+    health: bound(`${where}: health`, state.health, 1),
+    ramp: bound(`${where}: ramp`, state.ramp, 1),
+    drain: bound(`${where}: drain`, state.drain, 1),
+    penalty: bound(`${where}: penalty`, state.penalty, 1),
+    latencyFactor: Math.max(1, bound(`${where}: latencyFactor`, state.latencyFactor, MOST.latencyFactor)),
+  };
+}
+
+function checkDemands(demands: readonly Demand[], fleet: Fleet, bound: Bound): readonly Demand[] {
+  const frontends = new Set(fleet.frontends.map(({ id }) => id));
+  const pools = new Set(fleet.pools.map(({ id }) => id));
+  const seen = new Set<string>();
+  const checked = demands.map((demand) => {
+    const { frontendId, poolId, priority } = demand;
+    const where = `demand of ${frontendId} for ${poolId} at priority ${priority}`;
+    if (!frontends.has(frontendId)) refuse(`${where}: the fleet has no such frontend`);
+    if (!pools.has(poolId)) refuse(`${where}: the fleet has no such pool`);
+    if (!Number.isFinite(priority)) refuse(`${where}: the priority must be a number`);
+    const key = JSON.stringify([frontendId, poolId, priority]);
+    if (seen.has(key)) refuse(`${where} was given twice`);
+    seen.add(key);
+    return checkDemand(where, demand, bound);
+  });
+  return checked.sort(
+    (a, b) =>
+      compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId) || compare(b.priority, a.priority),
+  );
+}
+
+function checkDemand(where: string, demand: Demand, bound: Bound): Demand {
+  const promptTokens = bound(`${where}: promptTokens`, demand.promptTokens, MOST.tokens);
+  return {
+    ...demand,
+    requestsPerSecond: bound(`${where}: requestsPerSecond`, demand.requestsPerSecond, MOST.requestsPerSecond),
+    promptTokens,
+    uncachedPromptTokens: bound(
+      `${where}: uncachedPromptTokens`,
+      demand.uncachedPromptTokens,
+      Math.max(1, promptTokens),
+    ),
+    outputTokens: Math.max(1, bound(`${where}: outputTokens`, demand.outputTokens, MOST.tokens)),
+    followUpShare: bound(`${where}: followUpShare`, demand.followUpShare, 1),
+    turnGapSeconds: bound(`${where}: turnGapSeconds`, demand.turnGapSeconds, MOST.seconds),
+  };
+}
+
+function checkPolicy(policy: Policy): void {
+  const { targetUtilization: target, maxUtilization: max } = policy;
+  if (!(max > 0 && max <= 1)) refuse(`maxUtilization is ${max}; it must be above 0 and at most 1`);
+  if (!(target > 0 && target <= 1))
+    refuse(`targetUtilization is ${target}; it must be above 0 and at most 1`);
+  nonNegative('egressSecondsPerDollar', policy.egressSecondsPerDollar);
+  for (const { frontendId, poolId, engineId, min, max } of policy.bounds) {
+    if (!(min >= 0 && min <= max && max <= 1)) {
+      refuse(`bound of ${frontendId} and ${poolId} on ${engineId}: 0 <= min <= max <= 1 must hold`);
+    }
+  }
+  for (const { poolId, priority, share } of policy.minShares) {
+    if (!(share >= 0 && share <= 1)) {
+      refuse(`minimum share of ${poolId} at priority ${priority} is ${share}; it must lie in 0..1`);
+    }
+  }
+}
+
+/** Throws unless the curves can be evaluated everywhere and every request costs some work. */
+export function checkProfile(engineId: string, profile: Profile | undefined): void {
+  if (!profile) throw new WardropError('WARDROP_PROFILE_INVALID', `engine ${engineId} has no profile`);
+  const { work, ttft, tbot, maxFittedRho } = profile;
+  const values = Object.entries({ ...work, ...prefixed('ttft', ttft), ...prefixed('tbot', tbot) });
+  for (const [name, value] of values) {
+    if (!(Number.isFinite(value) && value >= 0)) {
+      invalidProfile(profile, `${name} is ${value}; it must be 0 or more`);
+    }
+  }
+  if (!(tbot.kappa < 1)) invalidProfile(profile, `kappa is ${tbot.kappa}; it must be below 1`);
+  if (!(maxFittedRho > 0 && maxFittedRho <= 1)) {
+    invalidProfile(profile, `maxFittedRho is ${maxFittedRho}; it must be above 0 and at most 1`);
+  }
+  if (!(work.secondsPerRequest + work.secondsPerOutputToken > 0)) {
+    invalidProfile(profile, 'a request without prompt would cost no work');
+  }
+}
+
+function prefixed(prefix: string, values: object): Record<string, number> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
+}
+
+function invalidProfile(profile: Profile, fault: string): never {
+  throw new WardropError('WARDROP_PROFILE_INVALID', `profile ${profile.id}: ${fault}`);
+}
+
+function checkWeights(rows: readonly RowWeights[]): readonly RowWeights[] {
+  for (const { frontendId, poolId, weights } of rows) {
+    for (const [engineId, weight] of weights) {
+      if (!(weight >= 0 && weight <= 1)) {
+        refuse(`previous weight of ${engineId} for ${frontendId} and ${poolId} is ${weight}, not in 0..1`);
+      }
+    }
+  }
+  return rows;
+}
+
+function checkMixes(
+  mixes: ReadonlyMap<string, ReferenceMix>,
+  bound: Bound,
+): ReadonlyMap<string, ReferenceMix> {
+  return new Map(
+    [...mixes]
+      .sort(([a], [b]) => compare(a, b))
+      .map(([id, mix]) => [
+        id,
+        {
+          requestsPerWorkSecond: bound(
+            `reference mix of ${id}: requests`,
+            mix.requestsPerWorkSecond,
+            MOST.mix,
+          ),
+          outputTokensPerWorkSecond: bound(
+            `reference mix of ${id}: output tokens`,
+            mix.outputTokensPerWorkSecond,
+            MOST.mix,
+          ),
+        },
+      ]),
+  );
+}
+
+function sortedPool<T extends { readonly engineIds: readonly string[] }>(pool: T): T {
+  return { ...pool, engineIds: [...pool.engineIds].sort(compare) };
+}
+
+function permuted(
+  matrix: readonly (readonly number[])[],
+  rows: readonly number[],
+  columns: readonly number[],
+): readonly (readonly number[])[] {
+  return rows.map((row) => columns.map((column) => matrix[row]![column]!));
+}
+
+/** Indices in the order of ids. */
+function order(items: readonly { readonly id: string }[]): number[] {
+  return items.map((_, index) => index).sort((a, b) => compare(items[a]!.id, items[b]!.id));
+}
+
+function unique(kind: string, items: readonly { readonly id: string }[]): void {
+  const seen = new Set<string>();
+  for (const { id } of items) {
+    if (seen.has(id)) refuse(`there are two of ${kind} ${id}`);
+    seen.add(id);
+  }
+}
+
+function nonNegative(where: string, value: number): number {
+  if (!(value >= 0)) refuse(`${where} is ${value}; it must be 0 or more`);
+  return value;
+}
+
+function refuse(fault: string): never {
+  throw new WardropError('WARDROP_INPUT_INVALID', fault);
+}

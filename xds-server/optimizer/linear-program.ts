@@ -1,0 +1,172 @@
+import type { Highs, Model } from 'highs';
+import { WardropError } from '../errors.js';
+
+/** `minimise cost x` subject to `rowLower <= A x <= rowUpper` and `lower <= x <= upper`; A by columns. */
+export interface LinearProgram {
+  readonly cost: Float64Array;
+  readonly lower: Float64Array;
+  readonly upper: Float64Array;
+  readonly rowLower: Float64Array;
+  readonly rowUpper: Float64Array;
+  readonly starts: Int32Array;
+  readonly indices: Int32Array;
+  readonly values: Float64Array;
+}
+
+export interface LinearSolution {
+  readonly objective: number;
+  readonly values: Float64Array;
+  /** By row: change of the objective per unit of right-hand side. */
+  readonly rowDuals: Float64Array;
+  readonly basis: Basis;
+}
+
+/** Status by variable and by row: see `BASIC` and its companions. */
+export interface Basis {
+  readonly colStatus: Int32Array;
+  readonly rowStatus: Int32Array;
+}
+
+export const AT_LOWER = 0;
+export const BASIC = 1;
+export const AT_UPPER = 2;
+
+const OPTIMAL = 7;
+const TIME_LIMIT = 13;
+
+/**
+ * HiGHS with one model that lives as long as the solver. A program with the same matrix as the last one only changes
+ * bounds and costs. Before each run the solver's memory of earlier ones is dropped and the given basis, if any, is
+ * installed, so that the result is a function of program and basis alone.
+ */
+export class LinearSolver {
+  readonly #highs: Highs;
+  readonly #model: Model;
+  #loaded: LinearProgram | undefined;
+
+  constructor(highs: Highs) {
+    this.#highs = highs;
+    this.#model = highs.createModel();
+    this.#model.options.set({ output_flag: false });
+  }
+
+  /** Wasm memory in use; it never shrinks and ends at 2 GiB. */
+  get memoryBytes(): number {
+    return this.#highs.memoryBytes;
+  }
+
+  /** Starts a period in which all runs together may take this long. HiGHS adds up its run times until told to stop. */
+  startDeadline(seconds: number): void {
+    this.#model.zeroAllClocks();
+    this.#model.options.set('time_limit', seconds);
+  }
+
+  /** @throws WardropError unless HiGHS proves optimality; anything else it returns may be nonsense. */
+  solve(program: LinearProgram, basis?: Basis): LinearSolution {
+    this.#load(program);
+    const model = this.#model;
+    model.clearSolver();
+    if (basis) model.setBasis(basis as Parameters<Model['setBasis']>[0]);
+    const { modelStatus } = model.run();
+    if (modelStatus === TIME_LIMIT) {
+      throw new WardropError(
+        'WARDROP_SOLVER_TIMEOUT',
+        'the linear program was not solved before the deadline',
+      );
+    }
+    if (modelStatus !== OPTIMAL) {
+      throw new WardropError('WARDROP_SOLVER_FAILED', `HiGHS ended with model status ${modelStatus}`);
+    }
+    const { colValue, rowDual } = model.getSolution();
+    return {
+      objective: model.getObjectiveValue(),
+      values: colValue,
+      rowDuals: rowDual,
+      basis: model.getBasis(),
+    };
+  }
+
+  dispose(): void {
+    this.#model.dispose();
+  }
+
+  #load(program: LinearProgram): void {
+    const { cost, lower, upper, rowLower, rowUpper, starts, indices, values } = program;
+    if (this.#loaded && sameMatrix(this.#loaded, program)) {
+      const columns = { kind: 'range', from: 0, to: cost.length - 1 } as const;
+      const rows = { kind: 'range', from: 0, to: rowLower.length - 1 } as const;
+      if (!same(this.#loaded.cost, cost)) this.#model.changeColsCost(columns, cost);
+      this.#model.changeColsBounds(columns, lower, upper);
+      this.#model.changeRowsBounds(rows, rowLower, rowUpper);
+    } else {
+      this.#model.passModel({
+        numCols: cost.length,
+        numRows: rowLower.length,
+        colCost: cost,
+        colLower: lower,
+        colUpper: upper,
+        rowLower,
+        rowUpper,
+        matrix: { format: 'csc', numRows: rowLower.length, numCols: cost.length, starts, indices, values },
+      });
+    }
+    this.#loaded = program;
+  }
+}
+
+function sameMatrix(a: LinearProgram, b: LinearProgram): boolean {
+  return (
+    a.rowLower.length === b.rowLower.length &&
+    same(a.starts, b.starts) &&
+    same(a.indices, b.indices) &&
+    same(a.values, b.values)
+  );
+}
+
+function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+  return true;
+}
+
+/** Collects a linear program variable by variable. */
+export class ProgramBuilder {
+  readonly #cost: number[] = [];
+  readonly #lower: number[] = [];
+  readonly #upper: number[] = [];
+  readonly #starts: number[] = [];
+  readonly #indices: number[] = [];
+  readonly #values: number[] = [];
+
+  /** Number of variables so far, which is the index of the next one. */
+  get size(): number {
+    return this.#cost.length;
+  }
+
+  /** Starts a variable in `lower..upper`; its entries follow. */
+  add(cost: number, upper: number, lower = 0): void {
+    this.#cost.push(cost);
+    this.#lower.push(lower);
+    this.#upper.push(upper);
+    this.#starts.push(this.#indices.length);
+  }
+
+  /** Coefficient of the variable at hand in one row. */
+  entry(row: number, value: number): void {
+    this.#indices.push(row);
+    this.#values.push(value);
+  }
+
+  finish(rowLower: Float64Array, rowUpper: Float64Array): LinearProgram {
+    return {
+      cost: Float64Array.from(this.#cost),
+      lower: Float64Array.from(this.#lower),
+      upper: Float64Array.from(this.#upper),
+      rowLower,
+      rowUpper,
+      starts: Int32Array.from([...this.#starts, this.#indices.length]),
+      indices: Int32Array.from(this.#indices),
+      values: Float64Array.from(this.#values),
+    };
+  }
+}

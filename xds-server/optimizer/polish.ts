@@ -1,0 +1,468 @@
+import type { Congestion } from './congestion.js';
+import { type FlowProblem, loadsOf } from './flow-problem.js';
+import { Forest, Tree } from './forest.js';
+
+/** Marginal costs of a row's engines may differ by this many seconds at the end. */
+const COST_TOLERANCE = 1e-8;
+/** Flows closer to a bound than this share of the largest row are at it. */
+const FLOW_TOLERANCE = 1e-12;
+/** Loads fit together when they miss by no more than this share of the tree's capacity. */
+const LOAD_TOLERANCE = 1e-14;
+const MOST_PASSES = 1000;
+const MOST_ROOT_STEPS = 100;
+
+const FIXED = 0;
+const ABOVE = 1;
+const BELOW = 2;
+
+export interface PolishedFlows {
+  readonly flows: Float64Array;
+  /** Marginal value of each column's work in user-seconds per replica-second: congestion price plus scarcity price. */
+  readonly columnPrices: Float64Array;
+  /** Whether no row can gain more than the tolerance by any shift of flow. */
+  readonly converged: boolean;
+  readonly passes: number;
+}
+
+/** A shift of flow on an arc outside the tree, which the tree has to make up for. */
+interface Shift {
+  readonly arc: number;
+  readonly amount: number;
+}
+
+const NO_SHIFT: Shift = { arc: -1, amount: 0 };
+
+/**
+ * Turns feasible flows into the exact optimum of the convex problem. A simplex method for convex costs:
+ *
+ * Arcs whose flow may move freely form a forest over rows and columns. Along a tree, equal marginal cost ties all prices
+ * to the one at its root, and the flows that the prices ask for fit together at exactly one root price, the root of a
+ * monotone function. Each tree moves towards that point as far as bounds and kinks allow; what blocks leaves the forest,
+ * and where a row could gain by shifting flow, the two arcs concerned join it. Every step lowers the objective.
+ */
+export function polish(flowProblem: FlowProblem, start: Float64Array, basic: Uint8Array): PolishedFlows {
+  return new Polisher(flowProblem, start, basic).run();
+}
+
+class Polisher {
+  readonly #flowProblem: FlowProblem;
+  readonly #rows: number;
+  readonly #x: Float64Array;
+  readonly #state: Uint8Array;
+  readonly #tolerance: number;
+  readonly #loads: Float64Array;
+  /** By node: marginal cost of a row, price of a column. */
+  readonly #price: Float64Array;
+  readonly #rho: Float64Array;
+  readonly #forest: Forest;
+  readonly #tree: Tree;
+  /** By node: the pass in which its tree reached its optimum. */
+  readonly #settledIn: Int32Array;
+  #pass = 0;
+
+  // Of the tree at hand, by entry: price = base + gain * root price; multiplier of the balance; wanted change.
+  readonly #base: Float64Array;
+  readonly #gain: Float64Array;
+  readonly #weight: Float64Array;
+  readonly #excess: Float64Array;
+  readonly #change: Float64Array;
+
+  constructor(flowProblem: FlowProblem, start: Float64Array, basic: Uint8Array) {
+    const { problem, served, kink, upper } = flowProblem;
+    const rows = problem.rows.length;
+    const nodes = rows + problem.columns.length;
+    this.#flowProblem = flowProblem;
+    this.#rows = rows;
+    this.#x = Float64Array.from(start);
+    this.#tolerance = FLOW_TOLERANCE * served.reduce((most, flow) => Math.max(most, flow), 0);
+    this.#state = basic.map((isBasic, arc) => {
+      if (!isBasic) return FIXED;
+      return start[arc]! < kink[arc]! || upper[arc]! === kink[arc]! ? BELOW : ABOVE;
+    });
+    this.#loads = loadsOf(flowProblem, this.#x);
+    this.#rho = new Float64Array(problem.columns.length);
+    this.#price = new Float64Array(nodes);
+    this.#forest = new Forest(rows, problem.columns.length, problem.arcRow, problem.arcColumn);
+    this.#tree = new Tree(nodes);
+    this.#settledIn = new Int32Array(nodes);
+    this.#base = new Float64Array(nodes);
+    this.#gain = new Float64Array(nodes);
+    this.#weight = new Float64Array(nodes);
+    this.#excess = new Float64Array(nodes);
+    this.#change = new Float64Array(nodes);
+  }
+
+  run(): PolishedFlows {
+    let entering = this.#freeArcs();
+    let converged = false;
+    while (!converged && this.#pass < MOST_PASSES) {
+      this.#pass++;
+      this.#improve(entering);
+      entering = this.#gainfulArcs();
+      converged = entering.length === 0;
+    }
+    return { flows: this.#x, columnPrices: this.#price.slice(this.#rows), converged, passes: this.#pass };
+  }
+
+  #freeArcs(): number[] {
+    const arcs: number[] = [];
+    this.#state.forEach((state, arc) => {
+      if (state !== FIXED) arcs.push(arc);
+    });
+    return arcs;
+  }
+
+  /** Replants the forest, lets these arcs join it, and takes all trees concerned to their optimum. */
+  #improve(entering: readonly number[]): void {
+    this.#loads.set(loadsOf(this.#flowProblem, this.#x));
+    const isEntering = new Set(entering);
+    this.#forest.clear();
+    for (const arc of this.#freeArcs()) if (!isEntering.has(arc)) this.#forest.join(arc);
+    const closing = entering.filter((arc) => !this.#forest.join(arc));
+    const cycles = closing.map((arc) => ({ arc, state: this.#state[arc]! }));
+    for (const arc of closing) this.#state[arc] = FIXED;
+    if (this.#pass === 1) {
+      for (let node = 0; node < this.#price.length; node++) this.#settle(node);
+    } else {
+      for (const arc of entering) this.#settle(this.#flowProblem.problem.arcRow[arc]!);
+    }
+    for (const { arc, state } of cycles) this.#turnCycle(arc, state);
+  }
+
+  /** Takes the tree around a node, and the parts it may fall into, to their optimum. */
+  #settle(start: number): void {
+    const todo = [start];
+    for (let node = todo.pop(); node !== undefined; node = todo.pop()) {
+      if (this.#settledIn[node] === this.#pass) continue;
+      this.#forest.collect(node, this.#tree);
+      this.#prepare();
+      const price = this.#rootPrice(NO_SHIFT);
+      this.#wantedChanges(price, NO_SHIFT);
+      const cut = this.#move(NO_SHIFT);
+      if (cut.length === 0) this.#finish(price);
+      for (const arc of cut) {
+        todo.push(
+          this.#flowProblem.problem.arcRow[arc]!,
+          this.#rows + this.#flowProblem.problem.arcColumn[arc]!,
+        );
+      }
+    }
+  }
+
+  /**
+   * Shifts flow around the cycle that an arc closes with a tree, until its marginal cost equals its row's or something
+   * blocks. Once that has opened the cycle, the arc joins the forest.
+   */
+  #turnCycle(arc: number, state: number): void {
+    const { problem } = this.#flowProblem;
+    const row = problem.arcRow[arc]!;
+    const column = this.#rows + problem.arcColumn[arc]!;
+    const opened: number[] = [row, column];
+    for (;;) {
+      this.#forest.collect(row, this.#tree);
+      if (this.#entryOf(column) < 0) {
+        this.#state[arc] = state;
+        this.#forest.insert(arc);
+        break;
+      }
+      this.#prepare();
+      const shift = this.#cycleShift(arc, state);
+      if (shift === NO_SHIFT) break;
+      const price = this.#rootPrice(shift);
+      this.#wantedChanges(price, shift);
+      const cut = this.#move(shift);
+      if (cut.length === 0) {
+        this.#finish(price);
+        break;
+      }
+      for (const each of cut) opened.push(problem.arcRow[each]!, this.#rows + problem.arcColumn[each]!);
+    }
+    for (const node of opened) this.#settledIn[node] = 0;
+    for (const node of opened) this.#settle(node);
+  }
+
+  /** The shift on an arc that takes its marginal cost to its row's, or as far as its own range goes. */
+  #cycleShift(arc: number, state: number): Shift {
+    const { problem } = this.#flowProblem;
+    const rowEntry = this.#entryOf(problem.arcRow[arc]!);
+    const columnEntry = this.#entryOf(this.#rows + problem.arcColumn[arc]!);
+    const slope = this.#slopeIn(arc, state);
+    const advantage = (amount: number): number => {
+      const root = this.#rootPrice({ arc, amount });
+      const rowPrice = this.#base[rowEntry]! + this.#gain[rowEntry]! * root;
+      const columnPrice = this.#base[columnEntry]! + this.#gain[columnEntry]! * root;
+      return rowPrice - slope - problem.arcWork[arc]! * columnPrice;
+    };
+    const first = advantage(0);
+    if (Math.abs(first) <= COST_TOLERANCE) return NO_SHIFT;
+    const most = (first > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!;
+    if (most === 0) return NO_SHIFT;
+    return { arc, amount: first * advantage(most) >= 0 ? most : bisect(advantage, most) };
+  }
+
+  /** Affine prices along the tree, and the factors with which loads enter the balance at the root. */
+  #prepare(): void {
+    const { arcWork } = this.#flowProblem.problem;
+    const { size, nodes, arcs, parents } = this.#tree;
+    this.#base[0] = 0;
+    this.#gain[0] = 1;
+    this.#weight[0] = 1;
+    for (let at = 1; at < size; at++) {
+      const arc = arcs[at]!;
+      const parent = parents[at]!;
+      const slope = this.#slopeIn(arc, this.#state[arc]!);
+      const work = arcWork[arc]!;
+      if (nodes[at]! < this.#rows) {
+        this.#base[at] = slope + work * this.#base[parent]!;
+        this.#gain[at] = work * this.#gain[parent]!;
+        this.#weight[at] = work * this.#weight[parent]!;
+      } else {
+        this.#base[at] = (this.#base[parent]! - slope) / work;
+        this.#gain[at] = this.#gain[parent]! / work;
+        this.#weight[at] = this.#weight[parent]! / work;
+      }
+    }
+  }
+
+  /** The root price at which the loads that all prices ask for add up to what the tree's rows bring. */
+  #rootPrice(shift: Shift): number {
+    const { columns } = this.#flowProblem.problem;
+    const { size, nodes } = this.#tree;
+    const root = nodes[0]! - this.#rows;
+    if (root < 0) return 0;
+    if (size === 1) return this.#congestion(root).price(this.#loads[root]! / columns[root]!.capacity);
+    let low = Infinity;
+    let high = -Infinity;
+    let capacity = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - this.#rows;
+      if (column < 0) continue;
+      low = Math.min(low, -this.#base[at]! / this.#gain[at]!);
+      high = Math.max(high, (this.#congestion(column).maxPrice - this.#base[at]!) / this.#gain[at]!);
+      capacity += this.#weight[at]! * columns[column]!.capacity;
+    }
+    const tolerance = LOAD_TOLERANCE * capacity;
+    const offset = this.#offset(shift);
+    const balance = { value: 0, slope: 0 };
+    this.#balance(high, offset, balance);
+    if (balance.value <= tolerance) return high;
+    let price = Math.min(Math.max(this.#price[nodes[0]!]!, low), high);
+    let width = high - low;
+    for (let step = 0; step < MOST_ROOT_STEPS; step++) {
+      this.#balance(price, offset, balance);
+      if (Math.abs(balance.value) <= tolerance) break;
+      if (balance.value > 0) high = price;
+      else low = price;
+      const newton = price - balance.value / balance.slope;
+      const slow = high - low > 0.5 * width;
+      width = high - low;
+      const next = newton > low && newton < high && !(slow && step > 4) ? newton : 0.5 * (low + high);
+      if (next === price) break;
+      price = next;
+    }
+    return price;
+  }
+
+  /** What a shift outside the tree adds to the balance. */
+  #offset({ arc, amount }: Shift): number {
+    if (arc < 0) return 0;
+    const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
+    const row = this.#entryOf(arcRow[arc]!);
+    const column = this.#entryOf(this.#rows + arcColumn[arc]!);
+    return amount * (this.#weight[row]! - this.#weight[column]! * arcWork[arc]!);
+  }
+
+  /** By how much the loads asked for at a root price exceed the present ones, in units of the root; and its slope. */
+  #balance(price: number, offset: number, out: { value: number; slope: number }): void {
+    const { columns } = this.#flowProblem.problem;
+    const { size, nodes } = this.#tree;
+    out.value = offset;
+    out.slope = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - this.#rows;
+      if (column < 0) continue;
+      const { capacity, congestion } = columns[column]!;
+      const rho = congestion.rhoAt(this.#base[at]! + this.#gain[at]! * price, this.#rho[column]!);
+      this.#rho[column] = rho;
+      out.value += this.#weight[at]! * (capacity * rho - this.#loads[column]!);
+      if (rho > 0 && rho < congestion.max) {
+        out.slope += (this.#weight[at]! * capacity * this.#gain[at]!) / congestion.slope(rho);
+      }
+    }
+  }
+
+  /** Changes of flow on the tree's arcs that lead to the loads asked for at this root price: leaves first. */
+  #wantedChanges(price: number, shift: Shift): void {
+    const { columns, arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
+    const { size, nodes, arcs, parents } = this.#tree;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - this.#rows;
+      if (column < 0) {
+        this.#excess[at] = 0;
+      } else {
+        const { capacity, congestion } = columns[column]!;
+        const rho = congestion.rhoAt(this.#base[at]! + this.#gain[at]! * price, this.#rho[column]!);
+        this.#excess[at] = capacity * rho - this.#loads[column]!;
+      }
+    }
+    if (shift.arc >= 0) {
+      this.#excess[this.#entryOf(arcRow[shift.arc]!)]! -= shift.amount;
+      this.#excess[this.#entryOf(this.#rows + arcColumn[shift.arc]!)]! -= arcWork[shift.arc]! * shift.amount;
+    }
+    for (let at = size - 1; at > 0; at--) {
+      const work = arcWork[arcs[at]!]!;
+      const isRow = nodes[at]! < this.#rows;
+      const change = isRow ? this.#excess[at]! : this.#excess[at]! / work;
+      this.#change[at] = change;
+      this.#excess[parents[at]!]! -= isRow ? work * change : change;
+    }
+  }
+
+  /** Moves all flows of the tree towards the wanted ones as far as nothing blocks; cuts and returns what blocks. */
+  #move(shift: Shift): number[] {
+    const { size, arcs } = this.#tree;
+    let step = 1;
+    for (let at = 1; at < size; at++) step = Math.min(step, this.#roomFor(arcs[at]!, this.#change[at]!));
+    const cut: number[] = [];
+    if (shift.arc >= 0) this.#setFlow(shift.arc, this.#x[shift.arc]! + step * shift.amount);
+    for (let at = 1; at < size; at++) {
+      const arc = arcs[at]!;
+      const state = this.#state[arc]!;
+      const change = this.#change[at]!;
+      const blocks = step < 1 && this.#roomFor(arc, change) <= step;
+      const low = this.#low(arc, state);
+      const high = this.#high(arc, state);
+      if (blocks) {
+        this.#setFlow(arc, change < 0 ? low : high);
+        this.#state[arc] = FIXED;
+        this.#forest.cut(arc);
+        cut.push(arc);
+      } else {
+        this.#setFlow(arc, Math.min(Math.max(this.#x[arc]! + step * change, low), high));
+      }
+    }
+    if (cut.length > 0) for (let at = 0; at < size; at++) this.#settledIn[this.#tree.nodes[at]!] = 0;
+    return cut;
+  }
+
+  /** The share of a change that an arc allows, 1 when it does not block. */
+  #roomFor(arc: number, change: number): number {
+    const state = this.#state[arc]!;
+    const target = this.#x[arc]! + change;
+    const low = this.#low(arc, state);
+    if (target < low - this.#tolerance) return Math.max(0, (low - this.#x[arc]!) / change);
+    const high = this.#high(arc, state);
+    if (target > high + this.#tolerance) return Math.max(0, (high - this.#x[arc]!) / change);
+    return 1;
+  }
+
+  #setFlow(arc: number, flow: number): void {
+    const { arcColumn, arcWork } = this.#flowProblem.problem;
+    this.#loads[arcColumn[arc]!]! += arcWork[arc]! * (flow - this.#x[arc]!);
+    this.#x[arc] = flow;
+  }
+
+  #finish(rootPrice: number): void {
+    const { size, nodes } = this.#tree;
+    for (let at = 0; at < size; at++) {
+      this.#price[nodes[at]!] = this.#base[at]! + this.#gain[at]! * rootPrice;
+      this.#settledIn[nodes[at]!] = this.#pass;
+    }
+  }
+
+  /** For each row that could gain by a shift: the cheapest arc that can take more and the dearest that can give. */
+  #gainfulArcs(): number[] {
+    const { rows } = this.#flowProblem.problem;
+    const gainful: number[] = [];
+    for (const { firstArc, endArc } of rows) {
+      let cheapest = Infinity;
+      let dearest = -Infinity;
+      let taker = -1;
+      let giver = -1;
+      for (let arc = firstArc; arc < endArc; arc++) {
+        const up = this.#costUp(arc);
+        const down = this.#costDown(arc);
+        if (up < cheapest) {
+          cheapest = up;
+          taker = arc;
+        }
+        if (down > dearest) {
+          dearest = down;
+          giver = arc;
+        }
+      }
+      if (dearest - cheapest <= COST_TOLERANCE) continue;
+      for (const [arc, up] of [
+        [taker, true],
+        [giver, false],
+      ] as const) {
+        if (this.#state[arc] !== FIXED) continue;
+        this.#state[arc] = this.#sideOf(arc, up);
+        gainful.push(arc);
+      }
+    }
+    return gainful;
+  }
+
+  /** Marginal cost of more flow on an arc; Infinity at its upper bound. */
+  #costUp(arc: number): number {
+    const { problem, upper } = this.#flowProblem;
+    if (this.#x[arc]! >= upper[arc]! - this.#tolerance) return Infinity;
+    const price = this.#price[this.#rows + problem.arcColumn[arc]!]!;
+    return this.#slopeIn(arc, this.#sideOf(arc, true)) + problem.arcWork[arc]! * price;
+  }
+
+  /** Marginal saving of less flow on an arc; -Infinity at its lower bound. */
+  #costDown(arc: number): number {
+    const { problem, lower } = this.#flowProblem;
+    if (this.#x[arc]! <= lower[arc]! + this.#tolerance) return -Infinity;
+    const price = this.#price[this.#rows + problem.arcColumn[arc]!]!;
+    return this.#slopeIn(arc, this.#sideOf(arc, false)) + problem.arcWork[arc]! * price;
+  }
+
+  /** On which side of its kink an arc would move. */
+  #sideOf(arc: number, up: boolean): number {
+    const kink = this.#flowProblem.kink[arc]!;
+    if (up) return this.#x[arc]! < kink - this.#tolerance ? BELOW : ABOVE;
+    return this.#x[arc]! > kink + this.#tolerance ? ABOVE : BELOW;
+  }
+
+  /** Seconds without load per request, less what staying saves where flow is below the one in force. */
+  #slopeIn(arc: number, state: number): number {
+    const { problem } = this.#flowProblem;
+    const cost = problem.arcCost[arc]!;
+    return state === BELOW ? cost - problem.rows[problem.arcRow[arc]!]!.moveSeconds : cost;
+  }
+
+  #low(arc: number, state: number): number {
+    return state === BELOW ? this.#flowProblem.lower[arc]! : this.#flowProblem.kink[arc]!;
+  }
+
+  #high(arc: number, state: number): number {
+    return state === BELOW ? this.#flowProblem.kink[arc]! : this.#flowProblem.upper[arc]!;
+  }
+
+  #congestion(column: number): Congestion {
+    return this.#flowProblem.problem.columns[column]!.congestion;
+  }
+
+  #entryOf(node: number): number {
+    const { size, nodes } = this.#tree;
+    for (let at = 0; at < size; at++) if (nodes[at] === node) return at;
+    return -1;
+  }
+}
+
+/** Root between 0 and `end` of a function that decreases from 0 towards `end`, to the last bits. */
+function bisect(value: (at: number) => number, end: number): number {
+  const sign = Math.sign(value(0));
+  let near = 0;
+  let far = end;
+  for (let step = 0; step < 60; step++) {
+    const middle = 0.5 * (near + far);
+    if (middle === near || middle === far) break;
+    if (sign * value(middle) > 0) near = middle;
+    else far = middle;
+  }
+  return near;
+}

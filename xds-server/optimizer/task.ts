@@ -1,0 +1,37 @@
+import type { Highs } from 'highs';
+import { type ErrorCode, WardropError } from '../errors.js';
+import { LinearSolver } from './linear-program.js';
+import type { OptimizerInput, Solution } from './solution.js';
+import { solveFleet } from './solve.js';
+
+/** One piece of work for the solver; plain data, so that it can go to another thread. */
+export interface Task {
+  readonly input: OptimizerInput;
+  /** All runs of HiGHS for this task together. */
+  readonly deadlineSeconds: number;
+}
+
+export type Outcome =
+  | { readonly ok: true; readonly solution: Solution; readonly memoryBytes: number }
+  | { readonly ok: false; readonly code: ErrorCode; readonly message: string };
+
+/** Runs tasks on one HiGHS, one at a time. */
+export class TaskRunner {
+  readonly #solver: LinearSolver;
+
+  constructor(highs: Highs) {
+    this.#solver = new LinearSolver(highs);
+  }
+
+  run({ input, deadlineSeconds }: Task): Outcome {
+    try {
+      this.#solver.startDeadline(deadlineSeconds);
+      const solution = solveFleet(this.#solver, input);
+      return { ok: true, solution, memoryBytes: this.#solver.memoryBytes };
+    } catch (error) {
+      if (error instanceof WardropError) return { ok: false, code: error.code, message: error.message };
+      const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      return { ok: false, code: 'WARDROP_SOLVER_FAILED', message: reason };
+    }
+  }
+}
