@@ -22,6 +22,9 @@ export const exampleConversations: ConversationShape = {
   streamedShare: 0.5,
 };
 
+/** Mean sizes of their requests where every conversation stays with its engine. */
+export const exampleSizes = { promptTokens: 374, uncachedPromptTokens: 103, outputTokens: 36 };
+
 export interface Turn {
   readonly conversationId: string;
   /** 0 for the first turn. */

@@ -11,10 +11,12 @@ export interface OpenLoopOptions {
   readonly timeoutMs: number;
   /** By time, in seconds from the start; ends when the load does. */
   readonly turns: Iterable<Turn>;
-  readonly onSend: (turn: Turn) => void;
-  /** Times in the result count from when the request was due, not from when it was sent. */
-  readonly onResult: (turn: Turn, result: ChatResult) => void;
+  /** Called when a turn is sent; what it returns hears how the request ended. */
+  readonly onTurn: (turn: Turn) => OnResult;
 }
+
+/** Times in the result count from when the request was due, not from when it was sent. */
+export type OnResult = (result: ChatResult) => void;
 
 /** Sends every turn at its time, however the ones before it fare; resolves when all have ended or been stopped. */
 export async function openLoop(options: OpenLoopOptions, signal: AbortSignal): Promise<void> {
@@ -24,6 +26,7 @@ export async function openLoop(options: OpenLoopOptions, signal: AbortSignal): P
   const startedAt = performance.now();
 
   const send = async (turn: Turn) => {
+    const onResult = options.onTurn(turn);
     const { conversationId } = turn;
     const transcript = transcripts.get(conversationId) ?? new Transcript();
     if (turn.last) transcripts.delete(conversationId);
@@ -38,7 +41,7 @@ export async function openLoop(options: OpenLoopOptions, signal: AbortSignal): P
       timeoutMs: options.timeoutMs,
     });
     if (result.end === 'answered') transcript.answer(turn, result.content);
-    options.onResult(turn, {
+    onResult({
       ...result,
       elapsedMs: result.elapsedMs + lateMs,
       firstTokenMs: result.firstTokenMs === undefined ? undefined : result.firstTokenMs + lateMs,
@@ -49,7 +52,6 @@ export async function openLoop(options: OpenLoopOptions, signal: AbortSignal): P
     const waitMs = startedAt + turn.atSeconds * 1000 - performance.now();
     if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => {});
     if (signal.aborted) break;
-    options.onSend(turn);
     const sent = send(turn).finally(() => underWay.delete(sent));
     underWay.add(sent);
   }
