@@ -163,8 +163,12 @@ export class Subscription {
   take(collection: Collection | undefined, options: TakeOptions): Answer | undefined {
     if (collection === undefined || this.#inFlight !== undefined) return undefined;
     this.#resume(collection);
-    if (this.protocol === 'delta') return this.#deltaAnswer(collection, options);
-    return this.fullState ? this.#fullAnswer(collection, options) : this.#changedAnswer(collection, options);
+    // Everything is due to a client that has just asked for everything.
+    const onlyDue = options.onlyDue && !this.#answerDue;
+    const { holdRemovals } = options;
+    if (this.protocol === 'delta') return this.#deltaAnswer(collection, { onlyDue, holdRemovals });
+    if (this.fullState) return this.#fullAnswer(collection, { onlyDue, holdRemovals });
+    return this.#changedAnswer(collection, onlyDue);
   }
 
   /** Resources of an answer that the client doesn't have in this version; ask before `markSent`. */
@@ -198,7 +202,8 @@ export class Subscription {
     const inFlight = this.#inFlight;
     if (inFlight === undefined || inFlight.nonce !== nonce) return undefined;
     this.#inFlight = undefined;
-    for (const name of inFlight.names) if (this.wants(name)) this.#refused.add(name);
+    // A refused removal leaves nothing to offer again.
+    for (const name of inFlight.names) if (this.#known.has(name)) this.#refused.add(name);
     this.rejection = { version: inFlight.version, atMs, reason };
     this.rejections++;
     return this.rejection;
@@ -234,7 +239,7 @@ export class Subscription {
 
   /** Everything, as soon as anything changed. */
   #fullAnswer(collection: Collection, { onlyDue, holdRemovals }: TakeOptions): Answer | undefined {
-    const content = [...this.#wanted(collection)];
+    const content: Resource[] = [...this.#wanted(collection)];
     const gone = this.#gone(collection);
     const isDue = this.#answerDue || this.#due.size > 0;
     const isChanged =
@@ -242,20 +247,16 @@ export class Subscription {
     if (!isDue && (onlyDue || !isChanged)) return undefined;
     this.#due.clear();
     this.#answerDue = false;
-    const isWhole = content.length === collection.resources.size;
-    if (!holdRemovals || gone.length === 0) {
-      return { version: isWhole ? collection.version : versionOf(content), resources: content, removed: [] };
-    }
-    for (const name of gone) {
-      const held = this.#known.get(name);
-      if (held?.any !== undefined) content.push(held as Resource);
+    if (holdRemovals) content.push(...gone.map((name) => this.#known.get(name)).filter(isResource));
+    else if (content.length === collection.resources.size) {
+      return { version: collection.version, resources: content, removed: [] };
     }
     content.sort((a, b) => (a.name < b.name ? -1 : 1));
     return { version: versionOf(content), resources: content, removed: [] };
   }
 
   /** Only what changed: absence means nothing. */
-  #changedAnswer(collection: Collection, { onlyDue }: TakeOptions): Answer | undefined {
+  #changedAnswer(collection: Collection, onlyDue: boolean): Answer | undefined {
     for (const name of this.#gone(collection)) {
       // Should it come back, the client must be told again.
       this.#known.delete(name);
@@ -288,4 +289,8 @@ export class Subscription {
     if (!retry) return changed;
     return wanted.filter((resource) => changed.includes(resource) || this.#refused.has(resource.name));
   }
+}
+
+function isResource(held: Held | undefined): held is Resource {
+  return held?.any !== undefined;
 }
