@@ -100,10 +100,12 @@ export class Signals {
     for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, nowMs);
   }
 
-  acceptProbe(engineId: string, address: Address, result: ProbeResult, nowMs: number): void {
-    const health = this.health(address, nowMs);
+  /** Takes a probe result and tells what is thought of the replica now. */
+  acceptProbe(engineId: string, address: Address, result: ProbeResult, nowMs: number): ReplicaHealth {
     const servesWell = this.#evidence.get(engineId)?.servesWell(nowMs) ?? false;
-    this.#health.set(address, afterProbe(health, result, servesWell, nowMs));
+    const health = afterProbe(this.health(address, nowMs), result, servesWell, nowMs);
+    this.#health.set(address, health);
+    return health;
   }
 
   health(address: Address, nowMs: number): ReplicaHealth {

@@ -9,6 +9,18 @@ export interface Snapshot {
   readonly bytes: Uint8Array;
 }
 
+/** An Envoy and the snapshot that it said it holds. */
+export interface Holder {
+  readonly frontendId: string;
+  readonly nodeId: string;
+  readonly version: number;
+  readonly atMs: number;
+}
+
+/** Envoys that have not called for this long are not waited for, and are forgotten after the longer time. */
+const GONE_AFTER_MS = 5_000;
+const FORGOTTEN_AFTER_MS = 3_600_000;
+
 interface Entry {
   readonly content: SnapshotContent;
   /** Encoded without version and time, to tell whether content changed. */
@@ -24,6 +36,7 @@ export class SnapshotBoard {
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Set<() => void>();
+  readonly #holders = new Map<string, Holder>();
   #lastVersion: number;
 
   /** `now` in milliseconds since the epoch; `lastVersion` from before a restart. */
@@ -52,6 +65,33 @@ export class SnapshotBoard {
 
   current(frontendId: string): Snapshot | undefined {
     return this.#entries.get(frontendId)?.snapshot;
+  }
+
+  /** Notes which version an Envoy says it holds. */
+  noteHolder(frontendId: string, nodeId: string, version: number): void {
+    const atMs = this.#now();
+    const key = `${frontendId} ${nodeId}`;
+    if (!this.#holders.has(key)) {
+      for (const [other, holder] of this.#holders) {
+        if (holder.atMs < atMs - FORGOTTEN_AFTER_MS) this.#holders.delete(other);
+      }
+    }
+    this.#holders.set(key, { frontendId, nodeId, version, atMs });
+  }
+
+  /** Envoys that have called within the last hour. */
+  holders(): readonly Holder[] {
+    return [...this.#holders.values()];
+  }
+
+  /** Whether all Envoys of the frontend that call at all hold its present snapshot. */
+  isTaken(frontendId: string): boolean {
+    const snapshot = this.current(frontendId);
+    const since = this.#now() - GONE_AFTER_MS;
+    return this.holders().every(
+      (holder) =>
+        holder.frontendId !== frontendId || holder.atMs < since || holder.version === snapshot?.version,
+    );
   }
 
   /**

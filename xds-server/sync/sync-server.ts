@@ -111,6 +111,7 @@ export class SyncServer {
     const caller = this.#identify(request);
     const body = await readBody(request);
     this.#options.onReport(caller.frontendId, caller.nodeId, decodeUsageReport(body));
+    board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
     this.#complaints.delete(caller.nodeId);
 
     const left = new AbortController();

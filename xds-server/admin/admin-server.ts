@@ -1,0 +1,98 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import type { Logger } from 'pino';
+import type { ControlServer } from '../control-server.js';
+import { WardropError } from '../errors.js';
+import type { Address } from '../fleet/fleet.js';
+import { indexPage } from './index-page.js';
+import { envoysView, fleetView } from './views.js';
+
+export interface AdminOptions {
+  /** Port 0 takes a free one. */
+  readonly listen: Address;
+  readonly server: ControlServer;
+  readonly log: Pick<Logger, 'info' | 'error'>;
+}
+
+export interface AdminServer {
+  readonly address: Address;
+  stop(): Promise<void>;
+}
+
+/** Serves the API, metrics and health of a control server. */
+export async function startAdmin({ listen, server, log }: AdminOptions): Promise<AdminServer> {
+  const colon = listen.lastIndexOf(':');
+  const host = listen.slice(0, colon);
+  const http = await new Promise<Server>((resolve, reject) => {
+    const app = adminApp(server, log);
+    const started = app.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), (error) => {
+      if (error === undefined) resolve(started);
+      else
+        reject(
+          new WardropError('WARDROP_PORT_IN_USE', `cannot serve the API on ${listen}: ${error.message}`),
+        );
+    });
+  });
+  const address = `${host}:${(http.address() as AddressInfo).port}`;
+  log.info({ listen: address }, 'serving the admin API');
+  return {
+    address,
+    stop: () =>
+      new Promise((resolve) => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      }),
+  };
+}
+
+function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('json spaces', 2);
+  app.get('/', (_request, response) => {
+    response.type('html').send(indexPage(server));
+  });
+  app.get('/live', (_request, response) => {
+    response.json({ live: true });
+  });
+  app.get('/ready', (_request, response) => {
+    const { plan } = server;
+    if (plan !== null) response.json({ ready: true, planId: plan.id });
+    else response.status(503).json({ ready: false, reason: 'no plan is published yet' });
+  });
+  app.get('/metrics', async (_request, response) => {
+    response.type(server.metrics.contentType).send(await server.metrics.page());
+  });
+  app.get('/v1/plan', (_request, response) => {
+    if (server.plan !== null) response.json(server.plan);
+    else response.status(503).json({ message: 'no plan is published yet' });
+  });
+  app.get('/v1/fleet', (_request, response) => {
+    response.json(fleetView(server));
+  });
+  app.get('/v1/envoys', (_request, response) => {
+    response.json(envoysView(server));
+  });
+  app.get('/v1/alarms', (_request, response) => {
+    response.json({ alarms: server.alarms.list });
+  });
+  app.get('/v1/config', (_request, response) => {
+    response.json({
+      file: server.config.file,
+      config: server.config.shown,
+      warnings: server.config.warnings,
+    });
+  });
+  app.use((request: Request, response: Response) => {
+    response.status(404).json({ message: `there is nothing at ${request.path}; / lists what there is` });
+  });
+  const onError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+    log.error({ err: error }, 'an API call failed');
+    const code = error instanceof WardropError ? error.code : undefined;
+    const message = error instanceof Error ? error.message : String(error);
+    response.status(500).json({ ...(code === undefined ? {} : { code }), message });
+  };
+  app.use(onError);
+  return app;
+}

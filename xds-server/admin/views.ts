@@ -1,0 +1,79 @@
+import type { ControlServer } from '../control-server.js';
+import { effectiveCapacity } from '../fleet/fleet-state.js';
+
+// What the API shows, as plain values.
+
+/** Configured engines and frontends with all that is known about them now. */
+export function fleetView(server: ControlServer): object {
+  const { fleet } = server.config;
+  const { state, vetoes, heldPools, silentFrontends, rates } = server.view;
+  return {
+    atMs: state.atMs,
+    settledSeconds: state.settledSeconds,
+    frontends: fleet.frontends.map((frontend, at) => ({
+      ...frontend,
+      networkMs: Object.fromEntries(
+        fleet.engines.map((engine, index) => [engine.id, milliseconds(fleet.networkSeconds[at]![index]!)]),
+      ),
+      silentSeconds: silentFrontends.find(({ frontendId }) => frontendId === frontend.id)?.silentSeconds ?? 0,
+    })),
+    pools: fleet.pools.map((pool) => ({ ...pool, readinessHeld: heldPools.includes(pool.id) })),
+    engines: fleet.engines.map((engine, at) => {
+      const { endpoints: _endpoints, ...described } = engine;
+      const { replicas, ...factors } = state.engines[at]!;
+      return {
+        ...described,
+        ...factors,
+        effectiveCapacity: effectiveCapacity(state.engines[at]!),
+        leftOut: vetoes.get(engine.id) ?? null,
+        replicas: replicas.map((replica) => ({
+          ...replica,
+          health: server.signals.health(replica.address, state.atMs),
+          metrics: server.engineWatch.readings.get(replica.address) ?? null,
+        })),
+      };
+    }),
+    demands: state.demands.map((demand) => {
+      const rate = rates.find(
+        ({ frontendId, poolId }) => frontendId === demand.frontendId && poolId === demand.poolId,
+      );
+      const measuredOn = rate?.count ?? 0;
+      return { ...demand, measuredOnRequests: Number.isFinite(measuredOn) ? Math.round(measuredOn) : null };
+    }),
+    usage: { pools: server.signals.totals.pools, engines: server.signals.totals.engines },
+  };
+}
+
+/** Connected Envoys: what they accepted and rejected, and the snapshot they hold. */
+export function envoysView(server: ControlServer): object {
+  const holders = server.board.holders();
+  const nodes = server.nodes();
+  return {
+    envoys: nodes.map((node) => {
+      const holder = holders.find(
+        ({ nodeId, frontendId }) => nodeId === node.nodeId && frontendId === node.frontendId,
+      );
+      return { ...node, snapshot: holder === undefined ? null : snapshotOf(server, holder) };
+    }),
+    /** Envoys that fetch snapshots but have no xDS stream now. */
+    withoutStream: holders
+      .filter(({ nodeId }) => !nodes.some((node) => node.nodeId === nodeId))
+      .map((holder) => ({
+        nodeId: holder.nodeId,
+        frontendId: holder.frontendId,
+        snapshot: snapshotOf(server, holder),
+      })),
+  };
+}
+
+function snapshotOf(
+  server: ControlServer,
+  { frontendId, version, atMs }: { frontendId: string; version: number; atMs: number },
+): object {
+  return { version, isNewest: server.board.current(frontendId)?.version === version, lastCallAtMs: atMs };
+}
+
+/** Null for what cannot be reached. */
+function milliseconds(seconds: number): number | null {
+  return Number.isFinite(seconds) ? seconds * 1_000 : null;
+}

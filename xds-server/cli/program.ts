@@ -1,0 +1,33 @@
+import { Command } from 'commander';
+import { registerFit } from '../profiles/fit/command.js';
+import { registerBootstrap } from './bootstrap.js';
+import { packageVersion } from './package-files.js';
+import { registerSchema } from './schema.js';
+import { registerServe } from './serve.js';
+import { registerValidate } from './validate.js';
+
+const EXAMPLES = `
+Examples:
+  wardrop validate -c fleet.yaml                        check a configuration
+  wardrop serve -c fleet.yaml                           run the control server
+  wardrop bootstrap -c fleet.yaml --frontend west >west.yaml
+  envoy -c west.yaml                                    run an Envoy of frontend west
+
+Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
+
+/** The command line; errors are thrown, not printed. */
+export function buildProgram(): Command {
+  const program = new Command('wardrop')
+    .description('Inference load balancer: globally optimised weights, applied per request inside Envoy')
+    .version(packageVersion())
+    .addHelpText('after', EXAMPLES)
+    .exitOverride();
+  registerServe(program);
+  registerValidate(program);
+  registerBootstrap(program);
+  registerFit(program);
+  registerSchema(program);
+  // Commands do not inherit this when they are made before it is set, so it is set for all.
+  for (const command of program.commands) command.exitOverride();
+  return program;
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import { pino } from 'pino';
+import { ControlServer } from '../control-server.js';
+import { Optimizer } from '../optimizer/index.js';
+import { readWasmModule } from './package-files.js';
+
+export function registerServe(program: Command): void {
+  program
+    .command('serve')
+    .summary('run the control server')
+    .description(
+      'Run the control server: xDS and snapshots for Envoys, the admin API for operators. Logs JSON to standard ' +
+        'output. Reloads the configuration when it changes and on SIGHUP; ends on SIGTERM and SIGINT.',
+    )
+    .requiredOption('-c, --config <file>', 'configuration file')
+    .action(async ({ config }: { config: string }) => serve(config));
+}
+
+/** Runs until a signal asks it to end. */
+async function serve(configFile: string): Promise<void> {
+  const log = pino({ name: 'wardrop', base: null });
+  const die = (error: unknown) => {
+    log.fatal({ err: error }, 'an unexpected error ends the control server');
+    process.exit(1);
+  };
+  process.on('uncaughtException', die);
+  process.on('unhandledRejection', die);
+  const wasmModule = readWasmModule();
+  const optimizer = new Optimizer();
+  try {
+    const server = await ControlServer.start({ configFile, optimizer, wasmModule, log });
+    process.on('SIGHUP', () => void server.reload('SIGHUP'));
+    await asked(['SIGTERM', 'SIGINT']);
+    log.info('stopping');
+    await server.stop();
+    log.info('stopped');
+  } finally {
+    await optimizer.close();
+  }
+}
+
+/** Resolves at the first of these signals; the next one ends the process at once. */
+function asked(signals: readonly NodeJS.Signals[]): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of signals) {
+      process.once(signal, () => {
+        resolve();
+        process.once(signal, () => process.exit(1));
+      });
+    }
+  });
+}

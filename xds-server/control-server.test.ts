@@ -1,0 +1,340 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, createServer as createNetServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '../wire/names.js';
+import { decodeSnapshot } from '../wire/snapshot-reader.js';
+import type { SnapshotView } from '../wire/snapshot-view.js';
+import { encodeUsageReport } from '../wire/usage-report-writer.js';
+import type { Solver } from './control/planner.js';
+import { ControlServer } from './control-server.js';
+import { WardropError } from './errors.js';
+import { Optimizer } from './optimizer/index.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** An engine that is healthy until it is killed. */
+async function startEngine(): Promise<{ address: string; kill(): void; probes: () => number }> {
+  let probes = 0;
+  const server: Server = createServer((_request, response) => {
+    probes++;
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const kill = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  cleanups.push(kill);
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, kill, probes: () => probes };
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createNetServer());
+  const listening = servers.map(
+    (server) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)),
+  );
+  await Promise.all(listening);
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+/** A folder with a configuration; control servers on it can be started one after the other. */
+class Site {
+  readonly folder = mkdtempSync(join(tmpdir(), 'wardrop-control-'));
+  readonly configFile = join(this.folder, 'fleet.yaml');
+  readonly #ports: readonly number[];
+
+  private constructor(ports: readonly number[]) {
+    this.#ports = ports;
+    cleanups.push(() => rmSync(this.folder, { recursive: true, force: true }));
+  }
+
+  static async create(engines: Readonly<Record<string, string>>): Promise<Site> {
+    const site = new Site(await freePorts(4));
+    site.write(site.text(engines));
+    return site;
+  }
+
+  get admin(): string {
+    return `http://127.0.0.1:${this.#ports[2]}`;
+  }
+
+  text(engines: Readonly<Record<string, string>>, rps = 5): string {
+    const [xds, sync, admin, frontend] = this.#ports.map((port) => `{listen: "127.0.0.1:${port}"}`);
+    const list = Object.entries(engines).map(
+      ([id, address]) => `- {id: ${id}, region: r, models: [m], profile: p, endpoints: ["${address}"]}`,
+    );
+    return [
+      `server: {xds: ${xds}, sync: ${sync}, admin: ${admin}, stateFile: state.json}`,
+      `frontends: [{id: f, region: r, ${frontend!.slice(1)}]`,
+      'engines:',
+      ...list,
+      'profiles: {p: {requestsPerSecond: 10}}',
+      `demand: {f: {requestsPerSecond: ${rps}}}`,
+      '',
+    ].join('\n');
+  }
+
+  write(text: string): void {
+    writeFileSync(this.configFile, text);
+  }
+
+  async start(solver?: Solver): Promise<ControlServer> {
+    const optimizer = new Optimizer();
+    const server = await ControlServer.start({
+      configFile: this.configFile,
+      optimizer: solver ?? optimizer,
+      wasmModule: new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]),
+      log: pino({}, { write: () => undefined }),
+    });
+    cleanups.push(async () => {
+      await server.stop();
+      await optimizer.close();
+    });
+    return server;
+  }
+
+  async get(path: string): Promise<{ status: number; body: unknown }> {
+    const response = await fetch(`${this.admin}${path}`);
+    return { status: response.status, body: await response.json() };
+  }
+
+  /** What a filter of the frontend would get now; undefined for 304 and 503. */
+  async sync(held = 0): Promise<SnapshotView | undefined> {
+    const response = await fetch(`http://127.0.0.1:${this.#ports[1]}/v1/sync`, {
+      method: 'POST',
+      headers: { [SYNC_NODE_HEADER]: 'n', [SYNC_FRONTEND_HEADER]: 'f', [SYNC_SNAPSHOT_HEADER]: String(held) },
+      body: Buffer.from(encodeUsageReport({ vms: [] })),
+    });
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    return response.status === 200 ? decodeSnapshot(bytes) : undefined;
+  }
+}
+
+async function planned(server: ControlServer): Promise<Record<string, number>> {
+  const plan = await vi.waitUntil(() => server.plan, 10_000);
+  return Object.fromEntries(plan.rows[0]!.weights.map(({ engineId, weight }) => [engineId, weight]));
+}
+
+function hasTwoEngines({ plan }: ControlServer): boolean {
+  return plan?.rows[0]?.weights.length === 2;
+}
+
+function readinessOf(view: SnapshotView | undefined): Record<string, boolean[]> {
+  return Object.fromEntries(
+    (view?.engines ?? []).map(({ id, replicas }) => [id, replicas.map(({ ready }) => ready)]),
+  );
+}
+
+describe('ControlServer', () => {
+  it('is ready once a plan is published, and not before', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const optimizer = new Optimizer();
+    const server = await site.start({
+      solve: async (input) => {
+        await held;
+        return optimizer.solve(input);
+      },
+    });
+    expect((await site.get('/live')).status).toBe(200);
+    expect((await site.get('/ready')).status).toBe(503);
+    expect((await site.get('/v1/plan')).status).toBe(503);
+    expect(await site.sync()).toBeUndefined();
+    release();
+    expect(await planned(server)).toEqual({ a: 1 });
+    expect((await site.get('/ready')).body).toEqual({ ready: true, planId: server.plan!.id });
+    expect(await site.sync()).toMatchObject({ planId: server.plan!.id, frontendId: 'f' });
+    await optimizer.close();
+  });
+
+  it('tells filters of a lost engine at once and plans without it', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    const first = (await site.sync())!;
+    expect(readinessOf(first)).toEqual({ a: [true], b: [true] });
+    a.kill();
+    await vi.waitFor(
+      async () => expect(readinessOf(await site.sync())).toEqual({ a: [false], b: [true] }),
+      5_000,
+    );
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    expect(server.alarms.list.map(({ id }) => id)).toEqual([`replica-down:${a.address}`]);
+    const later = (await site.sync())!;
+    expect(later.version).toBeGreaterThan(first.version);
+    expect(later.planId).toBe(server.plan!.id);
+  });
+
+  it('goes on with the same plan after a restart, under newer snapshot versions', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const first = await site.start();
+    await planned(first);
+    const { id, sequence } = first.plan!;
+    const before = (await site.sync())!;
+    await first.stop();
+    const second = await site.start({ solve: () => new Promise(() => undefined) });
+    expect([second.plan!.id, second.plan!.sequence]).toEqual([id, sequence]);
+    const after = (await site.sync())!;
+    expect(after.version).toBeGreaterThan(before.version);
+    expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
+  });
+
+  it('makes a first plan when the state file is broken, and says so', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    writeFileSync(join(site.folder, 'state.json'), '{"format": 1');
+    const server = await site.start();
+    expect(server.alarms.list.map(({ id }) => id)).toEqual(['state-file']);
+    expect(await planned(server)).toEqual({ a: 1 });
+  });
+
+  it('keeps the last good plan when planning fails, hands lost engines to their backups and raises an alarm', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const optimizer = new Optimizer();
+    cleanups.push(() => optimizer.close());
+    let isBroken = false;
+    const server = await site.start({
+      solve: async (input) => {
+        if (isBroken) throw new WardropError('WARDROP_SOLVER_TIMEOUT', 'no answer in time');
+        return optimizer.solve(input);
+      },
+    });
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    isBroken = true;
+    a.kill();
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    const { body } = await site.get('/v1/alarms');
+    expect(JSON.stringify(body)).toContain(
+      'WARDROP_SOLVER_TIMEOUT: no answer in time; the last good plan stays',
+    );
+    isBroken = false;
+    await vi.waitUntil(() => !server.alarms.list.some(({ id }) => id === 'planning'), 10_000);
+  });
+
+  it('a broken file changes nothing, and the next good one applies', async () => {
+    const [a, b, c] = [await startEngine(), await startEngine(), await startEngine()];
+    const site = await Site.create({ e1: a.address, e2: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    const { id } = server.plan!;
+
+    const fixed = site.text({ e1: a.address, e3: c.address });
+    site.write(fixed.replace('"]}', '"]'));
+    const alarm = await vi.waitUntil(() => server.alarms.list.find((one) => one.id === 'config'), 5_000);
+    expect(alarm.message).toMatch(/fleet\.yaml:\d+:\d+: /);
+    expect(server.plan!.id).toBe(id);
+    expect(server.config.fleet.engines.map((engine) => engine.id)).toEqual(['e1', 'e2']);
+
+    site.write(fixed);
+    await vi.waitFor(async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e3']), 8_000);
+    expect(server.alarms.list).toEqual([]);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const probes = b.probes();
+    const others = c.probes();
+    await vi.waitUntil(() => c.probes() > others + 2, 5_000);
+    expect(b.probes()).toBe(probes);
+  });
+
+  it('sees files that are renamed into place, deleted and brought back, and changed often', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ e1: a.address });
+    const server = await site.start();
+    const engines = () => server.config.fleet.engines.map((engine) => engine.id);
+    await planned(server);
+
+    writeFileSync(`${site.configFile}.new`, site.text({ e1: a.address, e2: b.address }));
+    renameSync(`${site.configFile}.new`, site.configFile);
+    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), 8_000);
+
+    unlinkSync(site.configFile);
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toContain('config'), 8_000);
+    expect(engines()).toEqual(['e1', 'e2']);
+    site.write(site.text({ e2: b.address }));
+    await vi.waitFor(() => expect(engines()).toEqual(['e2']), 10_000);
+
+    for (let change = 0; change < 20; change++) {
+      site.write(site.text(change % 2 === 0 ? { e1: a.address } : { e1: a.address, e2: b.address }));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), 10_000);
+    await vi.waitFor(async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e2']), 8_000);
+  });
+
+  it('refuses excess demand and says by how much', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    site.write(site.text({ a: a.address, b: b.address }, 30));
+    const server = await site.start();
+    await planned(server);
+    const shed = server.plan!.rows[0]!.shed[0]!;
+    expect(shed.fraction).toBeCloseTo(1 / 3, 1);
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['shedding:f/m']), 2_000);
+    expect(server.alarms.list[0]!.message).toMatch(/demand above capacity: 3\d\.\d % of 30\.0 requests\/s/);
+  });
+
+  it('keeps server settings that need a restart, and says so', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    site.write(readFileSync(site.configFile, 'utf8').replace('state.json', 'other.json'));
+    expect(await server.reload('test')).toBe(true);
+    expect(server.alarms.list.map(({ id }) => id)).toEqual(['restart-needed']);
+    expect(server.config.server.stateFile).toBe(join(site.folder, 'state.json'));
+  });
+
+  it('shows plan, fleet, Envoys, configuration and metrics', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    await site.sync();
+    expect((await site.get('/v1/plan')).body).toMatchObject({ id: server.plan!.id, sequence: 1 });
+    expect((await site.get('/v1/fleet')).body).toMatchObject({
+      frontends: [{ id: 'f', networkMs: { a: 0 } }],
+      engines: [{ id: 'a', replicas: [{ address: engine.address, ready: true, health: { state: 'up' } }] }],
+      demands: [{ requestsPerSecond: 5, source: 'expected' }],
+    });
+    expect((await site.get('/v1/envoys')).body).toMatchObject({
+      envoys: [],
+      withoutStream: [{ nodeId: 'n', frontendId: 'f', snapshot: { version: 0, isNewest: false } }],
+    });
+    expect((await site.get('/v1/config')).body).toMatchObject({
+      config: { demand: { f: { requestsPerSecond: 5 } } },
+    });
+    expect((await site.get('/nothing')).status).toBe(404);
+    const page = await (await fetch(`${site.admin}/metrics`)).text();
+    expect(page).toMatch(/^wardrop_plan_sequence 1$/m);
+    expect(page).toMatch(/^wardrop_weight\{frontend="f",pool="m",engine="a"\} 1$/m);
+    expect(page).toMatch(/^wardrop_sync_calls_total\{status="200"\} 1$/m);
+    expect(page).toMatch(/^wardrop_solves_total\{result="ok"\} \d+$/m);
+    expect(await (await fetch(`${site.admin}/`)).text()).toContain('/v1/fleet');
+  });
+
+  it('frees its sockets when one of them is taken', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const blocker = createNetServer();
+    const [, sync] = /sync: \{listen: "127\.0\.0\.1:(\d+)"/.exec(readFileSync(site.configFile, 'utf8'))!;
+    await new Promise<void>((resolve) => blocker.listen(Number(sync), '127.0.0.1', resolve));
+    cleanups.push(() => blocker.close());
+    await expect(site.start()).rejects.toMatchObject({ code: 'WARDROP_PORT_IN_USE' });
+    await expect(fetch(`${site.admin}/live`)).rejects.toThrow();
+  });
+});

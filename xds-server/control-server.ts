@@ -1,0 +1,496 @@
+import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from 'pino';
+import { encodeFilterConfig } from '../wire/filter-config.js';
+import { type AdminServer, startAdmin } from './admin/admin-server.js';
+import { ServerMetrics } from './admin/server-metrics.js';
+import type { Config, ServerSettings } from './config/config.js';
+import { loadConfig } from './config/load.js';
+import { ConfigError } from './config/problem.js';
+import { Alarms } from './control/alarms.js';
+import { ConfigWatch } from './control/config-watch.js';
+import { makePlan, type PlanOutcome, type Solver } from './control/planner.js';
+import { type Publication, Publisher } from './control/publisher.js';
+import type { Fleet } from './fleet/fleet.js';
+import type { FleetState } from './fleet/fleet-state.js';
+import type { Plan } from './plan/plan.js';
+import { PlanStore } from './plan/plan-store.js';
+import { EngineWatch } from './signals/engine-watch.js';
+import { Signals, type SignalsView } from './signals/signals.js';
+import { SnapshotBoard } from './sync/snapshot-board.js';
+import { SyncServer } from './sync/sync-server.js';
+import { frontendOf, type NodeIdentity, type NodeView, XdsServer } from './xds/index.js';
+
+export interface ControlServerOptions {
+  readonly configFile: string;
+  readonly optimizer: Solver;
+  /** The compiled filter. */
+  readonly wasmModule: Uint8Array;
+  readonly log: Logger;
+}
+
+const TICK_MS = 200;
+/** A first plan waits this long for every replica to be probed. */
+const FIRST_PLAN_WAIT_MS = 1_500;
+/** Least time between two solves for changes of demand; lost replicas do not wait. */
+const SOLVE_INTERVAL_MS = 1_000;
+/** Conditions that hold make moves cheaper, so there is something to solve even when nothing changes. */
+const RESOLVE_INTERVAL_MS = 10_000;
+const LONGEST_RETRY_MS = 10_000;
+const NODE_ALARMS_INTERVAL_MS = 1_000;
+
+/** Composition root: one control server, from its configuration file to its sockets. */
+export class ControlServer {
+  readonly alarms: Alarms;
+  readonly signals: Signals;
+  readonly board: SnapshotBoard;
+  readonly engineWatch: EngineWatch;
+  readonly metrics: ServerMetrics;
+  readonly #options: ControlServerOptions;
+  readonly #log: Logger;
+  readonly #store: PlanStore;
+  readonly #salt: string;
+  readonly #xds: XdsServer;
+  readonly #sync: SyncServer;
+  readonly #publisher: Publisher;
+  readonly #configWatch: ConfigWatch;
+  readonly #startedAtMs = Date.now();
+  #admin: AdminServer | undefined;
+  #config: Config;
+  /** Grows with every configuration; a solve for an older one is thrown away. */
+  #generation = 0;
+  #view: SignalsView;
+  #plan: Plan | null;
+  #isPublished = false;
+  #outcome: PlanOutcome | undefined;
+  #published: Publication | undefined;
+  #isSolving = false;
+  #solvedFor: SolveReason | undefined;
+  #solvedAtMs = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #nodeAlarmsAtMs = 0;
+  #ticker: NodeJS.Timeout | undefined;
+  #isTickDue = false;
+  #reloading: Promise<boolean> = Promise.resolve(true);
+  #stopped = false;
+
+  /**
+   * Loads the configuration and the state file, opens all sockets and starts to plan.
+   *
+   * @throws {ConfigError} for a configuration with problems
+   */
+  static async start(options: ControlServerOptions): Promise<ControlServer> {
+    const config = loadConfig(options.configFile);
+    const store = new PlanStore(config.server.stateFile);
+    const { state, problem } = await store.load();
+    const server = new ControlServer(options, config, store, state);
+    if (problem !== null) server.alarms.raise('state-file', problem.message);
+    for (const warning of config.warnings) options.log.warn({ ...warning }, warning.message);
+    try {
+      await server.#open();
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+    return server;
+  }
+
+  private constructor(
+    options: ControlServerOptions,
+    config: Config,
+    store: PlanStore,
+    state: { readonly plan: Plan | null; readonly snapshotVersion: number; readonly salt: string } | null,
+  ) {
+    const { log, configFile, wasmModule } = options;
+    this.#options = options;
+    this.#config = config;
+    this.#store = store;
+    this.#log = log;
+    log.level = config.server.logLevel;
+    this.alarms = new Alarms(Date.now, log);
+    this.metrics = new ServerMetrics(this);
+    this.#plan = state?.plan ?? null;
+    this.#salt = state?.salt ?? randomBytes(16).toString('hex');
+    const held = (this.#plan?.rows ?? []).map(({ frontendId, poolId, demandRps }) => ({
+      frontendId,
+      poolId,
+      requestsPerSecond: demandRps,
+    }));
+    this.signals = new Signals(config, held, Date.now());
+    this.#view = this.signals.evaluate(Date.now());
+    this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
+    const { server } = config;
+    const shared = {
+      ...(server.token === undefined ? {} : { token: server.token }),
+      log,
+    };
+    this.#xds = new XdsServer({
+      ...shared,
+      listen: server.xdsListen,
+      ...(server.tls === undefined ? {} : { tls: xdsTls(server.tls) }),
+      resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.#config.fleet.frontends),
+      onNack: (nack) => this.metrics.countNack(nack),
+    });
+    this.#sync = new SyncServer({
+      ...shared,
+      listen: server.syncListen,
+      ...(server.tls === undefined ? {} : { tls: server.tls }),
+      board: this.board,
+      isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
+      onReport: (frontendId, nodeId, report) =>
+        this.signals.acceptReport(frontendId, nodeId, report, Date.now()),
+      onAnswer: (status) => this.metrics.countSync(status),
+    });
+    this.#publisher = new Publisher({
+      xds: this.#xds,
+      board: this.board,
+      salt: this.#salt,
+      wasmModule,
+      filterConfig: (frontendId) =>
+        encodeFilterConfig({
+          frontendId,
+          ...(server.token === undefined ? {} : { syncToken: server.token }),
+        }),
+      edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
+      now: Date.now,
+    });
+    this.engineWatch = new EngineWatch((engineId, address, result) => {
+      const before = this.signals.health(address, Date.now());
+      const health = this.signals.acceptProbe(engineId, address, result, Date.now());
+      if (health.state !== before.state) this.#tickSoon();
+      return health;
+    });
+    this.#configWatch = new ConfigWatch([...config.files], async () => {
+      await this.reload('the file changed');
+    });
+    log.info({ configFile }, 'configuration loaded');
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  /** The plan in force, once it is published. */
+  get plan(): Plan | null {
+    return this.#isPublished ? this.#plan : null;
+  }
+
+  /** The last attempt to plan; undefined before the first. */
+  get outcome(): PlanOutcome | undefined {
+    return this.#outcome;
+  }
+
+  /** How the fleet looked at the last tick. */
+  get view(): SignalsView {
+    return this.#view;
+  }
+
+  get adminAddress(): string {
+    return this.#admin!.address;
+  }
+
+  nodes(): NodeView[] {
+    return this.#xds.nodes();
+  }
+
+  /** Reads the configuration again; true when it is in force, false when it has problems and nothing changed. */
+  reload(reason: string): Promise<boolean> {
+    this.#reloading = this.#reloading.then(() => this.#reload(reason));
+    return this.#reloading;
+  }
+
+  /** Frees all sockets and timers; Envoys go on with what they have. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    clearInterval(this.#ticker);
+    await this.#configWatch.stop();
+    await this.#reloading;
+    this.#publisher.stop();
+    await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
+    if (this.#isPublished) await this.#save();
+  }
+
+  async #open(): Promise<void> {
+    const { adminListen } = this.#config.server;
+    this.#admin = await startAdmin({ listen: adminListen, server: this, log: this.#log });
+    await this.#xds.start();
+    await this.#sync.start();
+    if (this.#plan !== null && fits(this.#plan, this.#config.fleet)) {
+      this.#log.info(
+        { planId: this.#plan.id, sequence: this.#plan.sequence },
+        'going on with the saved plan',
+      );
+      this.#publish(this.#plan);
+    }
+    this.engineWatch.watch(this.#config.fleet);
+    await this.#configWatch.start();
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Coalesces what happens within one turn of the event loop. */
+  #tickSoon(): void {
+    if (this.#isTickDue) return;
+    this.#isTickDue = true;
+    setImmediate(() => {
+      this.#isTickDue = false;
+      this.#tick();
+    });
+  }
+
+  #tick(): void {
+    if (this.#stopped) return;
+    const nowMs = Date.now();
+    this.#view = this.signals.evaluate(nowMs);
+    this.#raiseAlarms(nowMs);
+    const { engines } = this.#view.state;
+    if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, engines)) {
+      this.#publish(this.#plan!);
+    }
+    if (!this.#isSolving && this.#isSolveDue(nowMs)) {
+      this.#isSolving = true;
+      void this.#solve().finally(() => {
+        this.#isSolving = false;
+        this.#tickSoon();
+      });
+    }
+  }
+
+  #isSolveDue(nowMs: number): boolean {
+    const reason = reasonOf(this.#generation, this.#view.state);
+    const sinceMs = nowMs - this.#solvedAtMs;
+    if (this.#solvedFor === undefined) return this.#isPublished || this.#isObserved(nowMs);
+    if (reason.supply !== this.#solvedFor.supply) return true;
+    if (this.#failures > 0)
+      return sinceMs >= Math.min(LONGEST_RETRY_MS, SOLVE_INTERVAL_MS * 2 ** this.#failures);
+    if (reason.demand !== this.#solvedFor.demand) return sinceMs >= SOLVE_INTERVAL_MS;
+    return sinceMs >= RESOLVE_INTERVAL_MS;
+  }
+
+  /** Whether every replica was probed, or nothing more is waited for. */
+  #isObserved(nowMs: number): boolean {
+    if (nowMs - this.#startedAtMs >= FIRST_PLAN_WAIT_MS) return true;
+    return this.#config.fleet.engines.every((engine) =>
+      engine.endpoints.every((address) => this.signals.health(address, nowMs).state !== 'unknown'),
+    );
+  }
+
+  async #solve(): Promise<void> {
+    const startedMs = Date.now();
+    const generation = this.#generation;
+    const { profiles, policy } = this.#config;
+    const { state } = this.#view;
+    this.#solvedFor = reasonOf(generation, state);
+    this.#solvedAtMs = startedMs;
+    const outcome = await makePlan(this.#options.optimizer, {
+      previous: this.#plan,
+      state,
+      profiles,
+      policy,
+      nowMs: Date.now,
+    });
+    this.metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
+    if (this.#stopped || generation !== this.#generation) return;
+    this.#outcome = outcome;
+    this.#reportFailure(outcome);
+    if (outcome.plan === null || (outcome.plan === this.#plan && this.#isPublished)) return;
+    const { id, sequence } = outcome.plan;
+    this.#log.info({ planId: id, sequence, solveMs: Date.now() - startedMs }, 'a new plan is in force');
+    this.#plan = outcome.plan;
+    this.#publish(outcome.plan);
+  }
+
+  #reportFailure({ failure, plan }: PlanOutcome): void {
+    if (failure === undefined) {
+      this.#failures = 0;
+      this.alarms.clear('planning');
+      return;
+    }
+    this.#failures++;
+    const stays = plan === null ? 'there is no plan to fall back on' : 'the last good plan stays in force';
+    this.#log.error({ code: failure.code, err: failure }, 'planning failed');
+    this.alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
+  }
+
+  #publish(plan: Plan): void {
+    const { fleet, engines } = this.#view.state;
+    this.#published = { plan, fleet, engines };
+    this.#isPublished = true;
+    this.#publisher.publish(this.#published);
+    void this.#save();
+  }
+
+  async #save(): Promise<void> {
+    try {
+      await this.#store.save({
+        plan: this.#plan,
+        snapshotVersion: this.board.lastVersion,
+        salt: this.#salt,
+      });
+      this.alarms.clear('state-file');
+    } catch (error) {
+      this.alarms.raise('state-file', (error as Error).message);
+    }
+  }
+
+  async #reload(reason: string): Promise<boolean> {
+    let config: Config;
+    try {
+      config = loadConfig(this.#options.configFile);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      for (const problem of error.problems) this.#log.error({ ...problem }, 'configuration problem');
+      this.metrics.countReload(false);
+      this.alarms.raise(
+        'config',
+        `the configuration in force stays, because the new one has problems:\n${error.message}`,
+      );
+      return false;
+    }
+    this.#configWatch.setFiles(config.files);
+    this.metrics.countReload(true);
+    this.alarms.clear('config');
+    if (!needsRestart(this.#config.server, config.server)) this.alarms.clear('restart-needed');
+    else this.alarms.raise('restart-needed', 'changed server settings take effect at the next start');
+    if (isSameConfig(config, this.#config)) return true;
+    // One change of the fleet at a time, so that no endpoint is removed while a snapshot may still name it.
+    await this.#publisher.idle();
+    if (this.#stopped) return false;
+    const { edsIntervalSeconds, logLevel } = config.server;
+    this.#config = { ...config, server: { ...this.#config.server, edsIntervalSeconds, logLevel } };
+    this.#log.level = logLevel;
+    this.#generation++;
+    this.signals.reconfigure(config, Date.now());
+    this.engineWatch.watch(config.fleet);
+    this.#log.info({ reason }, 'configuration reloaded');
+    for (const warning of config.warnings) this.#log.warn({ ...warning }, warning.message);
+    this.#published = undefined;
+    this.#tickSoon();
+    return true;
+  }
+
+  #raiseAlarms(nowMs: number): void {
+    const { heldPools, silentFrontends, vetoes } = this.#view;
+    this.alarms.set(
+      'pool-lost',
+      new Map(
+        heldPools.map((id) => [id, `all replicas of pool ${id} seem lost; the last ones are kept in use`]),
+      ),
+    );
+    this.alarms.set(
+      'frontend-silent',
+      new Map(
+        silentFrontends.map(({ frontendId }) => [
+          frontendId,
+          `no Envoy of frontend ${frontendId} reports; its demand is held`,
+        ]),
+      ),
+    );
+    this.alarms.set(
+      'engine-failing',
+      new Map(
+        [...vetoes].map(([id, { failed }]) => [
+          id,
+          `frontends saw ${failed} failures and no answer of engine ${id}; it is left out for a while`,
+        ]),
+      ),
+    );
+    this.alarms.set('replica-down', this.#downReplicas(nowMs));
+    this.alarms.set('shedding', this.#shedding());
+    if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;
+    this.#nodeAlarmsAtMs = nowMs;
+    this.alarms.set('envoy-rejects', this.#rejections());
+  }
+
+  #downReplicas(nowMs: number): ReadonlyMap<string, string> {
+    return new Map(
+      this.#config.fleet.engines.flatMap((engine) =>
+        engine.endpoints.flatMap((address): [string, string][] => {
+          const { state, detail } = this.signals.health(address, nowMs);
+          return state === 'down' ? [[address, `replica ${address} of engine ${engine.id}: ${detail}`]] : [];
+        }),
+      ),
+    );
+  }
+
+  #shedding(): ReadonlyMap<string, string> {
+    return new Map(
+      (this.plan?.rows ?? []).flatMap(({ frontendId, poolId, demandRps, shed }): [string, string][] => {
+        const fraction = Math.max(0, ...shed.map((entry) => entry.fraction));
+        if (fraction === 0) return [];
+        const percent = (fraction * 100).toFixed(1);
+        return [
+          [
+            `${frontendId}/${poolId}`,
+            `demand above capacity: ${percent} % of ${demandRps.toFixed(1)} requests/s from ${frontendId} to ${poolId} are refused`,
+          ],
+        ];
+      }),
+    );
+  }
+
+  #rejections(): ReadonlyMap<string, string> {
+    return new Map(
+      this.#xds.nodes().flatMap(({ nodeId, types }) =>
+        Object.entries(types).flatMap(([typeUrl, { status, rejection }]): [string, string][] => {
+          if (status !== 'rejected' || rejection === null) return [];
+          const type = typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+          return [[`${nodeId}/${type}`, `Envoy ${nodeId} rejects ${type}: ${rejection.reason}`]];
+        }),
+      ),
+    );
+  }
+}
+
+/** What a solve was made for: configuration and readiness, and demand. */
+interface SolveReason {
+  readonly supply: string;
+  readonly demand: string;
+}
+
+function reasonOf(generation: number, { engines, demands }: FleetState): SolveReason {
+  return {
+    supply: JSON.stringify([generation, engines]),
+    demand: JSON.stringify(demands.map(({ requestsPerSecond }) => requestsPerSecond)),
+  };
+}
+
+/** Whether every frontend and pool of the fleet has somebody to serve it under this plan. */
+function fits(plan: Plan, fleet: Fleet): boolean {
+  return fleet.frontends.every((frontend) =>
+    fleet.pools.every((pool) =>
+      plan.rows.some(
+        (row) =>
+          row.frontendId === frontend.id &&
+          row.poolId === pool.id &&
+          row.segments.some(({ ownerId }) => pool.engineIds.includes(ownerId)),
+      ),
+    ),
+  );
+}
+
+/** Whether settings differ that are only read at the start. */
+function needsRestart(before: ServerSettings, after: ServerSettings): boolean {
+  const { edsIntervalSeconds, logLevel } = after;
+  return !isDeepStrictEqual({ ...before, edsIntervalSeconds, logLevel }, after);
+}
+
+function isSameConfig(a: Config, b: Config): boolean {
+  const essence = ({ fleet, profiles, policy, expectedDemand, server }: Config) => [
+    fleet,
+    profiles,
+    policy,
+    expectedDemand,
+    server.edsIntervalSeconds,
+    server.logLevel,
+  ];
+  return isDeepStrictEqual(essence(a), essence(b));
+}
+
+function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {
+  return {
+    certificate: Buffer.from(cert),
+    key: Buffer.from(key),
+    ...(clientCa === undefined ? {} : { clientCa: Buffer.from(clientCa) }),
+  };
+}

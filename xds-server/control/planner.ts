@@ -1,0 +1,71 @@
+import { WardropError } from '../errors.js';
+import type { FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import type { OptimizerInput, Solution } from '../optimizer/solution.js';
+import { checkPlan } from '../plan/check-plan.js';
+import { emergencyPlan } from '../plan/emergency.js';
+import { evolvePlan } from '../plan/evolve.js';
+import type { Plan } from '../plan/plan.js';
+import type { Profile } from '../profiles/profile.js';
+
+/** The part of the optimizer that planning needs. */
+export interface Solver {
+  solve(input: OptimizerInput): Promise<Solution>;
+}
+
+export interface PlanInput {
+  /** The plan in force; null before the first. */
+  readonly previous: Plan | null;
+  readonly state: FleetState;
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+  readonly nowMs: () => number;
+}
+
+export interface PlanOutcome {
+  /** What should be in force now; null when there was no plan and none could be made. */
+  readonly plan: Plan | null;
+  readonly input: OptimizerInput;
+  readonly solution?: Solution;
+  /** Why `plan` is not a fresh optimum. */
+  readonly failure?: WardropError;
+}
+
+/**
+ * Solves, evolves the plan in force and checks the result. When any of it fails the plan in force stays, with the
+ * share of lost engines handed to their backups.
+ */
+export async function makePlan(solver: Solver, planInput: PlanInput): Promise<PlanOutcome> {
+  const { previous, state, profiles, policy, nowMs } = planInput;
+  const input = optimizerInput(planInput);
+  try {
+    const solution = await solver.solve(input);
+    const plan = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
+    const violations = checkPlan({ plan, state, profiles, policy });
+    if (violations.length === 0) return { plan, input, solution };
+    const reasons = violations.map(({ code, message }) => `${code}: ${message}`).join('; ');
+    throw new WardropError('WARDROP_PLAN_REJECTED', `the plan failed its checks: ${reasons}`);
+  } catch (error) {
+    const failure =
+      error instanceof WardropError
+        ? error
+        : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
+    const plan = previous && emergencyPlan({ previous, state, profiles, policy, createdAtMs: nowMs() });
+    return { plan, input, failure };
+  }
+}
+
+export function optimizerInput({ previous, state, profiles, policy }: PlanInput): OptimizerInput {
+  return {
+    state,
+    profiles,
+    policy,
+    previousWeights: (previous?.rows ?? []).map(({ frontendId, poolId, weights }) => ({
+      frontendId,
+      poolId,
+      weights: new Map(weights.map(({ engineId, weight }) => [engineId, weight])),
+    })),
+    // Without a measured mix the optimizer takes that of the demand an engine may serve.
+    referenceMix: new Map(),
+  };
+}
