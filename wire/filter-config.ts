@@ -30,7 +30,7 @@ export function encodeFilterConfig(config: FilterConfig): string {
     lines.push(`startupHoldMs=${integer('startupHoldMs', config.startupHoldMs, 0, 60_000)}`);
   }
   if (config.tenantHeader !== undefined) {
-    lines.push(`tenantHeader=${text('tenantHeader', config.tenantHeader, /^[a-z0-9_-]{1,64}$/)}`);
+    lines.push(`tenantHeader=${text('tenantHeader', config.tenantHeader, /^[a-z0-9_-]{5,64}$/)}`);
   }
   return `${lines.join('\n')}\n`;
 }

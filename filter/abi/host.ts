@@ -1,0 +1,61 @@
+// Host calls in use, under the names of their meaning. Only what is called ends up as an import of the module.
+export {
+  proxy_add_header_map_value as addHeader,
+  proxy_call_foreign_function as callForeign,
+  proxy_continue_stream as continueStream,
+  proxy_define_metric as defineMetric,
+  proxy_get_buffer_bytes as getBuffer,
+  proxy_get_current_time_nanoseconds as getTime,
+  proxy_get_header_map_pairs as getHeaders,
+  proxy_get_header_map_value as getHeader,
+  proxy_get_property as getProperty,
+  proxy_get_shared_data as getShared,
+  proxy_http_call as httpCall,
+  proxy_increment_metric as incrementMetric,
+  proxy_log as logMessage,
+  proxy_record_metric as recordMetric,
+  proxy_remove_header_map_value as removeHeader,
+  proxy_replace_header_map_value as replaceHeader,
+  proxy_send_local_response as sendLocalResponse,
+  proxy_set_effective_context as setEffectiveContext,
+  proxy_set_shared_data as setShared,
+  proxy_set_tick_period_milliseconds as setTickPeriod,
+} from '@gcoredev/proxy-wasm-sdk-as/assembly/imports';
+
+// @ts-ignore: decorator
+@external('wasi_snapshot_preview1', 'random_get')
+declare function random_get(at: usize, size: usize): i32;
+
+/** Result of a host call that worked. */
+export const OK: u32 = 0;
+export const NOT_FOUND: u32 = 1;
+
+// Header maps.
+export const REQUEST_HEADERS: i32 = 0;
+export const RESPONSE_HEADERS: i32 = 2;
+export const CALL_RESPONSE_HEADERS: i32 = 6;
+
+// Buffers.
+export const REQUEST_BODY: i32 = 0;
+export const CALL_RESPONSE_BODY: i32 = 4;
+export const PLUGIN_CONFIGURATION: i32 = 7;
+
+export const REQUEST_STREAM: i32 = 0;
+
+// What a stream callback answers.
+export const CONTINUE: i32 = 0;
+/** Holds headers; for a body also buffers what has come. */
+export const STOP: i32 = 1;
+
+// Metrics.
+export const COUNTER: i32 = 0;
+export const GAUGE: i32 = 1;
+
+// Log levels.
+export const INFO: usize = 2;
+export const WARN: usize = 3;
+export const ERROR: usize = 4;
+
+export function randomBytes(at: usize, size: usize): void {
+  random_get(at, size);
+}

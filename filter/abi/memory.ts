@@ -1,0 +1,72 @@
+// Memory for what the host hands over. Nothing here is ever given back to the allocator: results of one callback
+// lie in a static arena that the next callback starts over, and a large one lies in the landing region.
+
+const ARENA_SIZE: usize = 32768;
+const ARENA: usize = memory.data(32768, 16);
+let used: usize = 0;
+
+/** Where the host writes the address (+0) and the length (+4) of a result. */
+export const RESULT: usize = memory.data(16, 8);
+
+/** A block that grows, and keeps its contents only when asked to. */
+export class Region {
+  base: usize = 0;
+  capacity: usize = 0;
+
+  /** Makes room for `size` bytes; contents are lost when the block has to move. */
+  reserve(size: usize): usize {
+    if (size > this.capacity) {
+      // The stub runtime frees only its latest block, so growth by half bounds what is left behind.
+      this.capacity = max(size + (size >> 1), 4096);
+      this.base = heap.alloc(this.capacity);
+    }
+    return this.base;
+  }
+
+  /** Makes room for `size` bytes and keeps the first `kept`. */
+  extend(size: usize, kept: usize): usize {
+    const before = this.base;
+    if (this.reserve(size) != before && kept > 0) memory.copy(this.base, before, kept);
+    return this.base;
+  }
+}
+
+/** Takes results too large for the arena, one at a time: the next large result overwrites it. */
+export let landing: Region = new Region();
+
+/** Gives the contents of the landing region away and takes the other block in its place. */
+export function swapLanding(other: Region): Region {
+  const taken = landing;
+  landing = other;
+  return taken;
+}
+
+/** Forgets the results of the callback before. */
+// @ts-ignore: decorator
+@inline
+export function resetArena(): void {
+  used = 0;
+}
+
+/** The host's allocator. */
+export function malloc(size: usize): usize {
+  const rounded = (size + 15) & ~15;
+  if (rounded <= ARENA_SIZE - used) {
+    const at = ARENA + used;
+    used += rounded;
+    return at;
+  }
+  return landing.reserve(size);
+}
+
+// @ts-ignore: decorator
+@inline
+export function resultAt(): usize {
+  return <usize>load<u32>(RESULT);
+}
+
+// @ts-ignore: decorator
+@inline
+export function resultLength(): usize {
+  return <usize>load<u32>(RESULT, 4);
+}

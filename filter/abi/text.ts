@@ -1,0 +1,96 @@
+// Texts as bytes: constants made once at start, and one buffer to compose others in.
+
+/** An ASCII constant. */
+export class Text {
+  at: usize;
+  length: usize;
+
+  constructor(text: string) {
+    this.length = <usize>text.length;
+    this.at = heap.alloc(max(this.length, 1));
+    for (let i = 0; i < text.length; i++) store<u8>(this.at + <usize>i, <u8>text.charCodeAt(i));
+  }
+}
+
+// @ts-ignore: decorator
+@inline
+export function equals(a: usize, aLength: usize, b: usize, bLength: usize): bool {
+  return aLength == bLength && memory.compare(a, b, aLength) == 0;
+}
+
+const BUFFER_SIZE: usize = 8192;
+const BUFFER: usize = memory.data(8192, 16);
+let end: usize = BUFFER;
+
+/** Starts a new text; it ends where the next one begins, so several can be composed side by side. */
+export function begin(): usize {
+  return end;
+}
+
+/** Forgets everything composed before. */
+export function clear(): void {
+  end = BUFFER;
+}
+
+/** Length of the text that began at `start`. */
+// @ts-ignore: decorator
+@inline
+export function lengthFrom(start: usize): usize {
+  return end - start;
+}
+
+// @ts-ignore: decorator
+@inline
+function room(): usize {
+  return BUFFER + BUFFER_SIZE - end;
+}
+
+export function put(text: Text): void {
+  putBytes(text.at, text.length);
+}
+
+/** Appends as many of the bytes as fit. */
+export function putBytes(at: usize, length: usize): void {
+  const taken = min(length, room());
+  memory.copy(end, at, taken);
+  end += taken;
+}
+
+export function putByte(byte: u8): void {
+  if (room() > 0) store<u8>(end++, byte);
+}
+
+export function putU32(value: u32): void {
+  if (room() < 4) return;
+  store<u32>(end, value);
+  end += 4;
+}
+
+export function putDecimal(value: u64): void {
+  let digits: usize = 1;
+  for (let rest = value; rest >= 10; rest /= 10) digits++;
+  if (room() < digits) return;
+  end += digits;
+  let rest = value;
+  for (let i: usize = 1; i <= digits; i++) {
+    store<u8>(end - i, <u8>(48 + (rest % 10)));
+    rest /= 10;
+  }
+}
+
+/** 16 hex digits. */
+export function putHex(value: u64): void {
+  for (let shift = 60; shift >= 0; shift -= 4) {
+    const digit = <u8>(value >> <u64>shift) & 15;
+    putByte(digit < 10 ? 48 + digit : 87 + digit);
+  }
+}
+
+/** Appends at most `limit` bytes as the inside of a JSON string; what is not printable ASCII becomes `?`. */
+export function putJson(at: usize, length: usize, limit: usize): void {
+  for (let i: usize = 0; i < min(length, limit); i++) {
+    const byte = load<u8>(at + i);
+    if (byte == 0x22 || byte == 0x5c) putByte(0x5c);
+    putByte(byte >= 0x20 && byte < 0x7f ? byte : 0x3f);
+  }
+}

@@ -1,0 +1,134 @@
+// The plugin configuration, `wire/filter-config.ts`: one `name=value` a line.
+
+import { ERROR } from './abi/host';
+import { log, logFrom } from './abi/log';
+import { begin, equals, put, putDecimal, putJson, Text } from './abi/text';
+
+export let frontendAt: usize = 0;
+export let frontendLength: usize = 0;
+export let tokenAt: usize = 0;
+export let tokenLength: usize = 0;
+export let tenantHeaderAt: usize = 0;
+export let tenantHeaderLength: usize = 0;
+export let syncPeriodMs: u32 = 0;
+export let startupHoldMs: u32 = 0;
+
+const FRONTEND_ID = new Text('frontendId');
+const SYNC_TOKEN = new Text('syncToken');
+const SYNC_PERIOD = new Text('syncPeriodMs');
+const STARTUP_HOLD = new Text('startupHoldMs');
+const TENANT_HEADER = new Text('tenantHeader');
+
+const MAX_SIZE: usize = 8192;
+
+const LINE = new Text('configuration line ');
+const COLON = new Text(': ');
+const NOT_A_PAIR = new Text('must be name=value');
+const UNKNOWN = new Text('no option has this name: ');
+const BAD_TEXT = new Text('a value is missing, too long or has characters that are not allowed: ');
+const BAD_NUMBER = new Text('must be a whole number in range: ');
+const NO_FRONTEND = new Text('configuration: frontendId is missing');
+const TOO_LONG = new Text('configuration: has more than 8192 bytes');
+
+/** Reads a configuration; false, with a line in the log that says what is wrong, if it is not valid. */
+export function readConfiguration(at: usize, length: usize): bool {
+  if (length > MAX_SIZE) {
+    log(ERROR, TOO_LONG);
+    return false;
+  }
+  frontendLength = 0;
+  tokenLength = 0;
+  tenantHeaderLength = 0;
+  syncPeriodMs = 100;
+  startupHoldMs = 2_000;
+  // The options point into the text, so it has to stay.
+  const text = heap.alloc(max<usize>(length, 1));
+  memory.copy(text, at, length);
+  let line: u32 = 1;
+  let start: usize = 0;
+  while (start < length) {
+    let end = start;
+    while (end < length && load<u8>(text + end) != 0x0a) end++;
+    if (end > start && !readLine(text + start, end - start, line)) return false;
+    start = end + 1;
+    line++;
+  }
+  if (frontendLength > 0) return true;
+  log(ERROR, NO_FRONTEND);
+  return false;
+}
+
+function readLine(at: usize, length: usize, line: u32): bool {
+  let nameLength: usize = 0;
+  while (nameLength < length && load<u8>(at + nameLength) != 0x3d) nameLength++;
+  if (nameLength == length) return complain(line, NOT_A_PAIR, at, 0);
+  const value = at + nameLength + 1;
+  const valueLength = length - nameLength - 1;
+
+  if (equals(at, nameLength, FRONTEND_ID.at, FRONTEND_ID.length)) {
+    if (!isVisible(value, valueLength, 256)) return complain(line, BAD_TEXT, at, nameLength);
+    frontendAt = value;
+    frontendLength = valueLength;
+  } else if (equals(at, nameLength, SYNC_TOKEN.at, SYNC_TOKEN.length)) {
+    if (!isVisible(value, valueLength, 4096)) return complain(line, BAD_TEXT, at, nameLength);
+    tokenAt = value;
+    tokenLength = valueLength;
+  } else if (equals(at, nameLength, TENANT_HEADER.at, TENANT_HEADER.length)) {
+    if (!isHeaderName(value, valueLength)) return complain(line, BAD_TEXT, at, nameLength);
+    tenantHeaderAt = value;
+    tenantHeaderLength = valueLength;
+  } else if (equals(at, nameLength, SYNC_PERIOD.at, SYNC_PERIOD.length)) {
+    const ms = number(value, valueLength);
+    if (ms < 10 || ms > 10_000) return complain(line, BAD_NUMBER, at, nameLength);
+    syncPeriodMs = <u32>ms;
+  } else if (equals(at, nameLength, STARTUP_HOLD.at, STARTUP_HOLD.length)) {
+    const ms = number(value, valueLength);
+    if (ms < 0 || ms > 60_000) return complain(line, BAD_NUMBER, at, nameLength);
+    startupHoldMs = <u32>ms;
+  } else {
+    return complain(line, UNKNOWN, at, nameLength);
+  }
+  return true;
+}
+
+function complain(line: u32, problem: Text, nameAt: usize, nameLength: usize): bool {
+  const start = begin();
+  put(LINE);
+  putDecimal(line);
+  put(COLON);
+  put(problem);
+  putJson(nameAt, nameLength, 64);
+  logFrom(ERROR, start);
+  return false;
+}
+
+function isVisible(at: usize, length: usize, limit: usize): bool {
+  for (let i: usize = 0; i < length; i++) {
+    const byte = load<u8>(at + i);
+    if (byte < 0x21 || byte > 0x7e) return false;
+  }
+  return length > 0 && length <= limit;
+}
+
+/** 5 to 64 of a-z, 0-9, _ and -. */
+function isHeaderName(at: usize, length: usize): bool {
+  for (let i: usize = 0; i < length; i++) {
+    const byte = load<u8>(at + i);
+    const letter = byte >= 0x61 && byte <= 0x7a;
+    const digit = byte >= 0x30 && byte <= 0x39;
+    if (!letter && !digit && byte != 0x5f && byte != 0x2d) return false;
+  }
+  return length >= 5 && length <= 64;
+}
+
+/** The whole number that the digits are, or -1. */
+function number(at: usize, length: usize): i32 {
+  if (length == 0 || length > 6) return -1;
+  let value = 0;
+  for (let i: usize = 0; i < length; i++) {
+    const digit = <i32>load<u8>(at + i) - 48;
+    if (digit < 0 || digit > 9) return -1;
+    value = value * 10 + digit;
+  }
+  return value;
+}

@@ -1,0 +1,46 @@
+// The filter's side of `wire/hash.ts`.
+
+const M: u64 = 0xc6a4a7935bd1e995;
+
+/** MurmurHash64A. */
+export function hash64(at: usize, length: usize, seed: u64): u64 {
+  let h = seed ^ (<u64>length * M);
+  const end = at + (length & ~7);
+  while (at < end) {
+    let k = load<u64>(at) * M;
+    k = (k ^ (k >> 47)) * M;
+    h = (h ^ k) * M;
+    at += 8;
+  }
+  const rest = length & 7;
+  if (rest) {
+    let tail: u64 = 0;
+    for (let i = rest; i > 0; i--) tail = (tail << 8) | <u64>load<u8>(at + i - 1);
+    h = (h ^ tail) * M;
+  }
+  h = (h ^ (h >> 47)) * M;
+  return h ^ (h >> 47);
+}
+
+// @ts-ignore: decorator
+@inline
+export function mix64(value: u64): u64 {
+  let x = value;
+  x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
+  x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53;
+  return x ^ (x >> 33);
+}
+
+/** Where a key hash falls in the partition. */
+// @ts-ignore: decorator
+@inline
+export function partitionPoint(hash: u64): u32 {
+  return <u32>(hash >> 32);
+}
+
+/** The second point of a key hash, independent of the first. */
+// @ts-ignore: decorator
+@inline
+export function shedPoint(hash: u64): u32 {
+  return <u32>(mix64(hash ^ 0x9e3779b97f4a7c15) >> 32);
+}

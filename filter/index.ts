@@ -1,0 +1,112 @@
+// Wiring: the callbacks of the proxy-wasm ABI 0.2.1 that the filter uses.
+
+import './abi/abort';
+import { resetArena, RESULT, resultAt, resultLength } from './abi/memory';
+import { CONTINUE, getBuffer, getProperty, PLUGIN_CONFIGURATION, setTickPeriod, STOP } from './abi/host';
+import { seedRandom } from './abi/random';
+import { clear, Text } from './abi/text';
+import {
+  frontendAt,
+  frontendLength,
+  readConfiguration,
+  syncPeriodMs,
+  tenantHeaderAt,
+  tenantHeaderLength,
+} from './config';
+import { watchHeaders } from './request/attributes';
+import { decideNew } from './request/decide';
+import { noteBody, noteEnd, noteGone, noteResponse } from './request/outcome';
+import { findStream, HELD, Stream } from './request/streams';
+import { defineCounters } from './state/counters';
+import { isRoot, noteAnswer, setRoot, startSync, tick } from './sync/sync';
+
+export { malloc } from './abi/memory';
+
+export function proxy_abi_version_0_2_1(): void {}
+
+const NODE_ID = new Text('xds\0node\0id');
+let incarnation: u64 = 0;
+
+export function proxy_on_configure(root: u32, size: u32): u32 {
+  enter();
+  store<u64>(RESULT, 0);
+  getBuffer(PLUGIN_CONFIGURATION, 0, size, RESULT, RESULT + 4);
+  if (!readConfiguration(resultAt(), resultLength())) return 0;
+  if (!incarnation) incarnation = seedRandom();
+  store<u64>(RESULT, 0);
+  getProperty(NODE_ID.at, NODE_ID.length, RESULT, RESULT + 4);
+  const length = min<usize>(resultLength(), 256);
+  const node = heap.alloc(max<usize>(length, 1));
+  memory.copy(node, resultAt(), length);
+  watchHeaders(tenantHeaderAt, tenantHeaderLength);
+  defineCounters();
+  setRoot(root);
+  startSync(incarnation, node, length);
+  setTickPeriod(syncPeriodMs);
+  return 1;
+}
+
+export function proxy_on_tick(root: u32): void {
+  enter();
+  // Envoy keeps the old root context of a changed configuration until its last stream ends.
+  if (isRoot(root)) tick();
+  else setTickPeriod(0);
+}
+
+export function proxy_on_http_call_response(root: u32, call: u32, headers: u32, bodySize: u32, trailers: u32): void {
+  enter();
+  if (isRoot(root)) noteAnswer(headers, bodySize);
+}
+
+export function proxy_on_request_headers(context: u32, headers: u32, ended: u32): i32 {
+  enter();
+  return decideNew(context, ended != 0);
+}
+
+/** Bodies wait with the headers of a held request. */
+export function proxy_on_request_body(context: u32, size: u32, ended: u32): i32 {
+  const stream = findStream(context);
+  return stream && changetype<Stream>(stream).state == HELD ? STOP : CONTINUE;
+}
+
+export function proxy_on_request_trailers(context: u32, trailers: u32): i32 {
+  const stream = findStream(context);
+  return stream && changetype<Stream>(stream).state == HELD ? STOP : CONTINUE;
+}
+
+export function proxy_on_response_headers(context: u32, headers: u32, ended: u32): i32 {
+  const stream = findStream(context);
+  if (stream) {
+    enter();
+    noteResponse(changetype<Stream>(stream));
+  }
+  return CONTINUE;
+}
+
+export function proxy_on_response_body(context: u32, size: u32, ended: u32): i32 {
+  if (size) {
+    const stream = findStream(context);
+    if (stream) noteBody(changetype<Stream>(stream));
+  }
+  return CONTINUE;
+}
+
+export function proxy_on_log(context: u32): void {
+  const stream = findStream(context);
+  if (!stream) return;
+  enter();
+  noteEnd(changetype<Stream>(stream));
+}
+
+export function proxy_on_delete(context: u32): void {
+  const stream = findStream(context);
+  if (stream) noteGone(changetype<Stream>(stream));
+}
+
+/** Every callback starts with empty scratch memory. */
+// @ts-ignore: decorator
+@inline
+function enter(): void {
+  resetArena();
+  clear();
+}

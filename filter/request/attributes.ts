@@ -1,0 +1,150 @@
+// Step 1: what the headers say of a request. One host call fetches all of them; a small hash table picks out the
+// names that matter.
+
+import { getHeaders, REQUEST_HEADERS } from '../abi/host';
+import { RESULT, resultAt, resultLength } from '../abi/memory';
+import { equals, Text } from '../abi/text';
+import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
+
+// Numbers of the headers looked for. Keys come in the order of precedence, then what clients may not send.
+const PATH: i32 = 0;
+const METHOD: i32 = 1;
+const MODEL: i32 = 2;
+const TENANT: i32 = 3;
+const CLIENT_RETRIES: i32 = 4;
+const FIRST_KEY: i32 = 5;
+const FIRST_STEERING: i32 = FIRST_KEY + KEY_HEADERS.length;
+
+export let pathAt: usize = 0;
+export let pathLength: usize = 0;
+/** GET, HEAD or OPTIONS. */
+export let bodyless: bool = false;
+export let modelAt: usize = 0;
+export let modelLength: usize = 0;
+export let tenantAt: usize = 0;
+export let tenantLength: usize = 0;
+export let keyAt: usize = 0;
+export let keyLength: usize = 0;
+/** The client says that this is a retry of its own. */
+export let clientRetry: bool = false;
+/** Bit i: the client sent CLIENT_STEERING_HEADERS[i]. */
+export let steeringSent: u32 = 0;
+
+const SLOTS: u32 = 128;
+/** Slots of (header number + 1, name's address, name's length, unused), 0 when empty. */
+const TABLE: usize = memory.data(2048, 8);
+export const steeringNames: StaticArray<Text> = new StaticArray<Text>(CLIENT_STEERING_HEADERS.length);
+
+/** Prepares the table; `tenant` is the lower-case name of the tenant header, empty for none. */
+export function watchHeaders(tenant: usize, tenantNameLength: usize): void {
+  memory.fill(TABLE, 0, SLOTS << 4);
+  watch(new Text(':path'), PATH);
+  watch(new Text(':method'), METHOD);
+  watch(new Text(MODEL_HEADER), MODEL);
+  watch(new Text('x-stainless-retry-count'), CLIENT_RETRIES);
+  if (tenantNameLength > 0) watchBytes(tenant, tenantNameLength, TENANT);
+  for (let i = 0; i < KEY_HEADERS.length; i++) watch(new Text(KEY_HEADERS[i]), FIRST_KEY + i);
+  for (let i = 0; i < CLIENT_STEERING_HEADERS.length; i++) {
+    steeringNames[i] = new Text(CLIENT_STEERING_HEADERS[i]);
+    watch(steeringNames[i], FIRST_STEERING + i);
+  }
+}
+
+function watch(name: Text, header: i32): void {
+  watchBytes(name.at, name.length, header);
+}
+
+function watchBytes(at: usize, length: usize, header: i32): void {
+  let slot = slotOf(at, length);
+  while (load<u32>(TABLE + ((<usize>slot) << 4))) slot = (slot + 1) & (SLOTS - 1);
+  const entry = TABLE + ((<usize>slot) << 4);
+  store<u32>(entry, <u32>header + 1);
+  store<u32>(entry, <u32>at, 4);
+  store<u32>(entry, <u32>length, 8);
+}
+
+/** First slot of a name: its first and last four bytes and its length tell the names apart well enough. */
+// @ts-ignore: decorator
+@inline
+function slotOf(at: usize, length: usize): u32 {
+  const mixed = (load<u32>(at) ^ (load<u32>(at + length - 4) * 0x85ebca6b) ^ <u32>length) * 0x9e3779b1;
+  return mixed >> 25;
+}
+
+function numberOf(at: usize, length: usize): i32 {
+  if (length < 5) return -1;
+  let slot = slotOf(at, length);
+  while (true) {
+    const entry = TABLE + ((<usize>slot) << 4);
+    const header = <i32>load<u32>(entry);
+    if (!header || equals(at, length, <usize>load<u32>(entry, 4), <usize>load<u32>(entry, 8))) return header - 1;
+    slot = (slot + 1) & (SLOTS - 1);
+  }
+}
+
+/** Reads the request headers of the effective context; addresses hold until the next callback. */
+export function readAttributes(): void {
+  pathLength = 0;
+  modelLength = 0;
+  tenantLength = 0;
+  keyLength = 0;
+  bodyless = false;
+  clientRetry = false;
+  steeringSent = 0;
+  store<u64>(RESULT, 0);
+  getHeaders(REQUEST_HEADERS, RESULT, RESULT + 4);
+  const size = resultLength();
+  if (size < 4) return;
+  const pairs = resultAt();
+  const count = <usize>load<u32>(pairs);
+  let lengths = pairs + 4;
+  let name = lengths + (count << 3);
+  let keyNumber = i32.MAX_VALUE;
+  for (let i: usize = 0; i < count; i++) {
+    const nameLength = <usize>load<u32>(lengths);
+    const length = <usize>load<u32>(lengths, 4);
+    const value = name + nameLength + 1;
+    const header = numberOf(name, nameLength);
+    lengths += 8;
+    name = value + length + 1;
+    if (header < 0) continue;
+    if (header >= FIRST_STEERING) {
+      steeringSent |= 1 << (header - FIRST_STEERING);
+    } else if (header >= FIRST_KEY) {
+      if (header < keyNumber && length > 0) {
+        keyNumber = header;
+        keyAt = value;
+        keyLength = length;
+      }
+    } else if (header == PATH) {
+      pathAt = value;
+      pathLength = length;
+    } else if (header == METHOD) {
+      bodyless = hasNoBody(value, length);
+    } else if (header == MODEL) {
+      if (modelLength == 0) {
+        modelAt = value;
+        modelLength = length;
+      }
+    } else if (header == TENANT) {
+      if (tenantLength == 0) {
+        tenantAt = value;
+        tenantLength = length;
+      }
+    } else {
+      clientRetry = length > 0 && (length > 1 || load<u8>(value) != 0x30);
+    }
+  }
+}
+
+const GET = new Text('GET');
+const HEAD = new Text('HEAD');
+const OPTIONS = new Text('OPTIONS');
+
+function hasNoBody(at: usize, length: usize): bool {
+  return (
+    equals(at, length, GET.at, GET.length) ||
+    equals(at, length, HEAD.at, HEAD.length) ||
+    equals(at, length, OPTIONS.at, OPTIONS.length)
+  );
+}

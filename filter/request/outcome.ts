@@ -1,0 +1,211 @@
+// What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
+
+import { nowNs } from '../abi/clock';
+import { getHeaders, getProperty, OK, replaceHeader, RESPONSE_HEADERS } from '../abi/host';
+import { RESULT, resultAt, resultLength } from '../abi/memory';
+import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
+import { hash64 } from '../hash';
+import { settle } from '../state/budget';
+import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
+import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES } from '../state/guarded';
+import { pairKey } from '../state/rows';
+import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
+import { reasonName, RETRY } from './reasons';
+import { ANSWERED, closeStream, ROUTED, SETTLED, Stream } from './streams';
+
+const STATUS = new Text(':status');
+const ATTEMPTS = new Text(ATTEMPTS_HEADER);
+const ENGINE = new Text(ENGINE_HEADER);
+const PLAN = new Text(PLAN_HEADER);
+const REASON = new Text(REASON_HEADER);
+
+const UPSTREAM_ADDRESS = new Text('upstream\0address');
+const CODE_DETAILS = new Text('response\0code_details');
+const ATTEMPT_COUNT = new Text('upstream\0request_attempt_count');
+
+const VIA_UPSTREAM = new Text('via_upstream');
+const NO_HOST = new Text('no_healthy_upstream');
+const OVERFLOW = new Text('overflow');
+
+let status: u32 = 0;
+/** 0 when Envoy does not tell. */
+let attempts: u32 = 0;
+
+/** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
+export function noteResponse(stream: Stream): void {
+  if (stream.state != ROUTED) return;
+  readResponse();
+  const made = max<u32>(attempts, 1);
+  let entry = min(made - 1, <u32>stream.entries - 1);
+  let failed = false;
+  if (made > 1 || status >= 500) {
+    const found = entryOf(stream);
+    if (found >= 0) entry = <u32>found;
+    if (status >= 500) failed = blame(stream, entry);
+    for (let i: u32 = 0; i < entry; i++) noteAttempt(stream, i, false);
+  }
+  if (failed) noteAttempt(stream, entry, false);
+  else if (status < 500) noteAttempt(stream, entry, true);
+
+  stream.served = stream.flow(entry);
+  stream.state = ANSWERED;
+  if (made > 1) {
+    stream.reason = RETRY;
+    count(RETRY);
+  }
+  settleRetries(stream, attempts ? made - 1 : stream.granted);
+  if (stream.counted) countStatus(stream);
+  tellDecision(stream);
+}
+
+/** Bytes of the response body have arrived. */
+// @ts-ignore: decorator
+@inline
+export function noteBody(stream: Stream): void {
+  if (stream.firstByteSeen || stream.state != ANSWERED) return;
+  stream.firstByteSeen = true;
+  if (!stream.counted) return;
+  const flow = stream.served;
+  flow.firstByteSum += <f64>(nowNs() - stream.startedNs) * 1e-9;
+  flow.firstByteCount++;
+}
+
+/** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */
+export function noteEnd(stream: Stream): void {
+  if (stream.state == ROUTED) {
+    store<u64>(RESULT, 0);
+    const known = property(ATTEMPT_COUNT) && resultLength() == 8;
+    const made = known ? <u32>load<u64>(resultAt()) : 0;
+    const last = made ? min(made - 1, <u32>stream.entries - 1) : 0;
+    for (let i: u32 = 0; i < last; i++) noteAttempt(stream, i, false);
+    finishUnanswered(stream, known ? last : <u32>stream.granted);
+  }
+  finish(stream);
+}
+
+/** The context is gone; whatever has not been accounted for is now. */
+export function noteGone(stream: Stream): void {
+  if (stream.state == ROUTED) finishUnanswered(stream, stream.granted);
+  finish(stream);
+  closeStream(stream);
+}
+
+function finishUnanswered(stream: Stream, used: u32): void {
+  settleRetries(stream, used);
+  if (stream.counted) stream.flow0.noResponse++;
+  stream.state = ANSWERED;
+}
+
+function finish(stream: Stream): void {
+  if (stream.state != ANSWERED) return;
+  stream.state = SETTLED;
+  if (stream.counted) stream.flow0.ended++;
+  stream.keepRetries(0);
+  stream.flow0.pins--;
+  stream.replica0.pins--;
+  stream.pool.pins--;
+}
+
+function settleRetries(stream: Stream, used: u32): void {
+  settle(stream.pool, stream.granted, used);
+  if (used) count(RETRIES_USED, used);
+  if (stream.counted) stream.flow0.retries += used;
+  if (stream.probesEngine) stream.flow0.engine.probes--;
+  if (stream.probesReplica) stream.replica0.probes--;
+}
+
+function noteAttempt(stream: Stream, entry: u32, succeeded: bool): void {
+  const started = stream.startedNs / 1_000_000;
+  const flow = stream.flow(entry);
+  if (succeeded) {
+    noteSuccess(stream.replica(entry), started);
+    noteSuccess(flow.engine, started);
+    return;
+  }
+  if (stream.counted) flow.failures++;
+  if (noteFailure(stream.replica(entry), REPLICA_FAILURES, started)) count(REPLICA_EJECTIONS);
+  if (noteFailure(flow.engine, ENGINE_FAILURES, started)) count(ENGINE_EJECTIONS);
+}
+
+/** Whether an error is the engine's: its own answer, or Envoy's because it could not be reached in time. */
+function blame(stream: Stream, entry: u32): bool {
+  if (!property(CODE_DETAILS)) return true;
+  const at = resultAt();
+  const length = resultLength();
+  if (equals(at, length, VIA_UPSTREAM.at, VIA_UPSTREAM.length)) return true;
+  if (equals(at, length, NO_HOST.at, NO_HOST.length)) {
+    // Envoy knows none of the listed endpoints (yet, or any more).
+    for (let i = entry + 1; i < <u32>stream.entries; i++) noteAttempt(stream, i, false);
+    return true;
+  }
+  return !contains(at, length, OVERFLOW);
+}
+
+function contains(at: usize, length: usize, part: Text): bool {
+  for (let i: usize = 0; i + part.length <= length; i++) {
+    if (memory.compare(at + i, part.at, part.length) == 0) return true;
+  }
+  return false;
+}
+
+/** The entry that the last attempt went to, by its address, or -1: Envoy skips entries that it does not know. */
+function entryOf(stream: Stream): i32 {
+  if (!property(UPSTREAM_ADDRESS)) return -1;
+  const seed = hash64(resultAt(), resultLength(), 0);
+  for (let i: u32 = 0; i < <u32>stream.entries; i++) {
+    if (stream.replica(i).key == pairKey(stream.flow(i).engine.key, seed)) return <i32>i;
+  }
+  return -1;
+}
+
+function property(path: Text): bool {
+  store<u64>(RESULT, 0);
+  return getProperty(path.at, path.length, RESULT, RESULT + 4) == OK && resultLength() > 0;
+}
+
+/** Reads status and attempt count. */
+function readResponse(): void {
+  status = 0;
+  attempts = 0;
+  store<u64>(RESULT, 0);
+  getHeaders(RESPONSE_HEADERS, RESULT, RESULT + 4);
+  if (resultLength() < 4) return;
+  let lengths = resultAt() + 4;
+  let name = lengths + (<usize>load<u32>(resultAt()) << 3);
+  for (let left = load<u32>(resultAt()); left > 0; left--) {
+    const nameLength = <usize>load<u32>(lengths);
+    const length = <usize>load<u32>(lengths, 4);
+    if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(name + nameLength + 1, length);
+    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = number(name + nameLength + 1, length);
+    lengths += 8;
+    name += nameLength + length + 2;
+  }
+}
+
+function number(at: usize, length: usize): u32 {
+  let value: u32 = 0;
+  for (let i: usize = 0; i < min<usize>(length, 9); i++) {
+    const digit = <u32>load<u8>(at + i) - 48;
+    if (digit > 9) return 0;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+function countStatus(stream: Stream): void {
+  const flow = stream.served;
+  // Redirects are answers, too.
+  if (status < 400) flow.status2xx++;
+  else if (status < 500) flow.status4xx++;
+  else flow.status5xx++;
+}
+
+function tellDecision(stream: Stream): void {
+  const engine = stream.served.engine;
+  replaceHeader(RESPONSE_HEADERS, ENGINE.at, ENGINE.length, engine.idAt, <usize>engine.idLength);
+  const plan = begin();
+  putHex(stream.planId);
+  replaceHeader(RESPONSE_HEADERS, PLAN.at, PLAN.length, plan, lengthFrom(plan));
+  const reason = reasonName(stream.reason);
+  replaceHeader(RESPONSE_HEADERS, REASON.at, REASON.length, reason.at, reason.length);
+}

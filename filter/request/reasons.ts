@@ -1,0 +1,44 @@
+// Why a request went where it went; the value of the reason header, and the last part of a counter's name.
+
+import { Text } from '../abi/text';
+
+/** To the owner of its segment. */
+export const PLANNED: u8 = 0;
+/** As planned, at a random point. */
+export const NO_KEY: u8 = 1;
+/** To the segment's backup, because the owner is not usable. */
+export const GUARDRAIL: u8 = 2;
+/** To the next usable engine of the pool, because the backup is not usable either. */
+export const SCAN: u8 = 3;
+/** Nobody looks usable, so health is ignored and traffic spread as planned. */
+export const FLOOR: u8 = 4;
+/** No model is asked for: passed to a usable engine. */
+export const PASSED: u8 = 5;
+/** A retry that Envoy made was answered. */
+export const RETRY: u8 = 6;
+// The filter's own answers.
+export const SHED: u8 = 7;
+export const UNAVAILABLE: u8 = 8;
+export const MODEL_NOT_FOUND: u8 = 9;
+export const MODEL_MISSING: u8 = 10;
+export const STARTING: u8 = 11;
+export const REASONS: i32 = 12;
+
+const names: StaticArray<Text> = [
+  new Text('planned'),
+  new Text('no_key'),
+  new Text('guardrail'),
+  new Text('scan'),
+  new Text('floor'),
+  new Text('passed'),
+  new Text('retry'),
+  new Text('shed'),
+  new Text('unavailable'),
+  new Text('model_not_found'),
+  new Text('model_missing'),
+  new Text('starting'),
+];
+
+export function reasonName(reason: u8): Text {
+  return unchecked(names[reason]);
+}

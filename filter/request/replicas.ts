@@ -1,0 +1,58 @@
+// Step 4: the replicas of an engine for a key, by rendezvous hashing: every usable replica gets a score from key and
+// address, the highest wins. Only keys of a replica that fails move, and each to its own second choice.
+
+import { mix64 } from '../hash';
+import { admits, Guarded, USABLE } from '../state/guarded';
+import { EngineState, ReplicaState } from '../state/rows';
+import * as L from '../../wire/layout';
+
+// How much health counts in a choice.
+/** Only what nothing is held against; for retries. */
+export const STEADY: i32 = 0;
+/** Also what is being tested, as far as the test admits another request. */
+export const HEALTHY: i32 = 1;
+/** Ejections are ignored, readiness is not. */
+export const READY: i32 = 2;
+/** Everything in the snapshot will do. */
+export const ANY: i32 = 3;
+
+/** Whether the state of an engine or a replica lets it take a request. */
+// @ts-ignore: decorator
+@inline
+export function standing(row: Guarded, level: i32): bool {
+  return level == STEADY ? row.state == USABLE : level > HEALTHY || admits(row);
+}
+
+/** The replica to use, 0 if there is none. */
+export let best: usize = 0;
+/** Another replica for a retry, 0 if there is none; never one that is only being tested. */
+export let second: usize = 0;
+
+/** Ranks the replicas of an engine for a key; true when there is one to use. */
+export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
+  best = 0;
+  second = 0;
+  let bestScore: u64 = 0;
+  let secondScore: u64 = 0;
+  let bestIsSteady = false;
+  const end = engine.replicas + ((<usize>engine.replicaCount) << 2);
+  for (let at = engine.replicas; at < end; at += 4) {
+    const replica = changetype<ReplicaState>(<usize>load<u32>(at));
+    if ((level < ANY && !replica.ready) || !standing(replica, level)) continue;
+    const steady = level != HEALTHY || replica.state == USABLE;
+    const score = mix64(hash ^ load<u64>(replica.snapshotRow, L.REPLICA_SEED));
+    if (!best || score > bestScore) {
+      if (best && bestIsSteady) {
+        second = best;
+        secondScore = bestScore;
+      }
+      best = changetype<usize>(replica);
+      bestScore = score;
+      bestIsSteady = steady;
+    } else if (steady && (!second || score > secondScore)) {
+      second = changetype<usize>(replica);
+      secondScore = score;
+    }
+  }
+  return best != 0;
+}

@@ -1,0 +1,125 @@
+// Answers that the filter gives itself: JSON in the shape of OpenAI's errors, with the headers that clients obey.
+
+import { sendLocalResponse } from '../abi/host';
+import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
+import { random } from '../abi/random';
+import { begin, lengthFrom, put, putBytes, putDecimal, putJson, Text } from '../abi/text';
+import { REASON_HEADER } from '../../wire/names';
+import { MODEL_MISSING, MODEL_NOT_FOUND, reasonName, SHED, STARTING, UNAVAILABLE } from './reasons';
+
+const DETAILS = new Text('wardrop_');
+const CONTENT_TYPE = new Text('content-type');
+const APPLICATION_JSON = new Text('application/json');
+const REASON = new Text(REASON_HEADER);
+const RETRY_AFTER = new Text('retry-after');
+const RETRY_AFTER_MS = new Text('retry-after-ms');
+const SHOULD_RETRY = new Text('x-should-retry');
+const TRUE = new Text('true');
+const FALSE = new Text('false');
+
+const MESSAGE = new Text('{"error":{"message":"');
+const TYPE = new Text('","type":"');
+const CODE = new Text('","param":null,"code":"');
+const END = new Text('"}}');
+const INVALID_REQUEST = new Text('invalid_request_error');
+const RATE_LIMIT = new Text('rate_limit_error');
+const SERVER_ERROR = new Text('server_error');
+
+const MODEL_START = new Text('The model `');
+const MODEL_END = new Text('` does not exist or is not served here.');
+const MISSING = new Text('Several models are served here: name one.');
+const OVERLOADED = new Text('All engines of this model are at their limit. Try again later.');
+const NO_ENGINE = new Text('No engine of this model is available. Try again later.');
+const NO_PLAN = new Text('The proxy is starting and has no plan yet. Try again later.');
+
+/** Longest part of a client's text that is repeated in a message. */
+const ECHO_LIMIT: usize = 128;
+
+/** 404: the model that the client names is not in the snapshot. */
+export function answerModelNotFound(modelAt: usize, modelLength: usize): void {
+  startReply(MODEL_NOT_FOUND);
+  const message = begin();
+  put(MODEL_START);
+  putJson(modelAt, modelLength, ECHO_LIMIT);
+  put(MODEL_END);
+  endReply(404, MODEL_NOT_FOUND, message, lengthFrom(message), INVALID_REQUEST);
+}
+
+/** 400: the client names no model and there are several. */
+export function answerModelMissing(): void {
+  startReply(MODEL_MISSING);
+  endReply(400, MODEL_MISSING, MISSING.at, MISSING.length, INVALID_REQUEST);
+}
+
+/** 429: the plan sheds this request; `again` tells the client's own retry logic whether to come back. */
+export function answerShed(again: bool): void {
+  startReply(SHED);
+  addRetryAfter(again);
+  endReply(429, SHED, OVERLOADED.at, OVERLOADED.length, RATE_LIMIT);
+}
+
+/** 503: no engine can take the request. */
+export function answerUnavailable(again: bool): void {
+  startReply(UNAVAILABLE);
+  addRetryAfter(again);
+  endReply(503, UNAVAILABLE, NO_ENGINE.at, NO_ENGINE.length, SERVER_ERROR);
+}
+
+/** 503: no snapshot has arrived in time. */
+export function answerStarting(): void {
+  startReply(STARTING);
+  addRetryAfter(true);
+  endReply(503, STARTING, NO_PLAN.at, NO_PLAN.length, SERVER_ERROR);
+}
+
+const READY_CHECK = new Text('wardrop_ready_check');
+const READY = new Text('{"ready":true}');
+const NOT_READY = new Text('{"ready":false}');
+
+export function answerReadyCheck(ready: bool): void {
+  startPairs();
+  addPairText(CONTENT_TYPE, APPLICATION_JSON);
+  const body = ready ? READY : NOT_READY;
+  const headers = endPairs();
+  send(ready ? 200 : 503, READY_CHECK.at, READY_CHECK.length, body.at, body.length, headers);
+}
+
+/** 1 to 4 seconds, at random, so that clients do not come back together. */
+function addRetryAfter(again: bool): void {
+  const ms = 1_000 + (((random() >> 32) * 3_000) >> 32);
+  const exact = begin();
+  putDecimal(ms);
+  addPair(RETRY_AFTER_MS, exact, lengthFrom(exact));
+  const seconds = begin();
+  putDecimal((ms + 999) / 1_000);
+  addPair(RETRY_AFTER, seconds, lengthFrom(seconds));
+  addPairText(SHOULD_RETRY, again ? TRUE : FALSE);
+}
+
+function startReply(reason: u8): void {
+  startPairs();
+  addPairText(CONTENT_TYPE, APPLICATION_JSON);
+  addPairText(REASON, reasonName(reason));
+}
+
+function endReply(status: u32, reason: u8, message: usize, messageLength: usize, type: Text): void {
+  const body = begin();
+  put(MESSAGE);
+  putBytes(message, messageLength);
+  put(TYPE);
+  put(type);
+  put(CODE);
+  put(reasonName(reason));
+  put(END);
+  const bodyLength = lengthFrom(body);
+  const details = begin();
+  put(DETAILS);
+  put(reasonName(reason));
+  const detailsLength = lengthFrom(details);
+  send(status, details, detailsLength, body, bodyLength, endPairs());
+}
+
+/** `headers` is the text composed last. */
+function send(status: u32, details: usize, detailsLength: usize, body: usize, bodyLength: usize, headers: usize): void {
+  sendLocalResponse(status, details, detailsLength, body, bodyLength, headers, lengthFrom(headers), -1);
+}

@@ -1,0 +1,42 @@
+// Step 6: tells Envoy. Every steering header is either written or removed, whatever the client sent.
+
+import { removeHeader, replaceHeader, REQUEST_HEADERS } from '../abi/host';
+import { begin, lengthFrom, putByte, putBytes, Text } from '../abi/text';
+import { poolRows, textAt, textLength } from '../snapshot/current';
+import * as L from '../../wire/layout';
+import { CLUSTER_HEADER, DESTINATION_HEADER, RETRIES_HEADER } from '../../wire/names';
+import { steeringNames, steeringSent } from './attributes';
+import { Stream } from './streams';
+
+const CLUSTER = new Text(CLUSTER_HEADER);
+const DESTINATION = new Text(DESTINATION_HEADER);
+const RETRIES = new Text(RETRIES_HEADER);
+/** The first names of CLIENT_STEERING_HEADERS: they are written below. */
+const WRITTEN: u32 = 0b111;
+
+export function steer(stream: Stream, pool: u32): void {
+  const cluster = poolRows + <usize>pool * L.POOL_SIZE + L.POOL_CLUSTER;
+  replaceHeader(REQUEST_HEADERS, CLUSTER.at, CLUSTER.length, textAt(cluster), textLength(cluster));
+
+  const list = begin();
+  for (let i: u32 = 0; i < <u32>stream.entries; i++) {
+    if (i > 0) putByte(0x2c);
+    const address = stream.replica(i).snapshotRow + L.REPLICA_ADDRESS;
+    putBytes(textAt(address), textLength(address));
+  }
+  replaceHeader(REQUEST_HEADERS, DESTINATION.at, DESTINATION.length, list, lengthFrom(list));
+
+  const retries = begin();
+  putByte(0x30 + stream.granted);
+  replaceHeader(REQUEST_HEADERS, RETRIES.at, RETRIES.length, retries, 1);
+  removeSent(steeringSent & ~WRITTEN);
+}
+
+/** Removes those of CLIENT_STEERING_HEADERS whose bits are set. */
+function removeSent(sent: u32): void {
+  while (sent) {
+    const name = unchecked(steeringNames[ctz(sent)]);
+    removeHeader(REQUEST_HEADERS, name.at, name.length);
+    sent &= sent - 1;
+  }
+}

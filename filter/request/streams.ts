@@ -1,0 +1,185 @@
+// What the filter knows of the requests in flight, found by context id.
+
+import { Region } from '../abi/memory';
+import { FlowState, PoolState, ReplicaState } from '../state/rows';
+
+/** Waiting for the first snapshot. */
+export const HELD: u8 = 1;
+/** Sent to an engine; its end has to be accounted for. */
+export const ROUTED: u8 = 2;
+/** Routed, and its response headers have been seen. */
+export const ANSWERED: u8 = 3;
+/** Nothing more to do: answered by the filter itself, or accounted for. */
+export const SETTLED: u8 = 4;
+
+export const MAX_ENTRIES: u32 = 3;
+
+@unmanaged
+export class Stream {
+  context: u32;
+  state: u8;
+  /** Index of the reason in `reasons.ts`. */
+  reason: u8;
+  /** Retries granted, so tokens reserved. */
+  granted: u8;
+  /** Entries of the endpoint list. */
+  entries: u8;
+  /** Has no body, so needs no model. */
+  bodyless: bool;
+  /** Counts in usage reports; false for calls that need no model. */
+  counted: bool;
+  firstByteSeen: bool;
+  /** The first entry tests a trickling engine or replica. */
+  probesEngine: bool;
+  probesReplica: bool;
+  startedNs: u64;
+  planId: u64;
+  pool: PoolState;
+  /** Of the attempt that was answered, the first before that. */
+  served: FlowState;
+  // Flow and replica of each entry of the endpoint list.
+  flow0: FlowState;
+  flow1: FlowState;
+  flow2: FlowState;
+  replica0: ReplicaState;
+  replica1: ReplicaState;
+  replica2: ReplicaState;
+
+  // @ts-ignore: decorator
+  @inline
+  flow(entry: u32): FlowState {
+    return load<FlowState>(changetype<usize>(this) + ((<usize>entry) << 2), offsetof<Stream>('flow0'));
+  }
+
+  // @ts-ignore: decorator
+  @inline
+  replica(entry: u32): ReplicaState {
+    return load<ReplicaState>(changetype<usize>(this) + ((<usize>entry) << 2), offsetof<Stream>('replica0'));
+  }
+
+  /** Appends an entry and pins its rows. */
+  append(flow: FlowState, replica: ReplicaState): void {
+    const at = changetype<usize>(this) + ((<usize>this.entries) << 2);
+    store<FlowState>(at, flow, offsetof<Stream>('flow0'));
+    store<ReplicaState>(at, replica, offsetof<Stream>('replica0'));
+    flow.pins++;
+    replica.pins++;
+    this.entries++;
+  }
+
+  /** Keeps the first entry and the last `retries` of the others: the very last retry goes elsewhere. */
+  keepRetries(retries: u32): void {
+    while (<u32>this.entries > retries + 1) {
+      this.flow1.pins--;
+      this.replica1.pins--;
+      this.flow1 = this.flow2;
+      this.replica1 = this.replica2;
+      this.entries--;
+    }
+  }
+}
+
+const STREAM_SIZE: usize = (offsetof<Stream>() + 7) & ~7;
+const STREAMS_PER_CHUNK: usize = 64;
+
+/** Open addressing, linear probing; a slot is a context id and the address of its stream, 0 when empty. */
+let slots: Region = new Region();
+let spareSlots: Region = new Region();
+let mask: u32 = 0;
+let count: u32 = 0;
+let spare: usize = 0;
+
+/** The stream of a context, or null (an address of 0). */
+export function findStream(context: u32): usize {
+  if (!mask) return 0;
+  let slot = home(context);
+  while (true) {
+    const at = <usize>load<u32>(slots.base + ((<usize>slot) << 3), 4);
+    if (!at || load<u32>(slots.base + ((<usize>slot) << 3)) == context) return at;
+    slot = (slot + 1) & mask;
+  }
+}
+
+/** A zeroed stream for a context that has none. */
+export function openStream(context: u32): Stream {
+  if ((count + 1) * 2 > mask) grow();
+  if (!spare) addChunk();
+  const at = spare;
+  spare = <usize>load<u32>(at);
+  memory.fill(at, 0, STREAM_SIZE);
+  const stream = changetype<Stream>(at);
+  stream.context = context;
+  place(context, at);
+  count++;
+  return stream;
+}
+
+export function closeStream(stream: Stream): void {
+  let slot = home(stream.context);
+  while (load<u32>(slots.base + ((<usize>slot) << 3)) != stream.context) slot = (slot + 1) & mask;
+  // Moves followers back over the gap, so that none becomes unreachable.
+  let gap = slot;
+  while (true) {
+    slot = (slot + 1) & mask;
+    const entry = slots.base + ((<usize>slot) << 3);
+    if (!load<u32>(entry, 4)) break;
+    if (((slot - home(load<u32>(entry))) & mask) >= ((slot - gap) & mask)) {
+      store<u64>(slots.base + ((<usize>gap) << 3), load<u64>(entry));
+      gap = slot;
+    }
+  }
+  store<u64>(slots.base + ((<usize>gap) << 3), 0);
+  count--;
+  store<u32>(changetype<usize>(stream), <u32>spare);
+  spare = changetype<usize>(stream);
+}
+
+/** Streams now open. */
+export function streamCount(): u32 {
+  return count;
+}
+
+/** Number of slots to look through with `streamInSlot`. */
+export function slotCount(): u32 {
+  return mask ? mask + 1 : 0;
+}
+
+export function streamInSlot(slot: u32): usize {
+  return <usize>load<u32>(slots.base + ((<usize>slot) << 3), 4);
+}
+
+// @ts-ignore: decorator
+@inline
+function home(context: u32): u32 {
+  return ((context * 0x9e3779b1) >> 7) & mask;
+}
+
+function place(context: u32, at: usize): void {
+  let slot = home(context);
+  while (load<u32>(slots.base + ((<usize>slot) << 3), 4)) slot = (slot + 1) & mask;
+  store<u32>(slots.base + ((<usize>slot) << 3), context);
+  store<u32>(slots.base + ((<usize>slot) << 3), <u32>at, 4);
+}
+
+function grow(): void {
+  const old = slots;
+  const oldCount = slotCount();
+  mask = oldCount ? oldCount * 2 - 1 : 255;
+  slots = spareSlots;
+  spareSlots = old;
+  const size = ((<usize>mask) + 1) << 3;
+  slots.reserve(size);
+  memory.fill(slots.base, 0, size);
+  for (let i: u32 = 0; i < oldCount; i++) {
+    const entry = old.base + ((<usize>i) << 3);
+    if (load<u32>(entry, 4)) place(load<u32>(entry), <usize>load<u32>(entry, 4));
+  }
+}
+
+function addChunk(): void {
+  const chunk = heap.alloc(STREAM_SIZE * STREAMS_PER_CHUNK);
+  for (let i: usize = 0; i < STREAMS_PER_CHUNK; i++) {
+    store<u32>(chunk + i * STREAM_SIZE, <u32>spare);
+    spare = chunk + i * STREAM_SIZE;
+  }
+}

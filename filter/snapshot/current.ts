@@ -1,0 +1,218 @@
+// The snapshot in force. Requests read it through the addresses below; `adopt` replaces all of them at once.
+
+import { Region } from '../abi/memory';
+import { hash64 } from '../hash';
+import { fillBudget } from '../state/budget';
+import { trickle } from '../state/guarded';
+import {
+  engines,
+  EngineState,
+  flows,
+  FlowState,
+  pairKey,
+  pools,
+  PoolState,
+  replicas,
+  ReplicaState,
+  sweepAll,
+} from '../state/rows';
+import { Row } from '../state/table';
+import * as L from '../../wire/layout';
+import { Binder } from './binder';
+import { indexIn } from './validate';
+
+/** Address of the snapshot; 0 before the first. */
+export let snapshot: usize = 0;
+export let version: u64 = 0;
+export let planId: u64 = 0;
+/** Seed of every key hash. */
+export let saltHash: u64 = 0;
+
+export let models: usize = 0;
+export let modelCount: u32 = 0;
+export let poolRows: usize = 0;
+export let poolCount: u32 = 0;
+
+/** Pointers to pool states, in the order of the pools. */
+export let poolStates: usize = 0;
+/** Pointers to flow states, in the order of POOL_ENGINES. */
+export let poolFlows: usize = 0;
+
+/** The segments with pointers to flows in the place of engine numbers; 0 is no backup. */
+export let boundSegments: usize = 0;
+export const BOUND_START: usize = 0;
+export const BOUND_OWNER: usize = 4;
+export const BOUND_BACKUP: usize = 8;
+export const BOUND_SIZE: usize = 12;
+
+let bindings: Region = new Region();
+let spareBindings: Region = new Region();
+let engineStates: usize = 0;
+let engineCount: u32 = 0;
+let replicaStates: usize = 0;
+let replicaCount: u32 = 0;
+let flowCount: u32 = 0;
+let install: u32 = 0;
+
+const poolBinder = new Binder(pools);
+const engineBinder = new Binder(engines);
+const replicaBinder = new Binder(replicas);
+const flowBinder = new Binder(flows);
+
+/** Puts a checked snapshot in force. The bytes must stay where they are until the next one is adopted. */
+export function adopt(at: usize, now: u64): void {
+  install++;
+  poolBinder.begin(poolStates, poolCount, install);
+  engineBinder.begin(engineStates, engineCount, install);
+  replicaBinder.begin(replicaStates, replicaCount, install);
+  flowBinder.begin(poolFlows, flowCount, install);
+
+  snapshot = at;
+  version = load<u64>(at, L.HEADER_VERSION);
+  planId = load<u64>(at, L.HEADER_PLAN_ID);
+  saltHash = hash64(textAt(at + L.HEADER_SALT), textLength(at + L.HEADER_SALT), 0);
+  models = section(L.HEADER_MODELS);
+  modelCount = rows(L.HEADER_MODELS);
+  poolRows = section(L.HEADER_POOLS);
+  poolCount = rows(L.HEADER_POOLS);
+  engineCount = rows(L.HEADER_ENGINES);
+  replicaCount = rows(L.HEADER_REPLICAS);
+  flowCount = rows(L.HEADER_POOL_ENGINES);
+  const segmentCount = <usize>rows(L.HEADER_SEGMENTS);
+
+  const pointers = <usize>poolCount + <usize>engineCount + <usize>replicaCount + <usize>flowCount;
+  poolStates = spareBindings.reserve((pointers << 2) + segmentCount * BOUND_SIZE);
+  engineStates = poolStates + ((<usize>poolCount) << 2);
+  replicaStates = engineStates + ((<usize>engineCount) << 2);
+  poolFlows = replicaStates + ((<usize>replicaCount) << 2);
+  boundSegments = poolFlows + ((<usize>flowCount) << 2);
+  const used = spareBindings;
+  spareBindings = bindings;
+  bindings = used;
+
+  bindEngines(now);
+  bindPools();
+  forgetAbsent();
+  sweepAll(install, now);
+}
+
+function bindEngines(now: u64): void {
+  let row = section(L.HEADER_ENGINES);
+  let replica = section(L.HEADER_REPLICAS);
+  let place: usize = 0;
+  for (let i: usize = 0; i < <usize>engineCount; i++) {
+    const hash = load<u64>(row, L.ENGINE_HASH);
+    const engine = changetype<EngineState>(engineBinder.bind(i, hash));
+    store<u32>(engineStates + (i << 2), <u32>changetype<usize>(engine));
+    engine.snapshotRow = row;
+    engine.replicas = replicaStates + (place << 2);
+    engine.replicaCount = load<u32>(row, L.ENGINE_REPLICAS_COUNT);
+    engine.setId(textAt(row + L.ENGINE_ID), textLength(row + L.ENGINE_ID));
+    for (let n = engine.replicaCount; n > 0; n--) {
+      const key = pairKey(hash, load<u64>(replica, L.REPLICA_SEED));
+      const state = changetype<ReplicaState>(replicaBinder.bind(place, key));
+      store<u32>(replicaStates + (place << 2), <u32>changetype<usize>(state));
+      const ready = (load<u32>(replica, L.REPLICA_FLAGS) & L.REPLICA_READY) != 0;
+      // The control server has just seen it well: no need to wait for the back-off.
+      if (ready && !state.ready) trickle(state, now);
+      state.ready = ready;
+      state.snapshotRow = replica;
+      replica += L.REPLICA_SIZE;
+      place++;
+    }
+    row += L.ENGINE_SIZE;
+  }
+}
+
+function bindPools(): void {
+  const eligible = section(L.HEADER_POOL_ENGINES);
+  let row = poolRows;
+  let segment = section(L.HEADER_SEGMENTS);
+  let bound = boundSegments;
+  let place: usize = 0;
+  for (let i: usize = 0; i < <usize>poolCount; i++) {
+    const pool = changetype<PoolState>(poolBinder.bind(i, load<u64>(row, L.POOL_HASH)));
+    store<u32>(poolStates + (i << 2), <u32>changetype<usize>(pool));
+    if (pool.capacity == 0) fillBudget(pool);
+    const count = load<u32>(row, L.POOL_ENGINES_COUNT);
+    const list = eligible + (place << 2);
+    const first = poolFlows + (place << 2);
+    for (let n: u32 = 0; n < count; n++) {
+      const engine = changetype<EngineState>(
+        <usize>load<u32>(engineStates + (<usize>load<u32>(eligible + (place << 2)) << 2)),
+      );
+      const flow = changetype<FlowState>(flowBinder.bind(place, pairKey(pool.key, engine.key)));
+      if (!changetype<usize>(flow.pool)) {
+        flow.pool = pool;
+        flow.engine = engine;
+        pool.pins++;
+        engine.pins++;
+      }
+      store<u32>(poolFlows + (place << 2), <u32>changetype<usize>(flow));
+      place++;
+    }
+    for (let n = load<u32>(row, L.POOL_SEGMENTS_COUNT); n > 0; n--) {
+      store<u32>(bound, load<u32>(segment, L.SEGMENT_START), BOUND_START);
+      store<u32>(bound, flowOf(load<u32>(segment, L.SEGMENT_OWNER), list, count, first), BOUND_OWNER);
+      store<u32>(bound, flowOf(load<u32>(segment, L.SEGMENT_BACKUP), list, count, first), BOUND_BACKUP);
+      segment += L.SEGMENT_SIZE;
+      bound += BOUND_SIZE;
+    }
+    row += L.POOL_SIZE;
+  }
+}
+
+/** The flow to an engine of the pool whose eligible engines are `list` and whose flows begin at `first`. */
+function flowOf(engine: u32, list: usize, count: u32, first: usize): u32 {
+  const index = indexIn(list, count, engine);
+  return index < 0 ? 0 : load<u32>(first + ((<usize>index) << 2));
+}
+
+/** Engines and replicas that the snapshot no longer names have no rows in it. */
+function forgetAbsent(): void {
+  for (let at = engines.first; at; at = changetype<Row>(at).next) {
+    const engine = changetype<EngineState>(at);
+    if (engine.seen == install) continue;
+    engine.snapshotRow = 0;
+    engine.replicaCount = 0;
+  }
+  for (let at = replicas.first; at; at = changetype<Row>(at).next) {
+    const replica = changetype<ReplicaState>(at);
+    if (replica.seen == install) continue;
+    replica.snapshotRow = 0;
+    replica.ready = false;
+  }
+}
+
+/** Drops the snapshot, as after a change of frontend. */
+export function drop(): void {
+  snapshot = 0;
+  version = 0;
+  poolCount = 0;
+  modelCount = 0;
+}
+
+// @ts-ignore: decorator
+@inline
+function section(header: usize): usize {
+  return snapshot + <usize>load<u32>(snapshot + header);
+}
+
+// @ts-ignore: decorator
+@inline
+function rows(header: usize): u32 {
+  return load<u32>(snapshot + header, 4);
+}
+
+/** Address of the text that a reference of the current snapshot points to. */
+// @ts-ignore: decorator
+@inline
+export function textAt(reference: usize): usize {
+  return snapshot + <usize>load<u32>(reference);
+}
+
+// @ts-ignore: decorator
+@inline
+export function textLength(reference: usize): usize {
+  return <usize>load<u32>(reference, 4);
+}

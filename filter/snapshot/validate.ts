@@ -1,0 +1,226 @@
+// The one complete check of a snapshot, before it is installed. Everything that readers rely on is checked here, so
+// that they need no checks of their own: whatever the bytes, this function neither traps nor lets a snapshot pass
+// that could make a reader trap.
+
+import { hash64 } from '../hash';
+import * as L from '../../wire/layout';
+
+export enum Refusal {
+  NONE,
+  TOO_SHORT,
+  NOT_A_SNAPSHOT,
+  FORMAT,
+  LENGTH,
+  CHECKSUM,
+  SECTION,
+  TEXT,
+  VERSION,
+  FRONTEND,
+  MODEL,
+  POOL,
+  SEGMENT,
+  ENGINE,
+  REPLICA,
+}
+
+let base: usize = 0;
+let length: usize = 0;
+
+/** Checks the bytes; `frontend` is the id that the snapshot must be for. */
+export function validate(at: usize, size: usize, frontendAt: usize, frontendLength: usize): Refusal {
+  base = at;
+  length = size;
+  if (size < <usize>L.HEADER_SIZE) return Refusal.TOO_SHORT;
+  if (load<u32>(at, L.HEADER_MAGIC) != L.SNAPSHOT_MAGIC) return Refusal.NOT_A_SNAPSHOT;
+  if (load<u32>(at, L.HEADER_FORMAT) != L.SNAPSHOT_FORMAT) return Refusal.FORMAT;
+  if (<usize>load<u32>(at, L.HEADER_LENGTH) != size) return Refusal.LENGTH;
+  if (load<u64>(at, L.HEADER_CHECKSUM) != hash64(at + L.HEADER_CHECKED, size - L.HEADER_CHECKED, 0)) {
+    return Refusal.CHECKSUM;
+  }
+  if (
+    !sectionFits(L.HEADER_MODELS, L.MODEL_SIZE) ||
+    !sectionFits(L.HEADER_POOLS, L.POOL_SIZE) ||
+    !sectionFits(L.HEADER_POOL_ENGINES, L.POOL_ENGINE_SIZE) ||
+    !sectionFits(L.HEADER_SEGMENTS, L.SEGMENT_SIZE) ||
+    !sectionFits(L.HEADER_ENGINES, L.ENGINE_SIZE) ||
+    !sectionFits(L.HEADER_REPLICAS, L.REPLICA_SIZE) ||
+    !sectionFits(L.HEADER_STRINGS, 1)
+  ) {
+    return Refusal.SECTION;
+  }
+  const version = load<u64>(at, L.HEADER_VERSION);
+  if (version == 0 || version >= 1 << 53) return Refusal.VERSION;
+  if (!textFits(at + L.HEADER_FRONTEND, 1) || !textFits(at + L.HEADER_SALT, 0)) return Refusal.TEXT;
+  if (
+    <usize>load<u32>(at, L.HEADER_FRONTEND + 4) != frontendLength ||
+    memory.compare(at + <usize>load<u32>(at, L.HEADER_FRONTEND), frontendAt, frontendLength) != 0
+  ) {
+    return Refusal.FRONTEND;
+  }
+  let refusal = checkModels();
+  if (refusal == Refusal.NONE) refusal = checkPools();
+  if (refusal == Refusal.NONE) refusal = checkEngines();
+  return refusal;
+}
+
+function sectionFits(header: usize, rowSize: u64): bool {
+  const offset = load<u32>(base + header);
+  const count = load<u32>(base + header, 4);
+  return (
+    offset >= <u32>L.HEADER_SIZE &&
+    (offset & 7) == 0 &&
+    (rowSize == 1 || count <= <u32>L.MAX_ROWS) &&
+    <u64>offset + <u64>count * rowSize <= <u64>length
+  );
+}
+
+/** Whether the text reference lies in the string table and has from `least` to MAX_NAME_BYTES bytes. */
+function textFits(reference: usize, least: u32): bool {
+  const offset = <u64>load<u32>(reference);
+  const size = load<u32>(reference, 4);
+  const start = <u64>load<u32>(base, L.HEADER_STRINGS);
+  const end = start + <u64>load<u32>(base, L.HEADER_STRINGS + 4);
+  return offset >= start && offset + <u64>size <= end && size >= least && size <= <u32>L.MAX_NAME_BYTES;
+}
+
+/** Whether the text can be a header's value: visible ASCII, without the byte `except`. */
+function isVisible(reference: usize, except: u8): bool {
+  if (!textFits(reference, 1)) return false;
+  const at = base + <usize>load<u32>(reference);
+  const end = at + <usize>load<u32>(reference, 4);
+  for (let byte = at; byte < end; byte++) {
+    const value = load<u8>(byte);
+    if (value < 0x21 || value > 0x7e || value == except) return false;
+  }
+  return true;
+}
+
+/** Whether the u64 at `hashAt` is the hash of the text. */
+function isNamed(hashAt: usize, reference: usize): bool {
+  const at = base + <usize>load<u32>(reference);
+  return load<u64>(hashAt) == hash64(at, <usize>load<u32>(reference, 4), 0);
+}
+
+function checkModels(): Refusal {
+  const pools = load<u32>(base, L.HEADER_POOLS + 4);
+  const count = load<u32>(base, L.HEADER_MODELS + 4);
+  let row = base + <usize>load<u32>(base, L.HEADER_MODELS);
+  for (let i: u32 = 0; i < count; i++) {
+    if (
+      !textFits(row + L.MODEL_NAME, 1) ||
+      !isNamed(row + L.MODEL_HASH, row + L.MODEL_NAME) ||
+      (i > 0 && load<u64>(row, L.MODEL_HASH) <= load<u64>(row - L.MODEL_SIZE, L.MODEL_HASH)) ||
+      load<u32>(row, L.MODEL_POOL) >= pools
+    ) {
+      return Refusal.MODEL;
+    }
+    row += L.MODEL_SIZE;
+  }
+  return Refusal.NONE;
+}
+
+function checkPools(): Refusal {
+  const engineRows = load<u32>(base, L.HEADER_POOL_ENGINES + 4);
+  const segmentRows = load<u32>(base, L.HEADER_SEGMENTS + 4);
+  const count = load<u32>(base, L.HEADER_POOLS + 4);
+  let row = base + <usize>load<u32>(base, L.HEADER_POOLS);
+  let engines: u32 = 0;
+  let segments: u32 = 0;
+  for (let i: u32 = 0; i < count; i++) {
+    const engineCount = load<u32>(row, L.POOL_ENGINES_COUNT);
+    const segmentCount = load<u32>(row, L.POOL_SEGMENTS_COUNT);
+    if (
+      !textFits(row + L.POOL_ID, 1) ||
+      !isNamed(row + L.POOL_HASH, row + L.POOL_ID) ||
+      !isVisible(row + L.POOL_CLUSTER, 0) ||
+      load<u32>(row, L.POOL_ENGINES_START) != engines ||
+      engineCount > engineRows - engines ||
+      load<u32>(row, L.POOL_SEGMENTS_START) != segments ||
+      segmentCount > segmentRows - segments ||
+      !isShare(load<f64>(row, L.POOL_RETRY_RATIO)) ||
+      !isShare(load<f64>(row, L.POOL_SHED_FRACTION))
+    ) {
+      return Refusal.POOL;
+    }
+    const list = base + <usize>load<u32>(base, L.HEADER_POOL_ENGINES) + <usize>engines * L.POOL_ENGINE_SIZE;
+    if (!checkEligible(list, engineCount)) return Refusal.POOL;
+    const first = base + <usize>load<u32>(base, L.HEADER_SEGMENTS) + <usize>segments * L.SEGMENT_SIZE;
+    if (!checkSegments(first, segmentCount, list, engineCount)) return Refusal.SEGMENT;
+    engines += engineCount;
+    segments += segmentCount;
+    row += L.POOL_SIZE;
+  }
+  return engines == engineRows && segments == segmentRows ? Refusal.NONE : Refusal.POOL;
+}
+
+function isShare(value: f64): bool {
+  return value >= 0 && value <= 1;
+}
+
+/** Whether the list ascends and names engines. */
+function checkEligible(list: usize, count: u32): bool {
+  const engines = load<u32>(base, L.HEADER_ENGINES + 4);
+  for (let i: u32 = 0; i < count; i++) {
+    const engine = load<u32>(list + ((<usize>i) << 2));
+    if (engine >= engines || (i > 0 && engine <= load<u32>(list + ((<usize>i - 1) << 2)))) return false;
+  }
+  return true;
+}
+
+function checkSegments(first: usize, count: u32, list: usize, engineCount: u32): bool {
+  let row = first;
+  for (let i: u32 = 0; i < count; i++) {
+    const start = load<u32>(row, L.SEGMENT_START);
+    const owner = load<u32>(row, L.SEGMENT_OWNER);
+    const backup = load<u32>(row, L.SEGMENT_BACKUP);
+    if (i == 0 ? start != 0 : start <= load<u32>(row - L.SEGMENT_SIZE, L.SEGMENT_START)) return false;
+    if (indexIn(list, engineCount, owner) < 0) return false;
+    if (backup != <u32>L.NO_ENGINE && (backup == owner || indexIn(list, engineCount, backup) < 0)) return false;
+    row += L.SEGMENT_SIZE;
+  }
+  return true;
+}
+
+/** Place of a number in an ascending list of u32, or -1. */
+export function indexIn(list: usize, count: u32, wanted: u32): i32 {
+  let low: u32 = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (load<u32>(list + ((<usize>middle) << 2)) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low < count && load<u32>(list + ((<usize>low) << 2)) == wanted ? <i32>low : -1;
+}
+
+function checkEngines(): Refusal {
+  const replicaRows = load<u32>(base, L.HEADER_REPLICAS + 4);
+  const count = load<u32>(base, L.HEADER_ENGINES + 4);
+  let row = base + <usize>load<u32>(base, L.HEADER_ENGINES);
+  let replicas: u32 = 0;
+  for (let i: u32 = 0; i < count; i++) {
+    const replicaCount = load<u32>(row, L.ENGINE_REPLICAS_COUNT);
+    if (
+      !isVisible(row + L.ENGINE_ID, 0) ||
+      !isNamed(row + L.ENGINE_HASH, row + L.ENGINE_ID) ||
+      load<u32>(row, L.ENGINE_REPLICAS_START) != replicas ||
+      replicaCount > replicaRows - replicas
+    ) {
+      return Refusal.ENGINE;
+    }
+    replicas += replicaCount;
+    row += L.ENGINE_SIZE;
+  }
+  if (replicas != replicaRows) return Refusal.ENGINE;
+  let replica = base + <usize>load<u32>(base, L.HEADER_REPLICAS);
+  for (let i: u32 = 0; i < replicaRows; i++) {
+    if (
+      !isVisible(replica + L.REPLICA_ADDRESS, 0x2c) ||
+      !isNamed(replica + L.REPLICA_SEED, replica + L.REPLICA_ADDRESS)
+    ) {
+      return Refusal.REPLICA;
+    }
+    replica += L.REPLICA_SIZE;
+  }
+  return Refusal.NONE;
+}

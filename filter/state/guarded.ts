@@ -1,0 +1,84 @@
+// The guardrail: one state machine for each engine and each replica, local to the VM.
+//
+//   usable  --n failures in a row-->  ejected  --back-off over-->  trickling  --3 successes-->  usable
+//                                        ^                             |
+//                                        +--------one failure----------+
+//
+// An outcome counts only if its request started after the last change of state: older requests tell about the time
+// before. Nothing here empties a pool; what happens when everybody is ejected is decided where engines are picked.
+
+import { nowMs } from '../abi/clock';
+import { Row } from './table';
+
+export const USABLE: u8 = 0;
+export const EJECTED: u8 = 1;
+export const TRICKLING: u8 = 2;
+
+/** Failures in a row after which a replica is ejected. */
+export const REPLICA_FAILURES: u8 = 3;
+/** The same for an engine, whichever its replicas. */
+export const ENGINE_FAILURES: u8 = 5;
+
+const FIRST_BACK_OFF_MS: u64 = 1_000;
+const LONGEST_BACK_OFF_MS: u64 = 30_000;
+/** After this long without ejection the back-off starts over. */
+const FORGIVEN_MS: u64 = 60_000;
+const SUCCESSES_TO_RETURN: u8 = 3;
+
+@unmanaged
+export class Guarded extends Row {
+  /** When the state last changed. */
+  sinceMs: u64;
+  /** When an ejection ends. */
+  untilMs: u64;
+  state: u8;
+  failures: u8;
+  successes: u8;
+  /** Ejections without a forgiving pause between them. */
+  ejections: u8;
+  /** Requests in flight that test a trickling row. */
+  probes: u32;
+}
+
+/** Whether a new request may use the row; a trickling one takes 1, 2, then 4 at a time. */
+// @ts-ignore: decorator
+@inline
+export function admits(row: Guarded): bool {
+  return row.state == USABLE || (row.state == TRICKLING && row.probes < 1 << (<u32>row.successes));
+}
+
+/** A request that started then has failed; true when this ejects the row. */
+export function noteFailure(row: Guarded, limit: u8, startedMs: u64): bool {
+  if (row.state == EJECTED || startedMs < row.sinceMs) return false;
+  if (row.state == USABLE && ++row.failures < limit) return false;
+  const now = nowMs();
+  if (row.state == USABLE && now - row.sinceMs > FORGIVEN_MS) row.ejections = 0;
+  enter(row, EJECTED, now);
+  row.untilMs = now + min(FIRST_BACK_OFF_MS << (<u64>min<u8>(row.ejections, 5)), LONGEST_BACK_OFF_MS);
+  if (row.ejections < 255) row.ejections++;
+  return true;
+}
+
+/** A request that started then has been answered. */
+export function noteSuccess(row: Guarded, startedMs: u64): void {
+  if (row.state == EJECTED || startedMs < row.sinceMs) return;
+  row.failures = 0;
+  if (row.state == TRICKLING && ++row.successes == SUCCESSES_TO_RETURN) enter(row, USABLE, nowMs());
+}
+
+/** Lets an ejected row trickle when its back-off is over. */
+export function endBackOff(row: Guarded, now: u64): void {
+  if (now >= row.untilMs) trickle(row, now);
+}
+
+/** Lets an ejected row be tried at once. */
+export function trickle(row: Guarded, now: u64): void {
+  if (row.state == EJECTED) enter(row, TRICKLING, now);
+}
+
+function enter(row: Guarded, state: u8, now: u64): void {
+  row.state = state;
+  row.sinceMs = now;
+  row.failures = 0;
+  row.successes = 0;
+}

@@ -1,0 +1,185 @@
+// What a VM does on every tick and when the control server answers.
+
+import { nowMs, wallMs } from '../abi/clock';
+import { continueStream, REQUEST_STREAM, setEffectiveContext } from '../abi/host';
+import { resetArena, resultAt, resultLength } from '../abi/memory';
+import { clear } from '../abi/text';
+import { startupHoldMs, syncPeriodMs } from '../config';
+import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
+import { HELD, slotCount, Stream, streamInSlot } from '../request/streams';
+import { drop, poolCount, poolRows, poolStates, snapshot, version } from '../snapshot/current';
+import { tickBudget } from '../state/budget';
+import { flushCounters, recordSnapshot } from '../state/counters';
+import { endBackOff, Guarded } from '../state/guarded';
+import { engines, PoolState, replicas } from '../state/rows';
+import { Row, Table } from '../state/table';
+import * as L from '../../wire/layout';
+import { Answer, call, callIsDue, noteInstalled, noteRefused, noteUnchanged, readAnswer } from './call';
+import { heldAt, install } from './install';
+import { holdsLease } from './lease';
+import { Key } from './shared';
+import { composeReport, prepareSlots, publishUsage, reportAt } from './usage';
+
+/** Age from which a snapshot's word on readiness and budgets counts less. */
+const STALE_MS: u64 = 30_000;
+
+let root: u32 = 0;
+let incarnation: u64 = 0;
+let nodeAt: usize = 0;
+let nodeLength: usize = 0;
+let startedMs: u64 = 0;
+let tickedMs: u64 = 0;
+/** When the control server last confirmed the snapshot in force; the host's clock. */
+let confirmedMs: u64 = 0;
+/** Version in shared data that this VM has refused. */
+let refused: u64 = 0;
+
+let leaseKey: Key | null = null;
+let headKey: Key | null = null;
+let snapshotKey: Key | null = null;
+const HEAD: usize = memory.data(16, 8);
+const HEAD_VERSION: usize = 0;
+const HEAD_CONFIRMED: usize = 8;
+
+/** Starts over for a frontend; `node` is the id of this Envoy. */
+export function startSync(vm: u64, node: usize, nodeIdLength: usize): void {
+  incarnation = vm;
+  nodeAt = node;
+  nodeLength = nodeIdLength;
+  leaseKey = new Key('lease');
+  headKey = new Key('head');
+  snapshotKey = new Key('snapshot');
+  prepareSlots();
+  drop();
+  refused = 0;
+  startedMs = nowMs();
+  tickedMs = startedMs;
+  setStartupHold(startupHoldMs > 0);
+  lookAtShared();
+}
+
+/** The root context that ticks and calls; an older one may still live. */
+export function setRoot(context: u32): void {
+  root = context;
+}
+
+export function isRoot(context: u32): bool {
+  return context == root;
+}
+
+export function tick(): void {
+  const wall = wallMs();
+  const now = nowMs();
+  lookAtShared();
+  resetArena();
+  endBackOffs(engines, now);
+  endBackOffs(replicas, now);
+  const stale = isStale(wall);
+  setFresh(!stale);
+  tickBudgets(stale, <f64>(now - tickedMs) / 1000.0);
+  tickedMs = now;
+  if (snapshot) resumeHeld();
+  else if (now - startedMs >= startupHoldMs) refuseAllHeld();
+
+  publishUsage(incarnation, wall);
+  if (holdsLease(leaseKey!, incarnation, wall, max<u64>(2_000, 4 * <u64>syncPeriodMs)) && callIsDue()) callNow(wall);
+  flushCounters();
+  recordSnapshot(version, snapshot ? ageMs(wall) / 1000 : 0);
+}
+
+/** The control server has answered, or will not. */
+export function noteAnswer(headers: u32, bodySize: u32): void {
+  const wall = wallMs();
+  const answer = readAnswer(headers, bodySize);
+  if (answer == Answer.UNCHANGED) {
+    confirm(wall);
+  } else if (answer == Answer.SNAPSHOT) {
+    const before = version;
+    if (!install(resultAt(), resultLength())) {
+      noteRefused();
+    } else {
+      if (version == before) noteUnchanged();
+      else noteInstalled();
+      snapshotKey!.write(heldAt(), <usize>load<u32>(heldAt(), L.HEADER_LENGTH));
+      confirm(wall);
+      tickBudgets(false, 0);
+      resumeHeld();
+    }
+  }
+  setEffectiveContext(root);
+  resetArena();
+  if (callIsDue()) callNow(wall);
+}
+
+function callNow(wall: u64): void {
+  clear();
+  const length = composeReport(wall, max<u64>(5_000, 4 * <u64>syncPeriodMs));
+  call(nodeAt, nodeLength, reportAt(), length);
+}
+
+/** Tells the other VMs which snapshot is in force and that the control server stands by it. */
+function confirm(wall: u64): void {
+  if (!snapshot) return;
+  confirmedMs = wall;
+  store<u64>(HEAD, version, HEAD_VERSION);
+  store<u64>(HEAD, wall, HEAD_CONFIRMED);
+  headKey!.write(HEAD, 16);
+}
+
+/** Installs what another VM has fetched. */
+function lookAtShared(): void {
+  if (!headKey!.read(16)) return;
+  const shared = load<u64>(resultAt(), HEAD_VERSION);
+  const confirmed = load<u64>(resultAt(), HEAD_CONFIRMED);
+  if (shared == version) {
+    confirmedMs = confirmed;
+    return;
+  }
+  if (shared == refused || !snapshotKey!.read(1)) return;
+  if (install(resultAt(), resultLength())) confirmedMs = confirmed;
+  else refused = shared;
+}
+
+function isStale(wall: u64): bool {
+  return ageMs(wall) > STALE_MS;
+}
+
+function ageMs(wall: u64): u64 {
+  return wall > confirmedMs ? wall - confirmedMs : 0;
+}
+
+function endBackOffs(table: Table, now: u64): void {
+  for (let row = table.first; row; row = changetype<Row>(row).next) endBackOff(changetype<Guarded>(row), now);
+}
+
+function tickBudgets(stale: bool, elapsedSeconds: f64): void {
+  for (let i: usize = 0; i < <usize>poolCount; i++) {
+    const pool = changetype<PoolState>(<usize>load<u32>(poolStates + (i << 2)));
+    tickBudget(pool, load<f64>(poolRows + i * L.POOL_SIZE, L.POOL_RETRY_RATIO), stale, elapsedSeconds);
+  }
+}
+
+function resumeHeld(): void {
+  for (let slot: u32 = 0; slot < slotCount(); slot++) {
+    const stream = heldIn(slot);
+    if (stream && decideHeld(changetype<Stream>(stream))) continueStream(REQUEST_STREAM);
+  }
+}
+
+function refuseAllHeld(): void {
+  setStartupHold(false);
+  for (let slot: u32 = 0; slot < slotCount(); slot++) {
+    const stream = heldIn(slot);
+    if (stream) refuseHeld(changetype<Stream>(stream));
+  }
+}
+
+/** The held stream in a slot, its context made the effective one; 0 if there is none. */
+function heldIn(slot: u32): usize {
+  const at = streamInSlot(slot);
+  if (!at || changetype<Stream>(at).state != HELD) return 0;
+  resetArena();
+  clear();
+  setEffectiveContext(changetype<Stream>(at).context);
+  return at;
+}

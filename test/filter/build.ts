@@ -1,0 +1,46 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const output = join(root, 'dist', 'filter');
+
+/** The filter's module, built first if it is missing or older than its sources. */
+export function filterModule(): WebAssembly.Module {
+  const file = join(output, 'wardrop.wasm');
+  const sources = [...sourcesIn('filter'), ...sourcesIn('wire'), join(root, 'asconfig.json')];
+  if (modified(file) < Math.max(...sources.map(modified))) {
+    compile(file, root, ['--config', 'asconfig.json', '--target', 'release']);
+  }
+  return new WebAssembly.Module(readFileSync(file));
+}
+
+/** The filter's hash as a module of its own. */
+export function hashModule(): WebAssembly.Module {
+  const file = join(output, 'hash.wasm');
+  compile(file, join(root, 'filter'), ['hash.ts', '--runtime', 'stub', '-O3', '--initialMemory', '1']);
+  return new WebAssembly.Module(readFileSync(file));
+}
+
+function compile(file: string, folder: string, args: readonly string[]): void {
+  mkdirSync(output, { recursive: true });
+  // Test files run side by side: each builds under a name of its own and puts the result in place at once.
+  const temporary = join(output, `${process.pid}-${Date.now()}.wasm`);
+  execFileSync(
+    process.execPath,
+    [join(root, 'node_modules', 'assemblyscript', 'bin', 'asc.js'), ...args, '--outFile', temporary],
+    { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] },
+  );
+  renameSync(temporary, file);
+}
+
+function sourcesIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .map((name) => join(root, folder, name));
+}
+
+function modified(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}

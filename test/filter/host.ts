@@ -1,0 +1,440 @@
+import { randomFillSync } from 'node:crypto';
+import { encodeFilterConfig, type FilterConfig } from '../../wire/filter-config.js';
+import { filterModule } from './build.js';
+
+/** Header maps as the filter sees them: in order, with repetitions. */
+export type Headers = [name: string, value: string][];
+
+export interface LocalReply {
+  readonly status: number;
+  readonly details: string;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+export interface SyncCall {
+  readonly cluster: string;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
+
+const OK = 0;
+const NOT_FOUND = 1;
+const BAD_ARGUMENT = 2;
+const CAS_MISMATCH = 8;
+
+const utf8 = new TextEncoder();
+const text = new TextDecoder();
+
+/** One Envoy process under emulation: VMs of the filter, what they share, and a clock that tests move. */
+export class Host {
+  nowMs = 1_700_000_000_000;
+  nodeId = 'envoy-1';
+  readonly shared = new Map<string, { value: Uint8Array; cas: number }>();
+  readonly metrics = new Map<string, number>();
+  readonly logs: string[] = [];
+  /** Host calls by name, since the test last cleared it. */
+  readonly calls = new Map<string, number>();
+  readonly #module: WebAssembly.Module;
+  #cas = 0;
+
+  constructor(module: WebAssembly.Module = filterModule()) {
+    this.#module = module;
+  }
+
+  /** A VM with a configured root context; throws when the configuration is refused. */
+  startVm(config: FilterConfig | string = { frontendId: 'west' }): Vm {
+    const vm = new Vm(this, this.#module);
+    const configured = vm.configure(typeof config === 'string' ? config : encodeFilterConfig(config));
+    if (!configured) throw new Error(`configuration refused: ${this.logs.at(-1)}`);
+    return vm;
+  }
+
+  nextCas(): number {
+    return ++this.#cas;
+  }
+}
+
+type Exports = Record<string, (...args: number[]) => number> & { readonly memory: WebAssembly.Memory };
+
+/** One VM with its root context. */
+export class Vm {
+  readonly host: Host;
+  /** The call in flight, if any. */
+  call: SyncCall | undefined;
+  tickPeriodMs = 0;
+  readonly #exports: Exports;
+  readonly #streams = new Map<number, Stream>();
+  readonly #metricNames: string[] = [];
+  #root = 1;
+  #nextContext = 2;
+  #effective = 0;
+  #configuration = new Uint8Array();
+  #answer: { headers: Headers; body: Uint8Array } = { headers: [], body: new Uint8Array() };
+
+  constructor(host: Host, module: WebAssembly.Module) {
+    this.host = host;
+    const imports = { env: this.#hostCalls(), wasi_snapshot_preview1: this.#wasi() };
+    this.#exports = new WebAssembly.Instance(module, imports).exports as unknown as Exports;
+    this.#exports.malloc!(0);
+    this.#exports._initialize!();
+  }
+
+  get memoryBytes(): number {
+    return this.#exports.memory.buffer.byteLength;
+  }
+
+  configure(configuration: string): boolean {
+    this.#configuration = utf8.encode(configuration);
+    return this.#enter(this.#root, 'proxy_on_configure', this.#configuration.length) !== 0;
+  }
+
+  /** A new root context in the same VM, as after a change of the configuration. */
+  reconfigure(configuration: FilterConfig): boolean {
+    this.#root = this.#nextContext++;
+    return this.configure(encodeFilterConfig(configuration));
+  }
+
+  tick(): void {
+    this.#enter(this.#root, 'proxy_on_tick');
+  }
+
+  /** Answers the call in flight; without a status it fails. */
+  answer(status?: number, body: Uint8Array = new Uint8Array()): void {
+    if (!this.call) throw new Error('there is no call to answer');
+    this.call = undefined;
+    this.#answer = { headers: status === undefined ? [] : [[':status', `${status}`]], body };
+    const headers = this.#answer.headers.length;
+    this.#enter(this.#root, 'proxy_on_http_call_response', 1, headers, body.length, 0);
+  }
+
+  /** A request whose headers arrive now. */
+  request(headers: Record<string, string> | Headers = {}, options: { ended?: boolean } = {}): Stream {
+    const given = Array.isArray(headers) ? headers : Object.entries(headers);
+    const defaults: Headers = [
+      [':method', 'POST'],
+      [':path', '/v1/chat/completions'],
+      [':authority', 'proxy'],
+    ];
+    const all = [...defaults.filter(([name]) => !given.some(([other]) => other === name)), ...given];
+    const stream = new Stream(
+      this,
+      this.#nextContext++,
+      all.map(([name, value]) => [name, value]),
+    );
+    this.#streams.set(stream.context, stream);
+    stream.action = this.enter(stream, 'proxy_on_request_headers', all.length, options.ended ? 1 : 0);
+    return stream;
+  }
+
+  enter(stream: Stream, callback: string, ...args: number[]): number {
+    return this.#enter(stream.context, callback, ...args);
+  }
+
+  forget(stream: Stream): void {
+    this.#streams.delete(stream.context);
+  }
+
+  #enter(context: number, callback: string, ...args: number[]): number {
+    this.#effective = context;
+    return this.#exports[callback]!(context, ...args);
+  }
+
+  #bytes(at: number, length: number): Uint8Array {
+    return new Uint8Array(this.#exports.memory.buffer, at, length);
+  }
+
+  #string(at: number, length: number): string {
+    return text.decode(this.#bytes(at, length));
+  }
+
+  /** Hands bytes to the module the way the host does. */
+  #give(bytes: Uint8Array, pointerAt: number, lengthAt: number): number {
+    const at = this.#exports.malloc!(bytes.length);
+    this.#bytes(at, bytes.length).set(bytes);
+    const data = new DataView(this.#exports.memory.buffer);
+    data.setUint32(pointerAt, at, true);
+    data.setUint32(lengthAt, bytes.length, true);
+    return OK;
+  }
+
+  #headers(type: number): Headers {
+    if (type === 6) return this.#answer.headers;
+    const stream = this.#streams.get(this.#effective);
+    if (!stream) throw new Error(`headers of context ${this.#effective}, which is no stream`);
+    return type === 0 ? stream.requestHeaders : stream.responseHeaders;
+  }
+
+  #hostCalls(): WebAssembly.ModuleImports {
+    const { host } = this;
+    const calls: Record<string, (...args: never[]) => number> = {
+      proxy_log: (_level: number, at: number, length: number) => {
+        host.logs.push(this.#string(at, length));
+        return OK;
+      },
+      proxy_get_current_time_nanoseconds: (at: number) => {
+        const nowNs = BigInt(Math.round(host.nowMs * 1000)) * 1000n;
+        new DataView(this.#exports.memory.buffer).setBigUint64(at, nowNs, true);
+        return OK;
+      },
+      proxy_set_tick_period_milliseconds: (ms: number) => {
+        this.tickPeriodMs = ms;
+        return OK;
+      },
+      proxy_set_effective_context: (context: number) => {
+        this.#effective = context;
+        return OK;
+      },
+      proxy_continue_stream: (type: number) => {
+        if (type !== 0) return BAD_ARGUMENT;
+        this.#streams.get(this.#effective)!.resumed = true;
+        return OK;
+      },
+      proxy_send_local_response: (
+        status: number,
+        detailsAt: number,
+        detailsLength: number,
+        bodyAt: number,
+        bodyLength: number,
+        headersAt: number,
+        headersLength: number,
+      ) => {
+        this.#streams.get(this.#effective)!.reply = {
+          status,
+          details: this.#string(detailsAt, detailsLength),
+          headers: decodePairs(this.#bytes(headersAt, headersLength)),
+          body: this.#string(bodyAt, bodyLength),
+        };
+        return OK;
+      },
+      proxy_get_header_map_pairs: (type: number, pointerAt: number, lengthAt: number) =>
+        this.#give(encodePairs(this.#headers(type)), pointerAt, lengthAt),
+      proxy_get_header_map_value: (
+        type: number,
+        at: number,
+        length: number,
+        pointerAt: number,
+        lengthAt: number,
+      ) => {
+        const name = this.#string(at, length);
+        const found = this.#headers(type).find(([other]) => other === name);
+        return found ? this.#give(utf8.encode(found[1]), pointerAt, lengthAt) : NOT_FOUND;
+      },
+      proxy_replace_header_map_value: (
+        type: number,
+        at: number,
+        length: number,
+        valueAt: number,
+        valueLength: number,
+      ) => {
+        const name = this.#string(at, length);
+        const headers = this.#headers(type);
+        const others = headers.filter(([other]) => other !== name);
+        headers.splice(0, headers.length, ...others, [name, this.#string(valueAt, valueLength)]);
+        return OK;
+      },
+      proxy_remove_header_map_value: (type: number, at: number, length: number) => {
+        const name = this.#string(at, length);
+        const headers = this.#headers(type);
+        headers.splice(0, headers.length, ...headers.filter(([other]) => other !== name));
+        return OK;
+      },
+      proxy_get_property: (at: number, length: number, pointerAt: number, lengthAt: number) => {
+        const path = this.#string(at, length);
+        if (path === 'xds\0node\0id') return this.#give(utf8.encode(host.nodeId), pointerAt, lengthAt);
+        const value = this.#streams.get(this.#effective)?.properties.get(path);
+        return value ? this.#give(value, pointerAt, lengthAt) : NOT_FOUND;
+      },
+      proxy_get_buffer_bytes: (
+        type: number,
+        start: number,
+        length: number,
+        pointerAt: number,
+        lengthAt: number,
+      ) => {
+        const buffer = type === 7 ? this.#configuration : type === 4 ? this.#answer.body : undefined;
+        if (!buffer || start > buffer.length) return BAD_ARGUMENT;
+        return this.#give(buffer.subarray(start, start + length), pointerAt, lengthAt);
+      },
+      proxy_get_shared_data: (
+        at: number,
+        length: number,
+        pointerAt: number,
+        lengthAt: number,
+        casAt: number,
+      ) => {
+        const entry = host.shared.get(this.#string(at, length));
+        if (!entry) return NOT_FOUND;
+        new DataView(this.#exports.memory.buffer).setUint32(casAt, entry.cas, true);
+        return this.#give(entry.value, pointerAt, lengthAt);
+      },
+      proxy_set_shared_data: (
+        at: number,
+        length: number,
+        valueAt: number,
+        valueLength: number,
+        cas: number,
+      ) => {
+        const key = this.#string(at, length);
+        const entry = host.shared.get(key);
+        if (entry && cas !== 0 && cas !== entry.cas) return CAS_MISMATCH;
+        host.shared.set(key, { value: this.#bytes(valueAt, valueLength).slice(), cas: host.nextCas() });
+        return OK;
+      },
+      proxy_define_metric: (_type: number, at: number, length: number, idAt: number) => {
+        const name = this.#string(at, length);
+        if (!host.metrics.has(name)) host.metrics.set(name, 0);
+        const id = this.#metricNames.push(name);
+        new DataView(this.#exports.memory.buffer).setUint32(idAt, id, true);
+        return OK;
+      },
+      proxy_increment_metric: (id: number, by: bigint) => {
+        const name = this.#metricNames[id - 1]!;
+        host.metrics.set(name, host.metrics.get(name)! + Number(by));
+        return OK;
+      },
+      proxy_record_metric: (id: number, value: bigint) => {
+        host.metrics.set(this.#metricNames[id - 1]!, Number(value));
+        return OK;
+      },
+      proxy_http_call: (
+        clusterAt: number,
+        clusterLength: number,
+        headersAt: number,
+        headersLength: number,
+        bodyAt: number,
+        bodyLength: number,
+      ) => {
+        if (this.#effective !== this.#root) return BAD_ARGUMENT;
+        this.call = {
+          cluster: this.#string(clusterAt, clusterLength),
+          headers: decodePairs(this.#bytes(headersAt, headersLength)),
+          body: this.#bytes(bodyAt, bodyLength).slice(),
+        };
+        return OK;
+      },
+    };
+    return Object.fromEntries(
+      Object.entries(calls).map(([name, call]) => [
+        name,
+        (...args: never[]) => {
+          host.calls.set(name, (host.calls.get(name) ?? 0) + 1);
+          return call(...args);
+        },
+      ]),
+    );
+  }
+
+  #wasi(): WebAssembly.ModuleImports {
+    return {
+      random_get: (at: number, length: number) => {
+        randomFillSync(this.#bytes(at, length));
+        return 0;
+      },
+    };
+  }
+}
+
+/** One request. */
+export class Stream {
+  readonly context: number;
+  requestHeaders: Headers;
+  responseHeaders: Headers = [];
+  readonly properties = new Map<string, Uint8Array>();
+  /** What the filter said to the request headers: 0 go on, 1 stop. */
+  action = -1;
+  resumed = false;
+  reply: LocalReply | undefined;
+  readonly #vm: Vm;
+
+  constructor(vm: Vm, context: number, headers: Headers) {
+    this.#vm = vm;
+    this.context = context;
+    this.requestHeaders = headers;
+  }
+
+  /** Whether the request goes to an engine. */
+  get forwarded(): boolean {
+    return this.reply === undefined && (this.action === 0 || this.resumed);
+  }
+
+  header(name: string): string | undefined {
+    return this.requestHeaders.find(([other]) => other === name)?.[1];
+  }
+
+  responseHeader(name: string): string | undefined {
+    return this.responseHeaders.find(([other]) => other === name)?.[1];
+  }
+
+  /** The endpoints that the filter lists. */
+  get endpoints(): string[] {
+    return this.header('x-gateway-destination-endpoint')?.split(',') ?? [];
+  }
+
+  get retries(): number {
+    return Number(this.header('x-envoy-max-retries'));
+  }
+
+  body(size: number, ended = false): number {
+    return this.#vm.enter(this, 'proxy_on_request_body', size, ended ? 1 : 0);
+  }
+
+  /** Response headers arrive; the served endpoint is the one that the attempt count leads to unless told. */
+  respond(status: number, options: { attempts?: number; address?: string; details?: string } = {}): this {
+    const attempts = options.attempts ?? 1;
+    const address = options.address ?? this.endpoints[attempts - 1];
+    if (address !== undefined) this.properties.set('upstream\0address', utf8.encode(address));
+    this.properties.set('response\0code_details', utf8.encode(options.details ?? 'via_upstream'));
+    this.responseHeaders = [
+      [':status', `${status}`],
+      ['x-envoy-attempt-count', `${attempts}`],
+    ];
+    this.#vm.enter(this, 'proxy_on_response_headers', this.responseHeaders.length, 0);
+    return this;
+  }
+
+  responseBody(size: number): this {
+    this.#vm.enter(this, 'proxy_on_response_body', size, 0);
+    return this;
+  }
+
+  /** The stream is over, whatever its state. */
+  end(): void {
+    this.#vm.enter(this, 'proxy_on_log');
+    this.vanish();
+  }
+
+  /** The context is destroyed without the log callback. */
+  vanish(): void {
+    this.#vm.enter(this, 'proxy_on_delete');
+    this.#vm.forget(this);
+  }
+}
+
+export function encodePairs(headers: Headers): Uint8Array {
+  const texts = headers.flat().map((item) => utf8.encode(item));
+  const out = new Uint8Array(texts.reduce((sum, item) => sum + 5 + item.length, 4));
+  const data = new DataView(out.buffer);
+  data.setUint32(0, headers.length, true);
+  let at = 4 + texts.length * 4;
+  for (const [index, item] of texts.entries()) {
+    data.setUint32(4 + index * 4, item.length, true);
+    out.set(item, at);
+    at += item.length + 1;
+  }
+  return out;
+}
+
+export function decodePairs(bytes: Uint8Array): Headers {
+  const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const count = data.getUint32(0, true);
+  let at = 4 + count * 8;
+  return Array.from({ length: count }, (_, index) => {
+    const nameLength = data.getUint32(4 + index * 8, true);
+    const valueLength = data.getUint32(8 + index * 8, true);
+    const name = text.decode(bytes.subarray(at, at + nameLength));
+    const value = text.decode(bytes.subarray(at + nameLength + 1, at + nameLength + 1 + valueLength));
+    at += nameLength + valueLength + 2;
+    return [name, value];
+  });
+}
