@@ -39,16 +39,8 @@ export async function runFit(options: FitOptions): Promise<FitResult> {
     observations.push(...readBenchmark(file, await readText(file), readOptions));
   }
   const result = fitProfile(id, observations);
-  if (options.out !== undefined && result.profile !== undefined) {
-    await write(
-      options.out,
-      profileYaml(
-        result.profile,
-        result,
-        options.files.map((file) => basename(file)),
-      ),
-    );
-  }
+  const yaml = profileYaml(result, fileNames(options.files));
+  if (options.out !== undefined && yaml !== undefined) await write(options.out, yaml);
   if (options.svg !== undefined) await write(options.svg, renderSvg(result));
   if (options.html !== undefined) await write(options.html, renderHtml(result));
   return result;
@@ -66,29 +58,26 @@ export function registerFit(program: Command): void {
     .argument('<files...>', 'benchmark files: one a stage, or several stages in one')
     .option('--id <name>', 'profile id (default: name of the first file)')
     .option('--replicas <n>', 'equal replicas that shared the load', positiveInteger, 1)
-    .option('--where <column=value>', 'CSV rows to keep; may be repeated', addFilter, [])
+    .option('--where <column=value>', 'CSV rows to keep; may be repeated', addFilter)
     .option('--out <file>', 'write the profile as YAML (default: print it after the report)')
     .option('--svg <file>', 'draw curves and measurements as SVG')
     .option('--html <file>', 'write drawing and report as one HTML page')
     .action(async (files: string[], options: Omit<FitOptions, 'files'>) => {
       const result = await runFit({ ...options, files });
       process.stdout.write(renderReport(result));
-      if (result.profile === undefined) {
+      const yaml = profileYaml(result, fileNames(files));
+      if (yaml === undefined) {
         throw new WardropError(
           'WARDROP_BENCHMARK_INVALID',
           'These data carry no profile; the warnings of the report say what to measure.',
         );
       }
-      if (options.out === undefined) {
-        process.stdout.write(
-          `\n${profileYaml(
-            result.profile,
-            result,
-            files.map((file) => basename(file)),
-          )}`,
-        );
-      }
+      if (options.out === undefined) process.stdout.write(`\n${yaml}`);
     });
+}
+
+function fileNames(files: readonly string[]): string[] {
+  return files.map((file) => basename(file));
 }
 
 /** As the configuration wants ids. */
@@ -130,12 +119,11 @@ async function write(file: string, text: string): Promise<void> {
 
 function positiveInteger(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1)
-    throw new InvalidArgumentError('expected a whole number above 0');
-  return value;
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new InvalidArgumentError('expected a whole number above 0');
 }
 
-function addFilter(text: string, filters: readonly RowFilter[]): RowFilter[] {
+function addFilter(text: string, filters: readonly RowFilter[] = []): RowFilter[] {
   const [, name, value] = /^([^=]+)=(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError('expected column=value');
   return [...filters, { name: name.toLowerCase(), value }];

@@ -41,7 +41,8 @@ describe('fitProfile on a sweep of a known engine', () => {
     );
   });
 
-  it('stays within 6 % of the true curves under 2 % noise', () => {
+  // Half a percent of noise in the capacity alone moves rho / (1 - rho) by 5 % at rho = 0.9.
+  it('stays within 10 % of the true TTFT and 5 % of the true TBOT under 2 % noise', () => {
     const noise = fc.record({ ttft: within(0.02), tbot: within(0.02), completed: within(0.005) });
     fc.assert(
       fc.property(engines, fc.array(noise, { minLength: 7, maxLength: 7 }), (truth, noises) => {
@@ -50,8 +51,8 @@ describe('fitProfile on a sweep of a known engine', () => {
         const { profile } = fitProfile('x', observations);
         for (const rho of [0.05, 0.2, 0.4, 0.6, 0.8, 0.88]) {
           const measured = measure(truth, rho);
-          expect(Math.abs(ttftSeconds(profile!, rho, 600) / measured.ttftSeconds - 1)).toBeLessThan(0.06);
-          expect(Math.abs(tbotSeconds(profile!, rho) / measured.reportedTbotSeconds! - 1)).toBeLessThan(0.06);
+          expect(Math.abs(ttftSeconds(profile!, rho, 600) / measured.ttftSeconds - 1)).toBeLessThan(0.1);
+          expect(Math.abs(tbotSeconds(profile!, rho) / measured.reportedTbotSeconds! - 1)).toBeLessThan(0.05);
         }
       }),
       { numRuns: 100 },

@@ -40,7 +40,8 @@ function bySize(observations: readonly Observation[]): Observation[][] {
       a.uncachedPromptTokens - b.uncachedPromptTokens ||
       a.outputTokens - b.outputTokens ||
       a.offeredRps - b.offeredRps ||
-      a.completedRps - b.completedRps,
+      a.completedRps - b.completedRps ||
+      a.place.localeCompare(b.place, 'en'),
   );
   const groups: Observation[][] = [];
   for (const observation of sorted) {
@@ -80,7 +81,8 @@ interface Curves {
 function fitCurves(stages: readonly FittedStage[], perPromptToken: boolean): Curves | undefined {
   const ttftPoints = stages.filter(shapesTtft).map((stage) => pointOf(stage, stage.observation.ttftSeconds));
   const tbotPoints = stages.filter(shapesTbot).map((stage) => pointOf(stage, stage.tbotSeconds!));
-  if (distinct(ttftPoints) < minStages || distinct(tbotPoints) < minStages) return undefined;
+  const minTtftStages = perPromptToken ? minStages + 1 : minStages;
+  if (distinct(ttftPoints) < minTtftStages || distinct(tbotPoints) < minStages) return undefined;
   const tbot = fitTbot(tbotPoints);
   return { ttft: fitTtft(ttftPoints, perPromptToken), tbot: tbot.curve, tbotBounded: tbot.bounded };
 }

@@ -1,16 +1,16 @@
 import { Document } from 'yaml';
-import type { Profile } from '../profile.js';
 import type { FitResult } from './result.js';
 
 /** Far more digits than a benchmark carries, and few enough to read. */
 const significantDigits = 6;
 
 /**
- * The profile as a `profiles:` section of the configuration, with where it comes from and its warnings as comments.
- * `sources` are the names of the benchmark files.
+ * The profile as a `profiles:` section of the configuration, with where it comes from and its warnings as comments;
+ * undefined where there is no profile. `sources` are the names of the benchmark files.
  */
-export function profileYaml(profile: Profile, result: FitResult, sources: readonly string[]): string {
-  const { id, ...parameters } = profile;
+export function profileYaml(result: FitResult, sources: readonly string[]): string | undefined {
+  if (result.profile === undefined) return undefined;
+  const { id, ...parameters } = result.profile;
   const document = new Document({ profiles: { [id]: roundAll(parameters) } });
   document.commentBefore = [
     `Fitted from ${sources.join(', ')}`,
