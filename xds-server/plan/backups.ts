@@ -1,4 +1,4 @@
-import type { BackupShares } from '../optimizer/solution.js';
+import type { BackupShares, EngineWeight } from '../optimizer/solution.js';
 import type { OwnedRun } from './partition.js';
 import type { Segment } from './plan.js';
 import { quantise } from './quantise.js';
@@ -10,9 +10,10 @@ import { NOBODY, Tiling } from './tiling.js';
 export const MIN_BACKUP_SHARE = 1 / 32;
 /** An owner's backups stay as they are while less than this share of its traffic would get another backup. */
 export const BACKUP_DEAD_BAND = 0.1;
-/** Segments of one owner, as far as its runs leave room; an owner's space is cut into at least `MIN_BACKUP_PARTS`. */
+/** Segments of one owner, and of a partition per owner, as far as their runs leave room. */
 export const MAX_SEGMENTS_PER_OWNER = 16;
-export const MIN_BACKUP_PARTS = 4;
+/** An owner's space may be split over so many backups, however many runs it has. */
+export const MIN_BACKUP_PARTS = 3;
 
 /**
  * Cuts the runs of a partition into segments with a backup each, so that each owner's length is split over backup
@@ -29,15 +30,17 @@ export function assignBackups(
 ): Segment[] {
   const sharesOf = new Map(shares.map((entry) => [entry.ownerId, entry.shares]));
   const spaces = ownerSpaces(runs);
-  const segments: Segment[] = [];
-  for (const [ownerId, space] of spaces) {
-    const wanted = new Map<string, number>();
-    for (const { engineId, weight } of sharesOf.get(ownerId) ?? []) {
-      if (engineId !== ownerId && weight > 0) wanted.set(engineId, weight);
-    }
-    segments.push(...split(ownerId, space, wanted, previous, usable));
-  }
-  return segments.sort((a, b) => a.start - b.start);
+  const meanRuns = Math.ceil(runs.length / spaces.size);
+  return [...spaces]
+    .flatMap(([ownerId, space]) => {
+      const wanted = (sharesOf.get(ownerId) ?? []).filter(
+        ({ engineId, weight }) => engineId !== ownerId && weight > 0,
+      );
+      const inherited = inheritedBackups(ownerId, space, previous);
+      const room = MAX_SEGMENTS_PER_OWNER + 1 - Math.max(space.length, meanRuns);
+      return split(ownerId, space, wanted, inherited, Math.max(MIN_BACKUP_PARTS, room), usable);
+    })
+    .sort((a, b) => a.start - b.start);
 }
 
 /** A run of one owner, and where it lies on the line that joins all runs of that owner. */
@@ -66,52 +69,58 @@ function ownerSpaces(runs: readonly OwnedRun[]): Map<string, Stretch[]> {
   return spaces;
 }
 
+/** The segments of one owner. */
 function split(
   ownerId: string,
   space: readonly Stretch[],
-  wanted: ReadonlyMap<string, number>,
-  previous: readonly Segment[],
+  wanted: readonly EngineWeight[],
+  inherited: readonly InheritedBackup[],
+  maxParts: number,
   usable: (engineId: string) => boolean,
 ): Segment[] {
-  if (wanted.size === 0) return space.map(({ start }) => ({ start, ownerId, backupId: null }));
-  const last = space.at(-1)!;
-  const length = last.at + last.end - last.start;
-  const inherited = inheritedBackups(ownerId, space, previous);
-  const maxParts = Math.max(MIN_BACKUP_PARTS, MAX_SEGMENTS_PER_OWNER + 1 - space.length);
-
-  const ids = [...new Set([...wanted.keys(), ...inherited.map(({ backupId }) => backupId ?? '')])]
-    .filter((id) => id !== '')
-    .sort();
+  if (wanted.length === 0) return space.map(({ start }) => ({ start, ownerId, backupId: null }));
+  const ids = [
+    ...new Set([
+      ...wanted.map(({ engineId }) => engineId),
+      ...inherited.flatMap(({ backupId }) => backupId ?? []),
+    ]),
+  ].sort();
   const indexes = new Map(ids.map((id, index) => [id, index]));
-  const before = new Tiling(
-    length,
-    inherited.map(({ start, backupId }) => ({
-      start,
+  const last = space.at(-1)!;
+  const parts = new Tiling(
+    last.at + last.end - last.start,
+    inherited.map(({ at, backupId }) => ({
+      start: at,
       owner: backupId === null ? NOBODY : indexes.get(backupId)!,
     })),
   );
-  const targets = targetLengths(ids, wanted, before, maxParts, usable);
-
-  let parts = before;
+  const targets = targetLengths(ids, wanted, parts, maxParts, usable);
   const reshaping = new Reshaping(parts, targets);
   preferNeighbours(reshaping, space, indexes);
   reshaping.finish();
+  reshaping.trim(maxParts, maxParts);
   if (parts.runCount > maxParts) {
-    parts = new Tiling(length);
+    parts.paint(0, parts.length, NOBODY);
     new Reshaping(parts, targets).finish();
   }
   return segmentsOf(ownerId, space, parts, ids);
 }
 
-/** Backups that the parts of an owner's line had, null where there was none or where it owns the part itself now. */
+interface InheritedBackup {
+  /** Where the part begins on the owner's line. */
+  readonly at: number;
+  /** Null where there was none, or where it owns the part itself now. */
+  readonly backupId: string | null;
+}
+
 function inheritedBackups(
   ownerId: string,
   space: readonly Stretch[],
   previous: readonly Segment[],
-): { start: number; backupId: string | null }[] {
+): InheritedBackup[] {
   return space.flatMap((stretch) =>
     partsOf(previous, stretch.start, stretch.end).map(({ start, segment }) => ({
-      start: stretch.at + start - stretch.start,
+      at: stretch.at + start - stretch.start,
       backupId: segment.backupId === ownerId ? null : segment.backupId,
     })),
   );
@@ -120,7 +129,7 @@ function inheritedBackups(
 /** Lengths by backup: those wanted, or those in force when they are near enough and all still usable. */
 function targetLengths(
   ids: readonly string[],
-  wanted: ReadonlyMap<string, number>,
+  wanted: readonly EngineWeight[],
   before: Tiling,
   maxParts: number,
   usable: (engineId: string) => boolean,
@@ -128,23 +137,22 @@ function targetLengths(
   const wantedLengths = quantise(largest(ids, wanted, maxParts), before.length);
   const lengths = before.lengths(ids.length);
   const assigned = lengths.reduce((sum, length) => sum + length, 0);
-  if (assigned === 0 || lengths.some((length, index) => length > 0 && !usable(ids[index]!))) {
-    return wantedLengths;
-  }
+  const inForce = ids.filter((_, index) => lengths[index]! > 0);
+  if (assigned === 0 || inForce.length > maxParts || !inForce.every(usable)) return wantedLengths;
   const kept = quantise(lengths, before.length);
   const differing =
     kept.reduce((sum, length, index) => sum + Math.abs(length - wantedLengths[index]!), 0) / 2;
   return differing < BACKUP_DEAD_BAND * before.length ? kept : wantedLengths;
 }
 
-/** The largest `count` wanted shares by id index, 0 for the others and for negligible ones. */
-function largest(ids: readonly string[], wanted: ReadonlyMap<string, number>, count: number): number[] {
-  const sum = [...wanted.values()].reduce((partial, share) => partial + share, 0);
-  const ranked = [...wanted].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
-  const kept = new Map(
-    ranked.filter(([, share], rank) => rank === 0 || (rank < count && share >= MIN_BACKUP_SHARE * sum)),
-  );
-  return ids.map((id) => kept.get(id) ?? 0);
+/** The largest `count` wanted shares by index into `ids`, 0 for the others and for negligible ones. */
+function largest(ids: readonly string[], wanted: readonly EngineWeight[], count: number): number[] {
+  const least = MIN_BACKUP_SHARE * wanted.reduce((sum, { weight }) => sum + weight, 0);
+  const kept = [...wanted]
+    .sort((a, b) => b.weight - a.weight || (a.engineId < b.engineId ? -1 : 1))
+    .filter(({ weight }, rank) => rank === 0 || (rank < count && weight >= least));
+  const weights = new Map(kept.map(({ engineId, weight }) => [engineId, weight]));
+  return ids.map((id) => weights.get(id) ?? 0);
 }
 
 /** Gives parts without a backup at the ends of runs to the engines on the other side of these ends. */

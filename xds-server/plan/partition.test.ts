@@ -4,6 +4,7 @@ import {
   evolvePartition,
   MAX_FORMER_PER_ENGINE,
   MAX_RUNS_PER_ENGINE,
+  maxRunsOfOneEngine,
   type Partition,
   type PreviousPartition,
 } from './partition.js';
@@ -124,7 +125,7 @@ describe('evolvePartition', () => {
     const lengths = new Map([...owned(runs)].sort());
     const next = evolvePartition({ segments: runs.map((run) => ({ ...run, backupId: null })) }, lengths, 3);
     expect(new Map([...owned(next.runs)].sort())).toEqual(lengths);
-    expect(next.runs.length).toBeLessThan(MAX_RUNS_PER_ENGINE * 3 + 10);
+    expect(next.runs.length).toBeLessThanOrEqual(MAX_RUNS_PER_ENGINE * 3);
     expect(sum(moves(runs, next.runs).values())).toBeLessThanOrEqual(2 * 200 * 1000);
   });
 
@@ -213,7 +214,12 @@ describe('evolvePartition', () => {
           list[Math.floor(random() * list.length)] = random() < 0.2 ? 0 : random();
           if (Math.max(...list) === 0) list[0] = 1;
           const next = evolve(previous, list);
-          expect(next.runs.length).toBeLessThanOrEqual(16 * engineIds.length);
+          for (const id of engineIds) {
+            expect(next.runs.filter(({ ownerId }) => ownerId === id).length).toBeLessThanOrEqual(
+              maxRunsOfOneEngine(engineIds.length),
+            );
+          }
+          expect(next.runs.length).toBeLessThanOrEqual(MAX_RUNS_PER_ENGINE * engineIds.length);
           expect(next.former.length).toBeLessThanOrEqual(MAX_FORMER_PER_ENGINE * engineIds.length);
           previous = withBackups(next);
         }

@@ -73,22 +73,57 @@ export class Reshaping {
   }
 
   /**
-   * Gives the smallest runs to a neighbour until at most `maxRuns` are left. The neighbour may then have more than
-   * its length and the former owner less, so a run given up can cost twice its size in moves; call it before the
-   * transfers, which settle both. The listener does not hear of it: nobody should want these crumbs back.
+   * Removes small runs, once all transfers are made, until no owner has more than `maxRunsPerOwner` and there are at
+   * most `maxRuns`. A run goes to a neighbour, which gives as much back at another border between the two: lengths
+   * stay, twice the size of the run moves. Runs without such a neighbour stay.
    */
-  absorb(maxRuns: number): void {
-    while (this.tiling.runCount > maxRuns) {
-      let run = 0;
-      for (let other = 1; other < this.tiling.runCount; other++) {
-        if (this.tiling.sizeOf(other) < this.tiling.sizeOf(run)) run = other;
-      }
-      const left = this.tiling.ownerOf(run - 1);
-      const right = this.tiling.ownerOf(run + 1);
-      const to = right === undefined || this.needOf(left) > this.needOf(right) ? left : right;
-      if (to === undefined || to === NOBODY) return;
-      this.give(this.tiling.startOf(run), this.tiling.endOf(run), to);
+  trim(maxRunsPerOwner: number, maxRuns: number): void {
+    for (;;) {
+      const crumb = this.smallestExchangeable(maxRunsPerOwner, maxRuns);
+      if (crumb === undefined) return;
+      this.give(this.tiling.startOf(crumb.run), this.tiling.endOf(crumb.run), crumb.to);
+      this.finish();
     }
+  }
+
+  /** The smallest run too many and the neighbour that it can go to. */
+  private smallestExchangeable(
+    maxRunsPerOwner: number,
+    maxRuns: number,
+  ): { run: number; to: number } | undefined {
+    const { tiling } = this;
+    const counts = new Array<number>(this.excess.length).fill(0);
+    for (const { owner } of tiling.runs()) counts[owner]!++;
+    const isCrowded = (owner: number) => counts[owner]! > maxRunsPerOwner || tiling.runCount > maxRuns;
+    if (!counts.some((_, owner) => isCrowded(owner))) return undefined;
+
+    const borders = this.borderCounts();
+    let best: { run: number; to: number } | undefined;
+    for (let run = 0; run < tiling.runCount; run++) {
+      const owner = tiling.ownerOf(run)!;
+      if (!isCrowded(owner) || (best !== undefined && tiling.sizeOf(best.run) <= tiling.sizeOf(run)))
+        continue;
+      const left = tiling.ownerOf(run - 1);
+      const right = tiling.ownerOf(run + 1);
+      const ownBorders = left === right ? 2 : 1;
+      const to = [left, right].find((other) => (borders.get(this.pair(owner, other)) ?? 0) > ownBorders);
+      if (to !== undefined) best = { run, to };
+    }
+    return best;
+  }
+
+  /** How many borders each pair of owners has. */
+  private borderCounts(): Map<number, number> {
+    const counts = new Map<number, number>();
+    for (let run = 1; run < this.tiling.runCount; run++) {
+      const pair = this.pair(this.tiling.ownerOf(run - 1)!, this.tiling.ownerOf(run));
+      counts.set(pair, (counts.get(pair) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  private pair(a: number, b: number | undefined): number {
+    return b === undefined ? -1 : Math.min(a, b) * this.excess.length + Math.max(a, b);
   }
 
   /** Whether a transfer from this part of a run would add a run: it reaches no run of `to` and leaves a rest. */

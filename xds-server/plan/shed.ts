@@ -5,13 +5,13 @@ import type { ShedEntry } from './plan.js';
 export const SHED_STEP = 0.005;
 /** A fraction in force stays while it refuses enough and at most this much too much. */
 export const SHED_DEAD_BAND = 0.02;
-/** Fractions below this are rounding of the solver. */
-const NOISE = 1e-6;
+/** Smaller fractions are not worth refusing anybody: the hard limit is known no better than that. */
+export const SHED_LEAST = 0.0005;
 
 /** Shed fractions to publish, highest priority first, only those above 0. What the solution does not shed ends at once. */
 export function shedEntries(solution: readonly ShedFraction[], previous: readonly ShedEntry[]): ShedEntry[] {
   return solution
-    .filter(({ fraction }) => fraction > NOISE)
+    .filter(({ fraction }) => fraction >= SHED_LEAST)
     .map(({ priority, fraction }) => {
       const inForce = previous.find((entry) => entry.priority === priority)?.fraction ?? 0;
       const stays = inForce >= fraction && inForce <= fraction + SHED_DEAD_BAND;
