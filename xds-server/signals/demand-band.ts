@@ -46,7 +46,7 @@ export class DemandBand {
     return this.#sinceMs;
   }
 
-  /** Starts the measurement at the first count. */
+  /** Starts the measurement. */
   begin(sinceMs: number): void {
     this.#sinceMs = sinceMs;
   }

@@ -106,6 +106,12 @@ describe('DemandEstimator', () => {
     expect(estimator.estimates(endMs)[0]!.source).toBe('measured');
   });
 
+  it('single requests before the traffic sets in say nothing about it', () => {
+    const rps = (second: number) => (second < 100 ? 0.1 : 90);
+    const { moves } = play({ seed: 1, expectedRps: 90, seconds: 200, rps });
+    expect(moves).toEqual([]);
+  });
+
   it('a few requests do not replace the expectation', () => {
     const { estimator, endMs } = play({ seed: 1, expectedRps: 90, seconds: 10, rps: () => 1 });
     expect(estimator.estimates(endMs)[0]).toMatchObject({ requestsPerSecond: 90, source: 'expected' });

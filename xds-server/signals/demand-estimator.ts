@@ -128,9 +128,13 @@ export class DemandEstimator {
 
   #observe(frontend: Frontend, poolId: string, row: Row, endMs: number): boolean {
     const { band, series } = row;
-    if (series.firstMs === undefined) return false;
-    if (band.sinceMs === Number.NEGATIVE_INFINITY) band.begin(series.firstMs);
     if (row.counted < ENOUGH_COUNT) return false;
+    if (band.sinceMs === Number.NEGATIVE_INFINITY) {
+      // Not at the very first request: a few single ones before the traffic sets in say nothing about it.
+      const sinceMs = series.startOfLast(ENOUGH_COUNT, endMs);
+      if (sinceMs === undefined) return false;
+      band.begin(sinceMs);
+    }
     const silent = [...frontend.nodes.values()].filter((node) => node.lastMs < endMs);
     const windows = series.windows(endMs, band.sinceMs).map(({ seconds, count }) => {
       const assumed = silent.map(({ lastMs, ratesByPool }) => {

@@ -44,3 +44,13 @@ it('forgets what is older than the ring', () => {
   series.add(5, startMs, startMs + 1_000);
   expect(series.windows(startMs + 10_001_000, 0).at(-1)!.count).toBeCloseTo(7);
 });
+
+it('finds where the last events go back to', () => {
+  const series = new RateSeries();
+  const startMs = 1_600_000_000_000;
+  series.add(5, startMs, startMs + 500);
+  series.add(40, startMs + 10_000, startMs + 12_000);
+  expect(series.startOfLast(20, startMs + 12_000)).toBe(startMs + 11_000);
+  expect(series.startOfLast(41, startMs + 12_000)).toBe(startMs);
+  expect(series.startOfLast(46, startMs + 12_000)).toBeUndefined();
+});

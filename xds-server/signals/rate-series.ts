@@ -20,11 +20,9 @@ export class RateSeries {
   readonly #counts = new Float64Array(BINS);
   /** Number of the newest bin, counted from the epoch; older bins than the ring holds are gone. */
   #newest = 0;
-  #firstMs: number | undefined;
 
-  /** Start of the bin with the first count; undefined while nothing was counted. */
-  get firstMs(): number | undefined {
-    return this.#firstMs;
+  get #oldest(): number {
+    return Math.max(0, this.#newest - BINS + 1);
   }
 
   /** Adds `count` events, spread evenly over the time from `fromMs` to `toMs`. */
@@ -32,10 +30,8 @@ export class RateSeries {
     if (count <= 0) return;
     const last = Math.max(Math.ceil(toMs / BIN_MS) - 1, Math.floor(fromMs / BIN_MS));
     this.#advance(last);
-    const oldest = this.#newest - BINS + 1;
-    const first = Math.max(Math.floor(fromMs / BIN_MS), oldest);
-    if (last < oldest) return;
-    this.#firstMs ??= first * BIN_MS;
+    const first = Math.max(Math.floor(fromMs / BIN_MS), this.#oldest);
+    if (last < first) return;
     if (toMs <= fromMs) {
       this.#counts[last % BINS]! += count;
       return;
@@ -53,7 +49,7 @@ export class RateSeries {
   windows(endMs: number, sinceMs: number): readonly WindowCount[] {
     const end = Math.floor(endMs / BIN_MS);
     this.#advance(end - 1);
-    const since = Math.max(Math.ceil(sinceMs / BIN_MS), this.#newest - BINS + 1);
+    const since = Math.max(Math.ceil(sinceMs / BIN_MS), this.#oldest);
     const longest = Math.min(end - since, BINS);
     const windows: WindowCount[] = [];
     let count = 0;
@@ -65,6 +61,18 @@ export class RateSeries {
       if (isListed || length === longest) windows.push({ seconds: (length * BIN_MS) / 1000, count });
     }
     return windows;
+  }
+
+  /** Start of the bin that the last `count` events before `endMs` go back to; undefined when there are not as many. */
+  startOfLast(count: number, endMs: number): number | undefined {
+    const end = Math.floor(endMs / BIN_MS);
+    this.#advance(end - 1);
+    let sum = 0;
+    for (let bin = end - 1; bin >= this.#oldest; bin--) {
+      sum += this.#counts[bin % BINS]!;
+      if (sum >= count) return bin * BIN_MS;
+    }
+    return undefined;
   }
 
   #advance(bin: number): void {
