@@ -15,6 +15,14 @@ export const SOFT_LIMIT_SECONDS = 10;
  */
 export const EVEN_LOAD_SECONDS = 1e-5;
 
+/**
+ * Just below the hard limit the value of capacity rises, in a straight line, to more than any detour can be worth. What
+ * capacity is worth at a full engine (its scarcity price) then follows from the load as any other price does, instead of
+ * hanging in the air. The width is a share of the limit; the height is in seconds per request.
+ */
+const WALL_WIDTH = 5e-7;
+const WALL_SECONDS = 1e4;
+
 export interface Limits {
   /** Cost rises steeply above it. */
   readonly target: number;
@@ -30,8 +38,11 @@ export interface Limits {
  */
 export class Congestion {
   readonly max: number;
-  /** Price at the hard limit. */
-  readonly maxPrice: number;
+  /** Worth of work at the hard limit, the end of what `worth` and `rhoAt` know. */
+  readonly maxWorth: number;
+  readonly #wall: number;
+  readonly #wallPrice: number;
+  readonly #wallSlope: number;
   readonly #queue: number;
   readonly #tokens: number;
   readonly #kappa: number;
@@ -52,7 +63,10 @@ export class Congestion {
     this.#soft =
       limits.max > limits.target ? (requests * SOFT_LIMIT_SECONDS) / (limits.max - limits.target) : 0;
     this.#end = endOfCurves(profile);
-    this.maxPrice = this.price(limits.max);
+    this.#wall = limits.max * (1 - WALL_WIDTH);
+    this.#wallPrice = this.price(this.#wall);
+    this.#wallSlope = (requests * WALL_SECONDS) / (limits.max - this.#wall);
+    this.maxWorth = this.#wallPrice + requests * WALL_SECONDS;
   }
 
   /** Cost at this utilisation. */
@@ -73,8 +87,54 @@ export class Congestion {
     return this.#curvePrice(at) + this.#even * rho + this.#soft * Math.max(0, rho - this.#target);
   }
 
+  /** Price, and close to the hard limit the scarcity of capacity on top. */
+  worth(rho: number): number {
+    if (rho <= this.#wall) return this.price(rho);
+    return this.#wallPrice + this.#wallSlope * (rho - this.#wall);
+  }
+
+  /** Derivative of `worth`. */
+  worthSlope(rho: number): number {
+    return rho <= this.#wall ? this.#slope(rho) : this.#wallSlope;
+  }
+
+  /** Utilisation in 0..max at which work is worth this much; a good guess saves steps. */
+  rhoAt(worth: number, guess: number): number {
+    if (worth <= this.#wallPrice) return this.#inverse(worth, guess, this.#wall);
+    return Math.min(this.max, this.#wall + (worth - this.#wallPrice) / this.#wallSlope);
+  }
+
+  /** Least value of `cost(rho) - price * rho` over 0..max. */
+  dual(price: number): number {
+    const rho = this.#inverse(price, 0.5 * this.max, this.max);
+    return this.cost(rho) - price * rho;
+  }
+
+  /**
+   * Utilisation in 0..top at which the price is `price`. Newton steps inside a shrinking bracket: exact to the last bits
+   * in a handful of steps.
+   */
+  #inverse(price: number, guess: number, top: number): number {
+    if (price <= 0) return 0;
+    if (price >= this.price(top)) return top;
+    let low = 0;
+    let high = top;
+    let rho = guess > low && guess < high ? guess : 0.5 * high;
+    for (let step = 0; step < 100; step++) {
+      const excess = this.price(rho) - price;
+      if (excess === 0) return rho;
+      if (excess > 0) high = rho;
+      else low = rho;
+      let next = rho - excess / this.#slope(rho);
+      if (!(next > low && next < high)) next = 0.5 * (low + high);
+      if (Math.abs(next - rho) <= 1e-15) return next;
+      rho = next;
+    }
+    return rho;
+  }
+
   /** Derivative of the price. */
-  slope(rho: number): number {
+  #slope(rho: number): number {
     const curved = rho < this.#end;
     return (
       (curved ? this.#queue * poleLoadCurvature(1, rho) : 0) +
@@ -82,34 +142,6 @@ export class Congestion {
       this.#even +
       (rho > this.#target ? this.#soft : 0)
     );
-  }
-
-  /** Part of the price that steers away from the target utilisation rather than being delay. */
-  softPrice(rho: number): number {
-    return this.#soft * Math.max(0, rho - this.#target);
-  }
-
-  /**
-   * Utilisation in 0..max at which the price is `price`, starting the search at `guess`. Newton steps inside a shrinking
-   * bracket: exact to the last bits in a handful of steps.
-   */
-  rhoAt(price: number, guess: number): number {
-    if (price <= 0) return 0;
-    if (price >= this.maxPrice) return this.max;
-    let low = 0;
-    let high = this.max;
-    let rho = guess > low && guess < high ? guess : 0.5 * high;
-    for (let step = 0; step < 100; step++) {
-      const excess = this.price(rho) - price;
-      if (excess === 0) return rho;
-      if (excess > 0) high = rho;
-      else low = rho;
-      let next = rho - excess / this.slope(rho);
-      if (!(next > low && next < high)) next = 0.5 * (low + high);
-      if (Math.abs(next - rho) <= 1e-15) return next;
-      rho = next;
-    }
-    return rho;
   }
 
   #curve(rho: number): number {

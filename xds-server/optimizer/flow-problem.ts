@@ -69,9 +69,7 @@ export function lowerBound(flowProblem: FlowProblem, prices: Float64Array): numb
   const { problem } = flowProblem;
   let total = 0;
   problem.columns.forEach(({ capacity, congestion }, column) => {
-    const price = prices[column]!;
-    const rho = congestion.rhoAt(price, congestion.max / 2);
-    total += capacity * (congestion.cost(rho) - price * rho);
+    total += capacity * congestion.dual(prices[column]!);
   });
   for (let row = 0; row < problem.rows.length; row++) total += rowBound(flowProblem, prices, row);
   return total;

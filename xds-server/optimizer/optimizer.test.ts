@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { Optimizer } from './index.js';
-import { flowOf, threeRegions, weightsOf, worldInput } from './testing.js';
+import { flowOf, threeRegions, weightsOf, worldInput } from './testing/world.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());

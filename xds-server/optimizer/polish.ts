@@ -8,6 +8,8 @@ const COST_TOLERANCE = 1e-8;
 const FLOW_TOLERANCE = 1e-12;
 /** Loads fit together when they miss by no more than this share of the tree's capacity. */
 const LOAD_TOLERANCE = 1e-14;
+/** Cycles whose gains cancel out to this share change no load. */
+const NEUTRAL_GAIN = 1e-9;
 const MOST_PASSES = 1000;
 const MOST_ROOT_STEPS = 100;
 
@@ -29,8 +31,6 @@ interface Shift {
   readonly arc: number;
   readonly amount: number;
 }
-
-const NO_SHIFT: Shift = { arc: -1, amount: 0 };
 
 /**
  * Turns feasible flows into the exact optimum of the convex problem. A simplex method for convex costs:
@@ -58,12 +58,13 @@ class Polisher {
   readonly #tree: Tree;
   /** By node: the pass in which its tree reached its optimum. */
   readonly #settledIn: Int32Array;
+  /** Arcs with room on both sides whose ends the forest joins already, by the side of the kink they are on. */
+  readonly #aside = new Map<number, number>();
   #pass = 0;
 
-  // Of the tree at hand, by entry: price = base + gain * root price; multiplier of the balance; wanted change.
+  // Of the tree at hand, by entry: price = base + gain * root price; what is still missing; wanted change of the arc.
   readonly #base: Float64Array;
   readonly #gain: Float64Array;
-  readonly #weight: Float64Array;
   readonly #excess: Float64Array;
   readonly #change: Float64Array;
 
@@ -87,7 +88,6 @@ class Polisher {
     this.#settledIn = new Int32Array(nodes);
     this.#base = new Float64Array(nodes);
     this.#gain = new Float64Array(nodes);
-    this.#weight = new Float64Array(nodes);
     this.#excess = new Float64Array(nodes);
     this.#change = new Float64Array(nodes);
   }
@@ -136,9 +136,9 @@ class Polisher {
       if (this.#settledIn[node] === this.#pass) continue;
       this.#forest.collect(node, this.#tree);
       this.#prepare();
-      const price = this.#rootPrice(NO_SHIFT);
-      this.#wantedChanges(price, NO_SHIFT);
-      const cut = this.#move(NO_SHIFT);
+      const price = this.#rootPrice();
+      this.#wantedChanges(price, []);
+      const cut = this.#move([], 1);
       if (cut.length === 0) this.#finish(price);
       for (const arc of cut) {
         todo.push(
@@ -151,62 +151,166 @@ class Polisher {
 
   /**
    * Shifts flow around the cycle that an arc closes with a tree, until its marginal cost equals its row's or something
-   * blocks. Once that has opened the cycle, the arc joins the forest.
+   * blocks. Once that has opened the cycle, the arc joins the forest; until then it stays aside.
    */
   #turnCycle(arc: number, state: number): void {
     const { problem } = this.#flowProblem;
     const row = problem.arcRow[arc]!;
     const column = this.#rows + problem.arcColumn[arc]!;
-    const opened: number[] = [row, column];
+    const opened: number[] = [];
+    this.#aside.delete(arc);
     for (;;) {
       this.#forest.collect(row, this.#tree);
       if (this.#entryOf(column) < 0) {
-        this.#state[arc] = state;
-        this.#forest.insert(arc);
+        this.#join(arc, state);
+        opened.push(row);
         break;
       }
       this.#prepare();
-      const shift = this.#cycleShift(arc, state);
-      if (shift === NO_SHIFT) break;
-      const price = this.#rootPrice(shift);
-      this.#wantedChanges(price, shift);
-      const cut = this.#move(shift);
-      if (cut.length === 0) {
-        this.#finish(price);
-        break;
-      }
+      const partner = this.#partnerOf(arc);
+      const cut = partner < 0 ? this.#shiftAlone(arc, state) : this.#shiftWith(partner, arc, state);
+      if (!cut) break;
       for (const each of cut) opened.push(problem.arcRow[each]!, this.#rows + problem.arcColumn[each]!);
+      if (this.#atEnd(arc, state)) break;
     }
-    for (const node of opened) this.#settledIn[node] = 0;
+    if (opened.length === 0) return;
+    for (const [other, otherState] of this.#aside) {
+      this.#forest.collect(problem.arcRow[other]!, this.#tree);
+      if (this.#entryOf(this.#rows + problem.arcColumn[other]!) >= 0) continue;
+      this.#aside.delete(other);
+      this.#join(other, otherState);
+      opened.push(problem.arcRow[other]!);
+    }
     for (const node of opened) this.#settle(node);
   }
 
-  /** The shift on an arc that takes its marginal cost to its row's, or as far as its own range goes. */
-  #cycleShift(arc: number, state: number): Shift {
-    const { problem } = this.#flowProblem;
-    const rowEntry = this.#entryOf(problem.arcRow[arc]!);
-    const columnEntry = this.#entryOf(this.#rows + problem.arcColumn[arc]!);
-    const slope = this.#slopeIn(arc, state);
-    const advantage = (amount: number): number => {
-      const root = this.#rootPrice({ arc, amount });
-      const rowPrice = this.#base[rowEntry]! + this.#gain[rowEntry]! * root;
-      const columnPrice = this.#base[columnEntry]! + this.#gain[columnEntry]! * root;
-      return rowPrice - slope - problem.arcWork[arc]! * columnPrice;
-    };
-    const first = advantage(0);
-    if (Math.abs(first) <= COST_TOLERANCE) return NO_SHIFT;
-    const most = (first > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!;
-    if (most === 0) return NO_SHIFT;
-    return { arc, amount: first * advantage(most) >= 0 ? most : bisect(advantage, most) };
+  /** Adds an arc between two trees. */
+  #join(arc: number, state: number): void {
+    this.#state[arc] = state;
+    this.#forest.insert(arc);
+    this.#settledIn[this.#flowProblem.problem.arcRow[arc]!] = 0;
   }
 
-  /** Affine prices along the tree, and the factors with which loads enter the balance at the root. */
+  #atEnd(arc: number, state: number): boolean {
+    const flow = this.#x[arc]!;
+    return (
+      flow <= this.#low(arc, state) + this.#tolerance || flow >= this.#high(arc, state) - this.#tolerance
+    );
+  }
+
+  /** An arc aside whose cycle, like this one's, lies in the tree at hand, and changes the tree's load when it turns. */
+  #partnerOf(arc: number): number {
+    for (const other of this.#aside.keys()) {
+      if (other !== arc && this.#isInTree(other) && !this.#isNeutral(other)) return other;
+    }
+    return -1;
+  }
+
+  #isInTree(arc: number): boolean {
+    const { arcRow, arcColumn } = this.#flowProblem.problem;
+    return this.#entryOf(arcRow[arc]!) >= 0 && this.#entryOf(this.#rows + arcColumn[arc]!) >= 0;
+  }
+
+  /**
+   * Takes an arc's marginal cost to its row's, or goes as far as its range and the tree's room allow.
+   * Returns what was cut, or nothing when no more is to be gained.
+   */
+  #shiftAlone(arc: number, state: number): number[] | undefined {
+    const perAmount = this.#loadPerAmount(arc);
+    const fixedPart = this.#advantage(arc, state, 0);
+    const advantage = (amount: number): number => fixedPart + perAmount * this.#rootPrice(amount * perAmount);
+    const first = advantage(0);
+    if (Math.abs(first) <= COST_TOLERANCE) return undefined;
+    const range = (first > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!;
+    const room = this.#headroom();
+    const most = -range * perAmount > room ? -room / perAmount : range;
+    if (Math.abs(most) <= this.#tolerance) return undefined;
+    const shift = { arc, amount: first * advantage(most) >= 0 ? most : bisect(advantage, most) };
+    const price = this.#rootPrice(shift.amount * perAmount);
+    this.#wantedChanges(price, [shift]);
+    const cut = this.#move([shift], 1);
+    if (cut.length > 0) return cut;
+    this.#finish(price);
+    if (!this.#atEnd(arc, state)) this.#aside.set(arc, state);
+    return undefined;
+  }
+
+  /**
+   * Turns two cycles against each other so that no load and no price changes: what is gained per request is then
+   * constant, and something blocks in the end.
+   */
+  #shiftWith(partner: number, arc: number, state: number): number[] | undefined {
+    const advantage = this.#advantage(arc, state, this.#price[this.#tree.nodes[0]!]!);
+    if (Math.abs(advantage) <= COST_TOLERANCE) return undefined;
+    const partnerState = this.#aside.get(partner)!;
+    const sign = Math.sign(advantage);
+    const shifts = [
+      { arc, amount: sign },
+      { arc: partner, amount: (-sign * this.#loadPerAmount(arc)) / this.#loadPerAmount(partner) },
+    ];
+    this.#wantedChanges(undefined, shifts);
+    const most = Math.min(
+      this.#reach(arc, state, shifts[0]!.amount),
+      this.#reach(partner, partnerState, shifts[1]!.amount),
+    );
+    const cut = this.#move(shifts, most);
+    if (this.#atEnd(partner, partnerState)) this.#aside.delete(partner);
+    else if (cut.length === 0 && this.#atEnd(arc, state)) return undefined;
+    return cut;
+  }
+
+  /** How often a change fits between an arc's flow and the end of its range. */
+  #reach(arc: number, state: number, change: number): number {
+    if (change === 0) return Infinity;
+    return Math.max(
+      0,
+      ((change > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!) / change,
+    );
+  }
+
+  /** By how much one more request on an arc would be cheaper than its row's marginal cost, at a root price. */
+  #advantage(arc: number, state: number, rootPrice: number): number {
+    const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
+    const row = this.#entryOf(arcRow[arc]!);
+    const column = this.#entryOf(this.#rows + arcColumn[arc]!);
+    const base = this.#base[row]! - this.#slopeIn(arc, state) - arcWork[arc]! * this.#base[column]!;
+    return base + this.#loadPerAmount(arc) * rootPrice;
+  }
+
+  /** What a unit of flow, moved from the tree to an arc that closes a cycle, takes off the balance at the root. */
+  #loadPerAmount(arc: number): number {
+    const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
+    const row = this.#entryOf(arcRow[arc]!);
+    const column = this.#entryOf(this.#rows + arcColumn[arc]!);
+    return this.#gain[row]! - arcWork[arc]! * this.#gain[column]!;
+  }
+
+  /** Whether a cycle's gains cancel out. */
+  #isNeutral(arc: number): boolean {
+    const row = this.#entryOf(this.#flowProblem.problem.arcRow[arc]!);
+    return Math.abs(this.#loadPerAmount(arc)) <= NEUTRAL_GAIN * this.#gain[row]!;
+  }
+
+  /** By how much, in units of the root, the tree's load could grow. */
+  #headroom(): number {
+    const { columns } = this.#flowProblem.problem;
+    const { size, nodes } = this.#tree;
+    let room = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - this.#rows;
+      if (column < 0) continue;
+      const { capacity, congestion } = columns[column]!;
+      room += this.#gain[at]! * (capacity * congestion.max - this.#loads[column]!);
+    }
+    return Math.max(0, room);
+  }
+
+  /** Prices along the tree as functions of the root's. The gains are also the loads' factors in the balance at the root. */
   #prepare(): void {
     const { arcWork } = this.#flowProblem.problem;
     const { size, nodes, arcs, parents } = this.#tree;
     this.#base[0] = 0;
     this.#gain[0] = 1;
-    this.#weight[0] = 1;
     for (let at = 1; at < size; at++) {
       const arc = arcs[at]!;
       const parent = parents[at]!;
@@ -215,22 +319,23 @@ class Polisher {
       if (nodes[at]! < this.#rows) {
         this.#base[at] = slope + work * this.#base[parent]!;
         this.#gain[at] = work * this.#gain[parent]!;
-        this.#weight[at] = work * this.#weight[parent]!;
       } else {
         this.#base[at] = (this.#base[parent]! - slope) / work;
         this.#gain[at] = this.#gain[parent]! / work;
-        this.#weight[at] = this.#weight[parent]! / work;
       }
     }
   }
 
-  /** The root price at which the loads that all prices ask for add up to what the tree's rows bring. */
-  #rootPrice(shift: Shift): number {
+  /**
+   * The root price at which the loads that all prices ask for add up to what the tree's rows bring, plus an offset; the
+   * lowest one that fills every column if they do not suffice.
+   */
+  #rootPrice(offset = 0): number {
     const { columns } = this.#flowProblem.problem;
     const { size, nodes } = this.#tree;
     const root = nodes[0]! - this.#rows;
     if (root < 0) return 0;
-    if (size === 1) return this.#congestion(root).price(this.#loads[root]! / columns[root]!.capacity);
+    if (size === 1) return this.#congestion(root).worth(this.#loads[root]! / columns[root]!.capacity);
     let low = Infinity;
     let high = -Infinity;
     let capacity = 0;
@@ -238,11 +343,10 @@ class Polisher {
       const column = nodes[at]! - this.#rows;
       if (column < 0) continue;
       low = Math.min(low, -this.#base[at]! / this.#gain[at]!);
-      high = Math.max(high, (this.#congestion(column).maxPrice - this.#base[at]!) / this.#gain[at]!);
-      capacity += this.#weight[at]! * columns[column]!.capacity;
+      high = Math.max(high, (this.#congestion(column).maxWorth - this.#base[at]!) / this.#gain[at]!);
+      capacity += this.#gain[at]! * columns[column]!.capacity;
     }
     const tolerance = LOAD_TOLERANCE * capacity;
-    const offset = this.#offset(shift);
     const balance = { value: 0, slope: 0 };
     this.#balance(high, offset, balance);
     if (balance.value <= tolerance) return high;
@@ -263,15 +367,6 @@ class Polisher {
     return price;
   }
 
-  /** What a shift outside the tree adds to the balance. */
-  #offset({ arc, amount }: Shift): number {
-    if (arc < 0) return 0;
-    const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
-    const row = this.#entryOf(arcRow[arc]!);
-    const column = this.#entryOf(this.#rows + arcColumn[arc]!);
-    return amount * (this.#weight[row]! - this.#weight[column]! * arcWork[arc]!);
-  }
-
   /** By how much the loads asked for at a root price exceed the present ones, in units of the root; and its slope. */
   #balance(price: number, offset: number, out: { value: number; slope: number }): void {
     const { columns } = this.#flowProblem.problem;
@@ -284,20 +379,23 @@ class Polisher {
       const { capacity, congestion } = columns[column]!;
       const rho = congestion.rhoAt(this.#base[at]! + this.#gain[at]! * price, this.#rho[column]!);
       this.#rho[column] = rho;
-      out.value += this.#weight[at]! * (capacity * rho - this.#loads[column]!);
+      out.value += this.#gain[at]! * (capacity * rho - this.#loads[column]!);
       if (rho > 0 && rho < congestion.max) {
-        out.slope += (this.#weight[at]! * capacity * this.#gain[at]!) / congestion.slope(rho);
+        out.slope += (this.#gain[at]! * capacity * this.#gain[at]!) / congestion.worthSlope(rho);
       }
     }
   }
 
-  /** Changes of flow on the tree's arcs that lead to the loads asked for at this root price: leaves first. */
-  #wantedChanges(price: number, shift: Shift): void {
+  /**
+   * Changes of flow on the tree's arcs, leaves first, that make up for shifts and lead to the loads asked for at a root
+   * price; without one, loads stay.
+   */
+  #wantedChanges(price: number | undefined, shifts: readonly Shift[]): void {
     const { columns, arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
     const { size, nodes, arcs, parents } = this.#tree;
     for (let at = 0; at < size; at++) {
       const column = nodes[at]! - this.#rows;
-      if (column < 0) {
+      if (column < 0 || price === undefined) {
         this.#excess[at] = 0;
       } else {
         const { capacity, congestion } = columns[column]!;
@@ -305,9 +403,9 @@ class Polisher {
         this.#excess[at] = capacity * rho - this.#loads[column]!;
       }
     }
-    if (shift.arc >= 0) {
-      this.#excess[this.#entryOf(arcRow[shift.arc]!)]! -= shift.amount;
-      this.#excess[this.#entryOf(this.#rows + arcColumn[shift.arc]!)]! -= arcWork[shift.arc]! * shift.amount;
+    for (const { arc, amount } of shifts) {
+      this.#excess[this.#entryOf(arcRow[arc]!)]! -= amount;
+      this.#excess[this.#entryOf(this.#rows + arcColumn[arc]!)]! -= arcWork[arc]! * amount;
     }
     for (let at = size - 1; at > 0; at--) {
       const work = arcWork[arcs[at]!]!;
@@ -318,18 +416,19 @@ class Polisher {
     }
   }
 
-  /** Moves all flows of the tree towards the wanted ones as far as nothing blocks; cuts and returns what blocks. */
-  #move(shift: Shift): number[] {
+  /** Makes the wanted changes and shifts `most` times, or as often as nothing blocks; cuts and returns what blocks. */
+  #move(shifts: readonly Shift[], most: number): number[] {
     const { size, arcs } = this.#tree;
-    let step = 1;
-    for (let at = 1; at < size; at++) step = Math.min(step, this.#roomFor(arcs[at]!, this.#change[at]!));
+    let step = most;
+    for (let at = 1; at < size; at++)
+      step = Math.min(step, this.#roomFor(arcs[at]!, this.#change[at]!, most));
     const cut: number[] = [];
-    if (shift.arc >= 0) this.#setFlow(shift.arc, this.#x[shift.arc]! + step * shift.amount);
+    for (const { arc, amount } of shifts) this.#setFlow(arc, this.#x[arc]! + step * amount);
     for (let at = 1; at < size; at++) {
       const arc = arcs[at]!;
       const state = this.#state[arc]!;
       const change = this.#change[at]!;
-      const blocks = step < 1 && this.#roomFor(arc, change) <= step;
+      const blocks = step < most && this.#roomFor(arc, change, most) <= step;
       const low = this.#low(arc, state);
       const high = this.#high(arc, state);
       if (blocks) {
@@ -345,15 +444,17 @@ class Polisher {
     return cut;
   }
 
-  /** The share of a change that an arc allows, 1 when it does not block. */
-  #roomFor(arc: number, change: number): number {
+  /** How often a change fits on an arc of the tree, at most `most` times. */
+  #roomFor(arc: number, change: number, most: number): number {
     const state = this.#state[arc]!;
-    const target = this.#x[arc]! + change;
-    const low = this.#low(arc, state);
-    if (target < low - this.#tolerance) return Math.max(0, (low - this.#x[arc]!) / change);
-    const high = this.#high(arc, state);
-    if (target > high + this.#tolerance) return Math.max(0, (high - this.#x[arc]!) / change);
-    return 1;
+    const target = this.#x[arc]! + most * change;
+    if (
+      target >= this.#low(arc, state) - this.#tolerance &&
+      target <= this.#high(arc, state) + this.#tolerance
+    ) {
+      return most;
+    }
+    return Math.min(most, this.#reach(arc, state, change));
   }
 
   #setFlow(arc: number, flow: number): void {

@@ -1,8 +1,8 @@
-import type { Engine, Frontend, Pool } from '../fleet/fleet.js';
-import type { Demand, EngineState } from '../fleet/fleet-state.js';
-import { defaultPolicy, type Policy } from '../fleet/policy.js';
-import type { Profile } from '../profiles/profile.js';
-import type { OptimizerInput, ReferenceMix, RowWeights, Solution } from './solution.js';
+import type { Engine, Frontend, Pool } from '../../fleet/fleet.js';
+import type { Demand, EngineState } from '../../fleet/fleet-state.js';
+import { defaultPolicy, type Policy } from '../../fleet/policy.js';
+import type { Profile } from '../../profiles/profile.js';
+import type { OptimizerInput, ReferenceMix, RowWeights, Solution } from '../solution.js';
 
 /** Inputs for tests and benches, from a few numbers. */
 export interface World {
