@@ -58,9 +58,9 @@ export async function runDemo(options: DemoOptions, ending: AbortController): Pr
     print(`${report.policyReport('Wardrop', result)}\n`);
     print(`${report.comparison(results)}\n`);
     print(`${report.notes(results)}\n`);
+    if (options.json) writeFileSync(options.json, `${JSON.stringify(report.jsonReport(results), null, 2)}\n`);
     print(`Why ${EXPLAINED.engine} serves ${EXPLAINED.frontend} as much as it does:`);
     print(report.indent(await wardrop.explanation(ending.signal)));
-    if (options.json) writeFileSync(options.json, `${JSON.stringify(report.jsonReport(results), null, 2)}\n`);
     if (options.keep) await keepRunning({ ...context, name: 'Wardrop' });
     return { valid: report.isValid(results) };
   } finally {
