@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { READY_PATH } from '../../wire/names.js';
 import { WardropError } from '../../xds-server/errors.js';
 import { addressesFrom, requireFree } from './addresses.js';
@@ -17,7 +17,7 @@ import {
 } from './phase.js';
 import { Progress } from './progress.js';
 import * as report from './report.js';
-import { EXPLAINED, frontends } from './scenario.js';
+import { EXPLAINED, frontends, WARMUP_SECONDS } from './scenario.js';
 import { PlannedWeights, Wardrop } from './wardrop.js';
 
 export interface DemoOptions {
@@ -39,7 +39,8 @@ export async function runDemo(options: DemoOptions, ending: AbortController): Pr
   const envoyBinary = requireEnvoy(options.envoyBinary);
   const addresses = addressesFrom(options.basePort);
   await requireFree(addresses);
-  const span = { warmupSeconds: report.WARMUP_SECONDS, seconds: options.seconds };
+  if (options.json) requireWritable(options.json);
+  const span = { warmupSeconds: WARMUP_SECONDS, seconds: options.seconds };
   const progress = new Progress(process.stderr);
   const folder = mkdtempSync(join(tmpdir(), 'wardrop-demo-'));
   const children = new Children(folder, (error) => ending.abort(error));
@@ -65,8 +66,7 @@ export async function runDemo(options: DemoOptions, ending: AbortController): Pr
     return { valid: report.isValid(results) };
   } finally {
     await children.stopAll();
-    process.off('exit', lastMoment);
-    rmSync(folder, { recursive: true, force: true });
+    lastMoment();
   }
 }
 
@@ -138,6 +138,20 @@ function requireEnvoy(binary: string | undefined): string {
     });
   }
   return binary;
+}
+
+function requireWritable(file: string): void {
+  try {
+    accessSync(dirname(file), constants.W_OK);
+  } catch (cause) {
+    throw new WardropError(
+      'WARDROP_OUTPUT_FAILED',
+      `No file can be written to ${dirname(file)}. Check --json.`,
+      {
+        cause,
+      },
+    );
+  }
 }
 
 function print(text: string): void {

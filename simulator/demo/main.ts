@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
+import { WardropError } from '../../xds-server/errors.js';
 import { DEFAULT_BASE_PORT } from './addresses.js';
 import { Interrupted, runDemo } from './demo.js';
 
@@ -31,8 +32,13 @@ try {
   );
   if (!valid) process.exitCode = EXIT_INVALID;
 } catch (error) {
-  console.error(`\n${error instanceof Error ? error.message : error}`);
+  console.error(`\n${describe(error)}`);
   process.exitCode = error instanceof Interrupted ? 128 + signalNumber : 1;
+}
+
+function describe(error: unknown): string {
+  if (error instanceof WardropError) return `error: ${error.message} (${error.code})`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 function seconds(text: string): number {

@@ -44,16 +44,24 @@ export async function startEngines({ children, addresses, signal }: PhaseContext
 
 /** One Envoy per frontend, each with a source address of its own; waits until `readyUrl` answers 2xx. */
 export async function startEnvoys(
-  context: PhaseContext,
+  { children, folder, envoyBinary, signal }: PhaseContext,
   bootstrapOf: (frontendId: string) => Promise<object>,
   readyUrl: (frontendId: string) => string,
 ): Promise<void> {
-  const { children, folder, envoyBinary, signal } = context;
-  const started = frontends.map(async ({ id, sourceAddress }) => {
-    const file = join(folder, `envoy-${id}.json`);
-    writeFileSync(file, JSON.stringify(withSourceAddress(await bootstrapOf(id), sourceAddress)));
-    const args = ['-c', file, '--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
-    await children.start(`envoy ${id}`, envoyBinary, args).ready(readyUrl(id), signal);
+  const files = await Promise.all(
+    frontends.map(async ({ id, sourceAddress }) => {
+      const file = join(folder, `envoy-${id}.json`);
+      writeFileSync(file, JSON.stringify(withSourceAddress(await bootstrapOf(id), sourceAddress)));
+      return file;
+    }),
+  );
+  // From here on nothing waits before all are started: what is not started by an end of the demo never is.
+  signal.throwIfAborted();
+  const started = frontends.map(({ id }, index) => {
+    const options = ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
+    return children
+      .start(`envoy ${id}`, envoyBinary, ['-c', files[index]!, ...options])
+      .ready(readyUrl(id), signal);
   });
   await Promise.all(started);
 }

@@ -1,4 +1,4 @@
-import { exampleConversations, longestLifeSeconds } from '../load/conversations.js';
+import { exampleConversations } from '../load/conversations.js';
 import { type Flow, maxUtilization, type PolicyResult, unexplainedFlows } from './measurement.js';
 import type { PhaseResult, Span } from './phase.js';
 import { CLIENT_TIMEOUT_MS, engines, frontends, MAX_LAG_MS, rttMs, SCALE, SLO } from './scenario.js';
@@ -106,9 +106,6 @@ export function jsonReport(results: Results): object {
     },
   };
 }
-
-/** Until then the rate of requests still grows: conversations that began before would still be going on. */
-export const WARMUP_SECONDS = Math.ceil(longestLifeSeconds(exampleConversations));
 
 function figures(policy: PolicyResult): object {
   const { sloShare, cacheHitShare, errors, timeouts, shed, requests } = policy;

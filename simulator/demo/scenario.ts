@@ -1,3 +1,5 @@
+import { exampleConversations, longestLifeSeconds } from '../load/conversations.js';
+
 /**
  * The world of the demo: three regions, each with clients, a frontend and an engine. The middle one asks for more than
  * its engine can give; together the engines have room for everybody.
@@ -45,6 +47,9 @@ export const rttMs: Readonly<Record<string, Readonly<Record<string, number>>>> =
   middle: { a: 30, b: 4, c: 60 },
   east: { a: 88, b: 62, c: 4 },
 };
+
+/** Before that the rate of requests still grows, as conversations that would have begun earlier are missing. */
+export const WARMUP_SECONDS = Math.ceil(longestLifeSeconds(exampleConversations));
 
 /** A client gives up when the answer is not complete by then. */
 export const CLIENT_TIMEOUT_MS = 10_000;
