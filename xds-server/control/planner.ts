@@ -32,15 +32,19 @@ export interface PlanOutcome {
 }
 
 /**
- * Solves, evolves the plan in force and checks the result. When any of it fails the plan in force stays, with the
- * share of lost engines handed to their backups.
+ * Solves, evolves the plan in force and checks the result. What lost engines had is handed to their backups first,
+ * as filters have done already: a conversation that moved there moves again only for a gain that pays for it. When
+ * the solve or a check fails, that is what stays.
  */
 export async function makePlan(solver: Solver, planInput: PlanInput): Promise<PlanOutcome> {
-  const { previous, state, profiles, policy, nowMs } = planInput;
-  const input = optimizerInput(planInput);
+  const { state, profiles, policy, nowMs } = planInput;
+  const last = planInput.previous;
+  const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: nowMs() });
+  const input = optimizerInput({ ...planInput, previous });
   try {
     const solution = await solver.solve(input);
-    const plan = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
+    const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
+    const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
     const violations = checkPlan({ plan, state, profiles, policy });
     if (violations.length === 0) return { plan, input, solution };
     const reasons = violations.map(({ code, message }) => `${code}: ${message}`).join('; ');
@@ -50,8 +54,7 @@ export async function makePlan(solver: Solver, planInput: PlanInput): Promise<Pl
       error instanceof WardropError
         ? error
         : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
-    const plan = previous && emergencyPlan({ previous, state, profiles, policy, createdAtMs: nowMs() });
-    return { plan, input, failure };
+    return { plan: previous, input, failure };
   }
 }
 
