@@ -10,6 +10,7 @@ import { decodeSnapshot } from '../wire/snapshot-reader.js';
 import type { SnapshotView } from '../wire/snapshot-view.js';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import type { Solver } from './control/planner.js';
+import type { WhatIf } from './control/what-if.js';
 import { ControlServer } from './control-server.js';
 import { WardropError } from './errors.js';
 import { Optimizer } from './optimizer/index.js';
@@ -92,6 +93,7 @@ class Site {
     const server = await ControlServer.start({
       configFile: this.configFile,
       optimizer: solver ?? optimizer,
+      questionSolver: optimizer,
       wasmModule: new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]),
       log: pino({}, { write: () => undefined }),
     });
@@ -325,6 +327,31 @@ describe('ControlServer', () => {
     expect(page).toMatch(/^wardrop_sync_calls_total\{status="200"\} 1$/m);
     expect(page).toMatch(/^wardrop_solves_total\{result="ok"\} \d+$/m);
     expect(await (await fetch(`${site.admin}/`)).text()).toContain('/v1/fleet');
+  });
+
+  it('answers what would be without an engine and how much can grow', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const server = await site.start();
+    await planned(server);
+    const ask = (body: string) =>
+      fetch(`${site.admin}/v1/what-if`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+      });
+    const { id } = server.plan!;
+    const changes = { without: ['b'], demand: [{ frontendId: 'f', factor: 3 }] };
+    const answer = (await (await ask(JSON.stringify(changes))).json()) as WhatIf;
+    expect(answer.rows[0]).toMatchObject({ demandRps: { before: 5, after: 15 } });
+    expect(answer.rows[0]!.refusedRps.after).toBeCloseTo(5, 1);
+    expect(server.plan!.id).toBe(id);
+    for (const wrong of ['{', '{"with": 1}', '{"without": ["x"]}', '[]']) {
+      expect((await ask(wrong)).status).toBe(400);
+    }
+    expect((await site.get('/v1/headroom')).body).toMatchObject({
+      frontends: [{ frontendId: 'f', growth: 4 }],
+    });
   });
 
   it('frees its sockets when one of them is taken', async () => {

@@ -9,10 +9,21 @@ import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
 import { Alarms } from './control/alarms.js';
 import { ConfigWatch } from './control/config-watch.js';
-import { makePlan, type PlanOutcome, type Solver } from './control/planner.js';
+import { type Headroom, headroom } from './control/headroom.js';
+import { ratesOf } from './control/offline.js';
+import {
+  makePlan,
+  optimizerInput,
+  type PlanInput,
+  type PlanOutcome,
+  type Solver,
+} from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
+import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
+import { WardropError } from './errors.js';
 import type { Fleet } from './fleet/fleet.js';
 import type { FleetState } from './fleet/fleet-state.js';
+import type { OptimizerInput } from './optimizer/solution.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import { EngineWatch } from './signals/engine-watch.js';
@@ -24,6 +35,8 @@ import { frontendOf, type NodeIdentity, type NodeView, XdsServer } from './xds/i
 export interface ControlServerOptions {
   readonly configFile: string;
   readonly optimizer: Solver;
+  /** Answers questions (what-if, headroom), so that these never delay a plan. */
+  readonly questionSolver: Solver;
   /** The compiled filter. */
   readonly wasmModule: Uint8Array;
   readonly log: Logger;
@@ -68,6 +81,7 @@ export class ControlServer {
   #solvedFor: SolveReason | undefined;
   #solvedAtMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
+  #isAsked = false;
   #nodeAlarmsAtMs = 0;
   #ticker: NodeJS.Timeout | undefined;
   #isTickDue = false;
@@ -111,12 +125,7 @@ export class ControlServer {
     this.metrics = new ServerMetrics(this);
     this.#plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
-    const held = (this.#plan?.rows ?? []).map(({ frontendId, poolId, demandRps }) => ({
-      frontendId,
-      poolId,
-      requestsPerSecond: demandRps,
-    }));
-    this.signals = new Signals(config, held, Date.now());
+    this.signals = new Signals(config, ratesOf(this.#plan), Date.now());
     this.#view = this.signals.evaluate(Date.now());
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
     const { server } = config;
@@ -187,6 +196,15 @@ export class ControlServer {
 
   get adminAddress(): string {
     return this.#admin!.address;
+  }
+
+  /** Solves the live state with changes, and changes nothing. */
+  whatIf(changes: Changes): Promise<WhatIf> {
+    return this.#ask((input) => whatIf(this.#options.questionSolver, input, changes));
+  }
+
+  headroom(): Promise<Headroom> {
+    return this.#ask((input) => headroom(this.#options.questionSolver, input));
   }
 
   nodes(): NodeView[] {
@@ -278,17 +296,9 @@ export class ControlServer {
   async #solve(): Promise<void> {
     const startedMs = Date.now();
     const generation = this.#generation;
-    const { profiles, policy } = this.#config;
-    const { state } = this.#view;
-    this.#solvedFor = reasonOf(generation, state);
+    this.#solvedFor = reasonOf(generation, this.#view.state);
     this.#solvedAtMs = startedMs;
-    const outcome = await makePlan(this.#options.optimizer, {
-      previous: this.#plan,
-      state,
-      profiles,
-      policy,
-      nowMs: Date.now,
-    });
+    const outcome = await makePlan(this.#options.optimizer, this.#planInput());
     this.metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
     if (this.#stopped || generation !== this.#generation) return;
     this.#outcome = outcome;
@@ -310,6 +320,24 @@ export class ControlServer {
     const stays = plan === null ? 'there is no plan to fall back on' : 'the last good plan stays in force';
     this.#log.error({ code: failure.code, err: failure }, 'planning failed');
     this.alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
+  }
+
+  /** One question at a time: each may take many solves. */
+  async #ask<T>(answer: (input: OptimizerInput) => Promise<T>): Promise<T> {
+    if (this.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
+    if (this.#isAsked)
+      throw new WardropError('WARDROP_BUSY', 'another question is being answered; ask again');
+    this.#isAsked = true;
+    try {
+      return await answer(optimizerInput(this.#planInput()));
+    } finally {
+      this.#isAsked = false;
+    }
+  }
+
+  #planInput(): PlanInput {
+    const { profiles, policy } = this.#config;
+    return { previous: this.#plan, state: this.#view.state, profiles, policy, nowMs: Date.now };
   }
 
   #publish(plan: Plan): void {

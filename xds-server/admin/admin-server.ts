@@ -3,10 +3,11 @@ import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
 import type { ControlServer } from '../control-server.js';
-import { WardropError } from '../errors.js';
+import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { indexPage } from './index-page.js';
 import { envoysView, fleetView } from './views.js';
+import { readChanges } from './what-if-request.js';
 
 export interface AdminOptions {
   /** Port 0 takes a free one. */
@@ -84,15 +85,35 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
       warnings: server.config.warnings,
     });
   });
+  app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
+    response.json(await server.whatIf(readChanges(request.body)));
+  });
+  app.get('/v1/headroom', async (_request, response) => {
+    response.json(await server.headroom());
+  });
   app.use((request: Request, response: Response) => {
     response.status(404).json({ message: `there is nothing at ${request.path}; / lists what there is` });
   });
   const onError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
-    log.error({ err: error }, 'an API call failed');
+    const status = statusOf(error);
+    if (status >= 500) log.error({ err: error }, 'an API call failed');
     const code = error instanceof WardropError ? error.code : undefined;
     const message = error instanceof Error ? error.message : String(error);
-    response.status(500).json({ ...(code === undefined ? {} : { code }), message });
+    response.status(status).json({ ...(code === undefined ? {} : { code }), message });
   };
   app.use(onError);
   return app;
+}
+
+const statuses: Partial<Record<ErrorCode, number>> = {
+  WARDROP_QUERY_INVALID: 400,
+  WARDROP_BUSY: 503,
+  WARDROP_NOT_READY: 503,
+};
+
+function statusOf(error: unknown): number {
+  if (error instanceof WardropError) return statuses[error.code] ?? 500;
+  // What Express finds wrong with a request carries its status.
+  const { status } = error as { status?: unknown };
+  return typeof status === 'number' ? status : 500;
 }

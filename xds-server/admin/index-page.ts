@@ -7,6 +7,10 @@ const LINKS = [
   ['/v1/plan', 'the plan in force: weights, partitions, loads and prices'],
   ['/v1/fleet', 'engines, replicas, demand and what was reported of them'],
   ['/v1/envoys', 'connected Envoys: what they accepted, rejected and hold'],
+  [
+    '/v1/headroom',
+    'what the loss of each engine would do, and how much each frontend can grow (may take a while)',
+  ],
   ['/v1/alarms', 'what an operator should look at'],
   ['/v1/config', 'the configuration in force, without secrets'],
 ] as const;

@@ -27,15 +27,16 @@ async function serve(configFile: string): Promise<void> {
   process.on('unhandledRejection', die);
   const wasmModule = readWasmModule();
   const optimizer = new Optimizer();
+  const questionSolver = new Optimizer();
   try {
-    const server = await ControlServer.start({ configFile, optimizer, wasmModule, log });
+    const server = await ControlServer.start({ configFile, optimizer, questionSolver, wasmModule, log });
     process.on('SIGHUP', () => void server.reload('SIGHUP'));
     await asked(['SIGTERM', 'SIGINT']);
     log.info('stopping');
     await server.stop();
     log.info('stopped');
   } finally {
-    await optimizer.close();
+    await Promise.all([optimizer.close(), questionSolver.close()]);
   }
 }
 
