@@ -1,9 +1,11 @@
 import { Command } from 'commander';
 import { registerFit } from '../profiles/fit/command.js';
 import { registerBootstrap } from './bootstrap.js';
+import { registerHeadroom } from './headroom.js';
 import { packageVersion } from './package-files.js';
 import { registerSchema } from './schema.js';
 import { registerServe } from './serve.js';
+import { registerSolve } from './solve.js';
 import { registerValidate } from './validate.js';
 
 const EXAMPLES = `
@@ -12,6 +14,8 @@ Examples:
   wardrop serve -c fleet.yaml                           run the control server
   wardrop bootstrap -c fleet.yaml --frontend west >west.yaml
   envoy -c west.yaml                                    run an Envoy of frontend west
+  wardrop solve -c fleet.yaml --without engine=b --demand west=+30%
+  wardrop headroom -c fleet.yaml
 
 Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
 
@@ -25,6 +29,8 @@ export function buildProgram(): Command {
   registerServe(program);
   registerValidate(program);
   registerBootstrap(program);
+  registerSolve(program);
+  registerHeadroom(program);
   registerFit(program);
   registerSchema(program);
   // Commands do not inherit this when they are made before it is set, so it is set for all.

@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { parse } from 'yaml';
+import { demandOption, withoutOption } from './changes.js';
+import { run } from './run.js';
+
+const fixture = (name: string) => resolve(import.meta.dirname, '../config/testdata', name);
+
+let out: string;
+let err: string;
+beforeEach(() => {
+  out = '';
+  err = '';
+  vi.spyOn(console, 'log').mockImplementation((text) => {
+    out += `${text}\n`;
+  });
+  vi.spyOn(console, 'error').mockImplementation((text) => {
+    err += `${text}\n`;
+  });
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    out += text;
+    return true;
+  });
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    err += text;
+    return true;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('wardrop', () => {
+  it('ends with 0 when a configuration is valid and with 2 and all problems when it is not', async () => {
+    expect(await run(['validate', '-c', fixture('three-regions.yaml')])).toBe(0);
+    expect(out).toContain('2 frontends, 2 engines, 1 pools, 1 profiles');
+    expect(await run(['validate', '-c', fixture('typos.yaml')])).toBe(2);
+    expect(err.match(/typos\.yaml:\d+:\d+: /g)).toHaveLength(7);
+    expect(err).toContain('7 problems (WARDROP_CONFIG_INVALID)');
+  });
+
+  it('does not start with a configuration that has problems', async () => {
+    vi.spyOn(process, 'on').mockReturnValue(process);
+    expect(await run(['serve', '-c', fixture('typos.yaml')])).toBe(2);
+    expect(err.match(/typos\.yaml:\d+:\d+: /g)).toHaveLength(7);
+  });
+
+  it.each([
+    [['bogus'], "unknown command 'bogus'"],
+    [['validate'], "required option '-c, --config <file>' not specified"],
+    [['solve', '--demand', 'west'], 'expected FRONTEND[/POOL]=+30%'],
+    [['solve'], 'give --config or --url'],
+    [['solve', '--offline'], '--offline needs --config'],
+    [['headroom', '--url', 'nonsense'], 'is no URL'],
+    [
+      ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'wset'],
+      '"wset" is none of east, west',
+    ],
+    [
+      ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'west', '--admin', 'here'],
+      '--admin: "here" is not an IP address',
+    ],
+  ])('ends %j with 2 and a reason', async (args, reason) => {
+    expect(await run(args)).toBe(2);
+    expect(err).toContain(reason);
+  });
+
+  it('prints help, with every command', async () => {
+    expect(await run(['--help'])).toBe(0);
+    for (const name of ['serve', 'validate', 'bootstrap', 'solve', 'headroom', 'fit', 'schema']) {
+      expect(out).toMatch(new RegExp(`^  ${name} `, 'm'));
+      expect(await run([name, '--help'])).toBe(0);
+    }
+  });
+
+  it('ends with 1 when no control server answers', async () => {
+    expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(err).toContain('no control server answers at http://127.0.0.1:1/');
+  });
+
+  it('solves a configuration offline', async () => {
+    const file = fixture('over-demand.yaml');
+    expect(await run(['solve', '--offline', '-c', file, '--without', 'engine=e2', '--json'])).toBe(0);
+    const { rows } = JSON.parse(out) as { rows: { refusedRps: { before: number; after: number } }[] };
+    expect(rows[0]!.refusedRps.before).toBeCloseTo(10, 0);
+    expect(rows[0]!.refusedRps.after).toBeCloseTo(20, 0);
+    expect(await run(['solve', '--offline', '-c', file, '--without', 'engine=e9'])).toBe(2);
+    expect(err).toContain('unknown engine "e9"; known: e1, e2');
+  });
+
+  it('prints the JSON Schema', async () => {
+    expect(await run(['schema'])).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ type: 'object', required: ['frontends', 'engines'] });
+    expect(out).not.toContain('"hint"');
+  });
+});
+
+describe('wardrop bootstrap', () => {
+  it('prints YAML or JSON that names frontend, node and addresses', async () => {
+    const args = ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'west', '--node-id', 'n1'];
+    expect(await run(args)).toBe(0);
+    const yaml = parse(out) as object;
+    out = '';
+    expect(await run([...args, '--format', 'json'])).toBe(0);
+    expect(JSON.parse(out)).toEqual(yaml);
+    expect(yaml).toMatchObject({
+      node: {
+        id: 'n1',
+        cluster: 'west',
+        locality: { region: 'west' },
+        metadata: { wardrop: { frontend: 'west' } },
+      },
+    });
+    expect(JSON.stringify(yaml)).toContain('"port_value":18000');
+    expect(JSON.stringify(yaml)).toContain('"port_value":18001');
+  });
+
+  it('asks for what only the operator knows', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-cli-'));
+    const file = join(folder, 'fleet.yaml');
+    for (const name of ['cert.pem', 'key.pem', 'ca.pem']) writeFileSync(join(folder, name), 'PEM');
+    const text = (server: string) =>
+      `server: {${server}}\nfrontends: [{id: f, region: r}]\nengines: [{id: e, region: r, models: [m], endpoints: [127.0.0.1:1]}]\n`;
+    const bootstrap = (...args: string[]) => run(['bootstrap', '-c', file, '--frontend', 'f', ...args]);
+    try {
+      writeFileSync(file, text('xds: {listen: 0.0.0.0:1}, token: 0123456789abcdef'));
+      expect(await bootstrap()).toBe(2);
+      expect(err).toContain('give --control');
+      expect(await bootstrap('--control', 'control.example')).toBe(0);
+      expect(out).toContain('Bearer 0123456789abcdef');
+
+      writeFileSync(file, text('tls: {cert: cert.pem, key: key.pem, clientCa: ca.pem}'));
+      expect(await bootstrap()).toBe(2);
+      expect(err).toContain('give --ca');
+      expect(await bootstrap('--ca', '/ca.pem')).toBe(2);
+      expect(err).toContain('give --client-cert and --client-key');
+      expect(await bootstrap('--ca', '/ca.pem', '--client-cert', '/c.pem', '--client-key', '/k.pem')).toBe(0);
+      expect(out).toContain('filename: /ca.pem');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe('options of changes', () => {
+  it('read engines and demands', () => {
+    expect(withoutOption('engine=b', ['a'])).toEqual(['a', 'b']);
+    expect(demandOption('west=+30%')).toEqual([{ frontendId: 'west', factor: 1.3 }]);
+    expect(demandOption('west=-10%')).toEqual([{ frontendId: 'west', factor: 0.9 }]);
+    expect(demandOption('west/org/m=120.5')).toEqual([
+      { frontendId: 'west', poolId: 'org/m', requestsPerSecond: 120.5 },
+    ]);
+    for (const wrong of ['b', 'replica=b', 'engine='])
+      expect(() => withoutOption(wrong)).toThrow('engine=ID');
+    for (const wrong of ['west=30%', 'west=', '=1', 'west=-5'])
+      expect(() => demandOption(wrong)).toThrow('expected');
+  });
+});

@@ -1,0 +1,37 @@
+import { CommanderError } from 'commander';
+import { ConfigError } from '../config/problem.js';
+import { WardropError } from '../errors.js';
+import { buildProgram } from './program.js';
+import { UsageError } from './usage-error.js';
+
+/** Runs a command line; exit status 0: done, 1: something failed, 2: the command line or configuration is wrong. */
+export async function run(args: readonly string[]): Promise<number> {
+  try {
+    await buildProgram().parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    return report(error);
+  }
+}
+
+function report(error: unknown): number {
+  // Commander has already printed what is wrong, or the help that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof ConfigError) {
+    console.error(error.message);
+    console.error(
+      `${error.problems.length} problem${error.problems.length === 1 ? '' : 's'} (${error.code})`,
+    );
+    return 2;
+  }
+  if (error instanceof UsageError) {
+    console.error(`error: ${error.message}`);
+    return error.exitCode;
+  }
+  if (error instanceof WardropError) {
+    console.error(`error: ${error.message} (${error.code})`);
+    return error.code === 'WARDROP_QUERY_INVALID' ? 2 : 1;
+  }
+  console.error(error);
+  return 1;
+}

@@ -1,0 +1,81 @@
+import type { Command } from 'commander';
+import { isWildcard, splitAddress } from '../config/address.js';
+import { loadConfig } from '../config/load.js';
+import { UsageError } from './usage-error.js';
+
+/** Where a question goes. */
+export interface SourceOptions {
+  readonly config?: string;
+  readonly url?: string;
+  readonly offline?: boolean;
+}
+
+/** Adds the options that name a control server. */
+export function withSource(command: Command): Command {
+  return command
+    .option(
+      '-c, --config <file>',
+      'configuration file; names the admin address of the running control server',
+    )
+    .option('--url <url>', 'admin address of the running control server, such as http://127.0.0.1:18002');
+}
+
+/** Adds `--offline` to those. */
+export function withOfflineSource(command: Command): Command {
+  return withSource(command).option(
+    '--offline',
+    'solve the configuration and its state file here instead, with everything ready',
+  );
+}
+
+/** Asks the running control server. */
+export async function ask(
+  options: SourceOptions,
+  path: string,
+  request: { readonly method?: string; readonly body?: object; readonly accept?: string } = {},
+): Promise<string> {
+  const base = adminUrl(options);
+  let response: Response;
+  try {
+    response = await fetch(new URL(path, base), {
+      method: request.method ?? 'GET',
+      headers: {
+        accept: request.accept ?? 'application/json',
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+    });
+  } catch (error) {
+    const cause = (error as Error).cause;
+    const reason = cause instanceof Error ? cause.message : (error as Error).message;
+    throw new UsageError(`no control server answers at ${base}: ${reason}`, 1);
+  }
+  const text = await response.text();
+  if (response.ok) return text;
+  throw new UsageError(messageOf(text), response.status === 400 ? 2 : 1);
+}
+
+/** The configuration file that an offline question needs. */
+export function offlineConfig({ config }: SourceOptions): string {
+  if (config === undefined) throw new UsageError('--offline needs --config');
+  return config;
+}
+
+function adminUrl({ config, url }: SourceOptions): URL {
+  if (url !== undefined) {
+    if (URL.canParse(url)) return new URL(url);
+    throw new UsageError(`--url: ${JSON.stringify(url)} is no URL; such as http://127.0.0.1:18002`);
+  }
+  if (config === undefined) throw new UsageError('say which control server: give --config or --url');
+  const { adminListen } = loadConfig(config).server;
+  const host = isWildcard(adminListen) ? '127.0.0.1' : adminListen.slice(0, adminListen.lastIndexOf(':'));
+  return new URL(`http://${host}:${splitAddress(adminListen).port}`);
+}
+
+function messageOf(text: string): string {
+  try {
+    return (JSON.parse(text) as { message: string }).message;
+  } catch {
+    return text;
+  }
+}
