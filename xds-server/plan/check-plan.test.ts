@@ -104,7 +104,7 @@ const bad: [string, ViolationCode, CheckInput][] = [
   ],
   ['an engine is missing', 'engines-invalid', withPlan({ engines: [] })],
   ['a capacity is wrong', 'engines-invalid', withEngine({ effectiveCapacity: 2 })],
-  ['a utilisation is wrong', 'engines-invalid', withEngine({ rho: 0.6 })],
+  ['a utilisation is wrong', 'engines-invalid', withEngine({ rho: 0.7 })],
   [
     'a price is infinite',
     'engines-invalid',
@@ -134,6 +134,13 @@ describe('checkPlan', () => {
     expect(withDemand(200)).not.toContain('capacity-exceeded');
     expect(withDemand(201)).toContain('capacity-exceeded');
     expect(withDemand(Number.NaN)).toContain('capacity-exceeded');
+  });
+
+  it('lets a plan stay in force while capacities and demands differ a little from those it states', () => {
+    const input = goodInput();
+    const demands = input.state.demands.map((demand) => ({ ...demand, requestsPerSecond: 109 }));
+    const engines = input.state.engines.map((engine) => ({ ...engine, health: 0.91 }));
+    expect(checkPlan({ ...input, state: { ...input.state, demands, engines } })).toEqual([]);
   });
 
   it('reports owners and backups that the frontend cannot reach', () => {

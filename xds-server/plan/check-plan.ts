@@ -8,8 +8,10 @@ import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
  * cause together: at most 2^-20 for each of up to 1000 engines, and half a per mille.
  */
 export const CAPACITY_TOLERANCE = 0.002;
-/** Relative error of a stated utilisation: kept weights may be half a percent of a row's traffic off. */
-export const RHO_TOLERANCE = 0.05;
+/** A plan that stays in force may state capacities that are up to a tenth off by now, relative. */
+export const STATED_CAPACITY_TOLERANCE = 0.1;
+/** Its utilisations depend on demands that may be a tenth off, too. */
+export const STATED_RHO_TOLERANCE = 0.25;
 /** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
 export const SHED_NEEDS_UTILIZATION = 0.95;
 
@@ -233,14 +235,14 @@ function checkEngines(
       report('engines-invalid', `engine ${engine.id} is missing`);
       continue;
     }
-    if (!(Math.abs(entry.effectiveCapacity - capacity) <= 1e-9 * Math.max(1, capacity))) {
+    if (!isNear(entry.effectiveCapacity, capacity, STATED_CAPACITY_TOLERANCE)) {
       report(
         'engines-invalid',
         `engine ${engine.id}: capacity ${entry.effectiveCapacity} instead of ${capacity}`,
       );
     }
     const rho = capacity > 0 ? (loads.get(engine.id) ?? 0) / capacity : 0;
-    if (!(Math.abs(entry.rho - rho) <= RHO_TOLERANCE * Math.max(rho, 0.1)) && capacity > 0) {
+    if (capacity > 0 && !isNear(entry.rho, rho, STATED_RHO_TOLERANCE)) {
       report('engines-invalid', `engine ${engine.id}: utilisation ${entry.rho} instead of ${rho}`);
     }
     const prices = [entry.congestionPriceSeconds, entry.scarcityPriceSeconds];
@@ -268,6 +270,12 @@ function checkNeed(
       );
     }
   }
+}
+
+/** Within a relative tolerance of the larger; differences of small loads and capacities do not count. */
+function isNear(stated: number, actual: number, tolerance: number): boolean {
+  const scale = Math.max(Math.abs(stated), Math.abs(actual), 0.1);
+  return Number.isFinite(stated) && Math.abs(stated - actual) <= tolerance * scale;
 }
 
 function capacityOf(engine: EngineState | undefined): number {

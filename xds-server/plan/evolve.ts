@@ -99,10 +99,13 @@ function weightsAndPartition(
   return { weights, segments, former: partition.former };
 }
 
-/** Lengths above 0 by engine, sorted by engine id; empty when nobody can serve the row. */
+/**
+ * Lengths above 0 by engine, sorted by engine id; empty when nobody can serve the row. Throws RangeError when a weight
+ * is negative or no number.
+ */
 function lengthsOf(weights: readonly EngineWeight[]): Map<string, number> {
   const sorted = weights
-    .filter(({ weight }) => weight > 0)
+    .filter(({ weight }) => weight !== 0)
     .sort((a, b) => (a.engineId < b.engineId ? -1 : 1));
   if (sorted.length === 0) return new Map();
   const lengths = quantise(

@@ -15,8 +15,10 @@ export class Reshaping {
   private readonly excess: number[];
   private readonly listener: TransferListener | undefined;
 
-  /** `lengths[owner]` add up to the length of the tiling. */
+  /** Throws RangeError unless `lengths[owner]` add up to the length of the tiling. */
   constructor(tiling: Tiling, lengths: readonly number[], listener?: TransferListener) {
+    const sum = lengths.reduce((partial, length) => partial + length, 0);
+    if (sum !== tiling.length) throw new RangeError(`lengths add up to ${sum}, not ${tiling.length}`);
     const owned = tiling.lengths(lengths.length);
     this.tiling = tiling;
     this.excess = lengths.map((length, owner) => owned[owner]! - length);

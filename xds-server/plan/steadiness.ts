@@ -6,9 +6,9 @@ import type { PlanContent } from './plan-id.js';
 import type { Usability } from './usability.js';
 
 /** A row keeps its weights while the solution would move less than this share of its traffic. */
-export const WEIGHT_DEAD_BAND = 0.005;
+export const WEIGHT_DEAD_BAND = 0.01;
 /** An engine without traffic gets some once the solution gives it this weight, whatever the dead band. */
-export const ENTRY_WEIGHT = 0.001;
+export const ENTRY_WEIGHT = 0.005;
 /** Relative excess over the hard utilisation limit that kept weights may cause. */
 export const KEPT_CAPACITY_SLACK = 0.0005;
 /** Demands and capacities that a plan states may be this far, relative, from those of the latest solve. */
