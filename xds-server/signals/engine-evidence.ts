@@ -36,6 +36,13 @@ export class EngineEvidence {
     if (served > 0 && this.#veto === undefined) this.#vetoesInARow = 0;
   }
 
+  /** Drops what was seen so far, and a veto that it led to. */
+  forget(): void {
+    this.#outcomes = [];
+    this.#veto = undefined;
+    this.#vetoesInARow = 0;
+  }
+
   /** Answers and no failures: a reason to doubt a failing health page. */
   servesWell(nowMs: number): boolean {
     const { served, failed } = this.#recent(nowMs);

@@ -127,6 +127,19 @@ describe('Signals', () => {
     expect(readyOf(signals, 11_000)).toEqual({ a: [true], b: [true] });
   });
 
+  it('failures of an engine that was down do not keep it out when it is back', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    signals.acceptReport('f', 'n', reportOf(0), 0);
+    signals.acceptProbe('a', '10.0.0.1:80', refused, 500);
+    signals.acceptProbe('a', '10.0.0.1:80', refused, 600);
+    signals.acceptReport('f', 'n', reportOf(10, { a: { failures: 6 } }), 1_000);
+    expect(readyOf(signals, 1_000)).toEqual({ a: [false], b: [true] });
+    expect(signals.evaluate(1_000).vetoes.size).toBe(0);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 1_500);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 2_000);
+    expect(readyOf(signals, 2_000)).toEqual({ a: [true], b: [true] });
+  });
+
   it('keeps what it knows of engines that stay when the configuration changes', () => {
     const signals = new Signals(configOf(['a', 'b']), [], 0);
     signals.acceptProbe('b', '10.0.0.2:80', refused, 1_000);

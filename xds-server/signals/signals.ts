@@ -115,11 +115,7 @@ export class Signals {
   /** The fleet as it looks now. */
   evaluate(nowMs: number): SignalsView {
     if (this.#demand.evaluate(nowMs)) this.#settledSinceMs = nowMs;
-    const vetoes = new Map<string, Veto>();
-    for (const [engineId, evidence] of this.#evidence) {
-      const veto = evidence.veto(nowMs);
-      if (veto !== undefined) vetoes.set(engineId, veto);
-    }
+    const vetoes = this.#vetoes(nowMs);
     const observed = this.#fleet.engines.map((engine) =>
       engine.endpoints.map(
         (address) => !vetoes.has(engine.id) && this.health(address, nowMs).state !== 'down',
@@ -142,6 +138,19 @@ export class Signals {
       vetoes,
       rates,
     };
+  }
+
+  #vetoes(nowMs: number): ReadonlyMap<string, Veto> {
+    const vetoes = new Map<string, Veto>();
+    for (const { id, endpoints } of this.#fleet.engines) {
+      const evidence = this.#evidence.get(id);
+      const isDown = endpoints.every((address) => this.health(address, nowMs).state === 'down');
+      // Failures of an engine that is known to be down say nothing about the time after it comes back.
+      if (isDown) evidence?.forget();
+      const veto = evidence?.veto(nowMs);
+      if (veto !== undefined) vetoes.set(id, veto);
+    }
+    return vetoes;
   }
 
   /** The part of a report that is about pools and engines of the fleet. */
