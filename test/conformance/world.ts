@@ -148,7 +148,10 @@ export async function socketServer(): Promise<Server> {
   return {
     publish: (state) => server.setResources(FRONTEND, resourceSet(state)),
     nodes: () => server.nodes(),
-    connect: (protocol) => socketWire(client, protocol),
+    connect: (protocol) => {
+      const method = protocol === 'sotw' ? 'StreamAggregatedResources' : 'DeltaAggregatedResources';
+      return socketWire(client, `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`);
+    },
     async stop() {
       client.close();
       await server.stop();
@@ -156,24 +159,33 @@ export async function socketServer(): Promise<Server> {
   };
 }
 
-function socketWire(client: grpc.Client, protocol: Protocol): Wire {
-  const service = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+export interface SocketWire extends Wire {
+  /** gRPC status that the stream ended with. */
+  readonly status: Promise<grpc.status>;
+  /** Breaks the stream off. */
+  cancel(): void;
+}
+
+/** A stream of the method at `path`, which tells the protocol. */
+export function socketWire(client: grpc.Client, path: string, metadata = new grpc.Metadata()): SocketWire {
   const inbox = new Inbox();
-  const isSotw = protocol === 'sotw';
   const call = client.makeBidiStreamRequest<SotwRequest | DeltaRequest, Received>(
-    `${service}/${isSotw ? 'Stream' : 'Delta'}AggregatedResources`,
+    path,
     (request) => ('resourceNames' in request ? encodeSotw(request) : encodeDelta(request)),
-    isSotw ? decodeSotw : decodeDelta,
+    path.includes('/Stream') ? decodeSotw : decodeDelta,
+    metadata,
   );
-  const ended = new Promise<void>((resolve) => call.on('status', () => resolve()));
+  const status = new Promise<grpc.status>((resolve) => call.on('status', ({ code }) => resolve(code)));
   call.on('data', (response: Received) => inbox.put(response));
   call.on('error', (error) => inbox.fail(error));
   return {
+    status,
     send: (request) => call.write(request),
     next: () => inbox.next(),
+    cancel: () => call.cancel(),
     close: async () => {
       call.end();
-      await ended;
+      await status;
     },
   };
 }

@@ -4,7 +4,10 @@ import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
 import type { Address, Frontend } from '../fleet/fleet.js';
 import { BootstrapSchema } from '../gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
 import { Cluster_DiscoveryType, type ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import { HeaderValueOption_HeaderAppendAction } from '../gen/envoy/config/core/v3/base_pb.js';
 import { ApiConfigSource_ApiType, ApiVersion } from '../gen/envoy/config/core/v3/config_source_pb.js';
+import { HeaderMutationSchema } from '../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.js';
+import { UpstreamCodecSchema } from '../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
 import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js';
 import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
@@ -32,12 +35,15 @@ export interface BootstrapTarget {
   readonly tls?: BootstrapTls;
 }
 
+/** The token itself, or the name of the variable of Envoy's environment that has it. */
+export type BootstrapToken = string | { readonly environment: string };
+
 export interface BootstrapInput {
   readonly frontend: Frontend;
   /** Unique among all Envoys. */
   readonly nodeId: string;
   /** Where the control server serves xDS, and the token that it asks for, if any. */
-  readonly xds: BootstrapTarget & { readonly token?: string };
+  readonly xds: BootstrapTarget & { readonly token?: BootstrapToken };
   /** Where the control server hands out snapshots. */
   readonly sync: BootstrapTarget;
   /** Where this Envoy listens; default: the frontend's address. */
@@ -80,7 +86,6 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
         grpcServices: [
           {
             targetSpecifier: { case: 'envoyGrpc', value: { clusterName: XDS_CLUSTER } },
-            initialMetadata: xds.token === undefined ? [] : [bearer(xds.token)],
           },
         ],
       },
@@ -92,12 +97,7 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
   return toJson(BootstrapSchema, bootstrap, { registry, useProtoFieldName: true }) as JsonObject;
 }
 
-/** Envoy replaces `%NAME%` in header values, so that a literal `%` must be doubled. */
-function bearer(token: string) {
-  return { key: 'authorization', value: `Bearer ${token.replaceAll('%', '%%')}` };
-}
-
-function xdsCluster(target: BootstrapTarget): ClusterInit {
+function xdsCluster(target: BootstrapInput['xds']): ClusterInit {
   const http = pack(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: {
       case: 'explicitHttpConfig',
@@ -114,11 +114,39 @@ function xdsCluster(target: BootstrapTarget): ClusterInit {
         },
       },
     },
+    httpFilters: target.token === undefined ? [] : tokenFilters(target.token),
   });
   return {
     ...cluster(XDS_CLUSTER, target),
     typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: http },
   };
+}
+
+/**
+ * Adds the token to every request of the cluster. Not by the `initial_metadata` of the gRPC service: Envoy checks its
+ * values as formats and then sends them as they stand, so that a `%` cannot be said there.
+ */
+function tokenFilters(token: BootstrapToken) {
+  const value =
+    typeof token === 'string' ? token.replaceAll('%', '%%') : `%ENVIRONMENT(${token.environment})%`;
+  return [
+    filter('envoy.filters.http.header_mutation', HeaderMutationSchema, {
+      mutations: {
+        requestMutations: [
+          {
+            action: {
+              case: 'append',
+              value: {
+                header: { key: 'authorization', value: `Bearer ${value}` },
+                appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
+              },
+            },
+          },
+        ],
+      },
+    }),
+    filter('envoy.filters.http.upstream_codec', UpstreamCodecSchema, {}),
+  ];
 }
 
 function cluster(name: string, { host, port, tls }: BootstrapTarget): ClusterInit {

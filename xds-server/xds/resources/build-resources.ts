@@ -26,23 +26,43 @@ export interface ResourceInput {
    * otherwise not used. Leave it out once no filter needs it.
    */
   readonly previousFleet?: Fleet;
+  /**
+   * The set that the frontend was given last. Weights that stayed within 0.02 of it are left as they are: the filter
+   * steers by its snapshot, and every change makes Envoy build its tables anew.
+   */
+  readonly previous?: FrontendResources;
   /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
   readonly connectTimeoutMs?: number;
   /** Writes a line per request to Envoy's standard output; default false. */
   readonly accessLog?: boolean;
 }
 
+/** Shares of a frontend's traffic by pool and engine, as EDS shows them. */
+export type EdsWeights = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+export interface FrontendResources extends ResourceSet {
+  readonly weights: EdsWeights;
+}
+
+/** Largest difference of a weight that is not worth a push. */
+const WEIGHT_TOLERANCE = 0.02;
+
 /** What the Envoys of a frontend are given: a function of the input, byte for byte. */
-export function buildResources(input: ResourceInput): ResourceSet {
+export function buildResources(input: ResourceInput): FrontendResources {
   const frontend = input.fleet.frontends[indexById(input.fleet.frontends, input.frontendId)]!;
   const pools = union(input.fleet.pools, input.previousFleet?.pools ?? []);
+  const weights: EdsWeights = new Map(
+    pools.map(({ id }) => [id, steadied(plannedWeights(input, id), input.previous?.weights.get(id))]),
+  );
+  const endpoints = pools.map((pool) => endpointsOf(pool, enginesOf(pool, input, weights.get(pool.id)!)));
   const shared: [typeUrl: string, Collection][] = [
     [CLUSTER_TYPE, createCollection(pools.map((pool) => clusterOf(pool, input.connectTimeoutMs ?? 1000)))],
-    [ENDPOINTS_TYPE, createCollection(pools.map((pool) => endpointsOf(pool, enginesOf(pool, input))))],
+    [ENDPOINTS_TYPE, createCollection(endpoints)],
     [ROUTE_TYPE, createCollection([routes()])],
   ];
   const views = new Map<Address, View>();
   return {
+    weights,
     viewOf(node: NodeIdentity): View {
       const listen = listenOf(node) ?? frontend.listen;
       let view = views.get(listen);
@@ -57,11 +77,23 @@ export function buildResources(input: ResourceInput): ResourceSet {
   };
 }
 
+function plannedWeights(input: ResourceInput, poolId: string): ReadonlyMap<string, number> {
+  const row = input.plan.rows.find((row) => row.frontendId === input.frontendId && row.poolId === poolId);
+  return new Map(row?.weights.map(({ engineId, weight }) => [engineId, weight]));
+}
+
+function steadied(
+  planned: ReadonlyMap<string, number>,
+  published: ReadonlyMap<string, number> = new Map(),
+): ReadonlyMap<string, number> {
+  const engines = new Set([...planned.keys(), ...published.keys()]);
+  const changes = [...engines].map((id) => Math.abs((planned.get(id) ?? 0) - (published.get(id) ?? 0)));
+  return Math.max(...changes) > WEIGHT_TOLERANCE ? planned : published;
+}
+
 /** The pool's engines as this frontend sees them, sorted by id; those that it cannot reach are left out. */
-function enginesOf(pool: Pool, input: ResourceInput): PoolEngine[] {
+function enginesOf(pool: Pool, input: ResourceInput, weights: ReadonlyMap<string, number>): PoolEngine[] {
   const { fleet, previousFleet } = input;
-  const row = input.plan.rows.find((row) => row.frontendId === input.frontendId && row.poolId === pool.id);
-  const weights = new Map(row?.weights.map(({ engineId, weight }) => [engineId, weight]));
   const states = new Map(input.engines.map((state) => [state.id, state]));
 
   const now = reachable(fleet, pool.id, input.frontendId);

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { WardropError } from '../../errors.js';
@@ -94,6 +95,7 @@ export class XdsServer {
   /** Binds the address and returns it with the port that was really taken. */
   async start(): Promise<Address> {
     const { listen, tls, log } = this.#options;
+    if (tls !== undefined) checkTls(tls);
     const host = listen.slice(0, listen.lastIndexOf(':'));
     const port = await new Promise<number>((resolve, reject) => {
       this.#server.bindAsync(listen, serverCredentials(tls), (error, bound) => {
@@ -206,6 +208,19 @@ export class XdsServer {
 
   #wakeWaiters(): void {
     for (const check of [...this.#settledWaiters]) check();
+  }
+}
+
+/** gRPC would report an unusable certificate as a failure to bind. */
+function checkTls({ certificate, key, clientCa }: ServerTls): void {
+  try {
+    createSecureContext({ cert: certificate, key, ca: clientCa });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new WardropError(
+      'WARDROP_CONFIG_INVALID',
+      `cannot use the xDS server's certificate or key: ${reason}`,
+    );
   }
 }
 

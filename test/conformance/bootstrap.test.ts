@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type BootstrapInput, buildBootstrap, frontendOf, XdsServer } from '../../xds-server/xds/index.js';
+import { freePorts, suspiciousLines } from '../e2e/harness/mesh.js';
+import { eventually } from '../e2e/harness/process.js';
+import { CertificateAuthority } from './certificates.js';
+import { Envoy } from './envoy/envoy.js';
+import { viewOf } from './world.js';
+
+const frontend = { id: 'west', region: 'westeurope', listen: '127.0.0.1:1' };
+
+describe('a bootstrap in Envoy', () => {
+  const closers: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  const folder = () => {
+    const path = mkdtempSync(join(tmpdir(), 'wardrop-tls-'));
+    closers.push(() => rmSync(path, { recursive: true, force: true }));
+    return path;
+  };
+
+  async function startEnvoy(changes: Partial<BootstrapInput>, env: Record<string, string> = {}) {
+    const [adminPort] = await freePorts(1);
+    const admin = `127.0.0.1:${adminPort}`;
+    const unused = { host: '127.0.0.1', port: 9 };
+    const input = { frontend, nodeId: 'n1', xds: unused, sync: unused, admin, ...changes };
+    const envoy = await Envoy.start(buildBootstrap(input), admin, env);
+    closers.push(() => envoy.stop());
+    return envoy;
+  }
+
+  it('connects by TLS both ways with a token, and distrusts another name of the same authority', async () => {
+    const authority = new CertificateAuthority();
+    const own = authority.issue('127.0.0.1', 'wardrop.internal');
+    const envoyCertificate = authority.issue('envoy');
+    const path = folder();
+    const file = (name: string, content: Buffer) => {
+      writeFileSync(join(path, name), content);
+      return join(path, name);
+    };
+    const token = 'secret with 100% %PROTOCOL%';
+    const server = new XdsServer({
+      listen: '127.0.0.1:0',
+      tls: { certificate: own.certificate, key: own.key, clientCa: authority.certificate },
+      token,
+      resolveFrontend: (node) => frontendOf(node, [frontend]),
+      log: { info() {}, warn() {}, error() {} },
+    });
+    const address = await server.start();
+    closers.push(() => server.stop());
+    server.setResources('west', { viewOf: () => viewOf({}) });
+
+    const tls = {
+      caFile: file('ca.pem', authority.certificate),
+      client: {
+        certificateFile: file('envoy.pem', envoyCertificate.certificate),
+        keyFile: file('envoy.key', envoyCertificate.key),
+      },
+    };
+    const xds = { host: '127.0.0.1', port: Number(address.split(':')[1]), token };
+    const trusting = await startEnvoy({ xds: { ...xds, tls } });
+    await trusting.ready();
+    expect(server.nodes()).toMatchObject([{ nodeId: 'n1', frontendId: 'west' }]);
+    const byVariable = { ...xds, tls, token: { environment: 'WARDROP_TEST_TOKEN' } };
+    const other = await startEnvoy({ nodeId: 'n2', xds: byVariable }, { WARDROP_TEST_TOKEN: token });
+    await other.ready();
+    expect(server.nodes().map(({ nodeId }) => nodeId)).toEqual(['n1', 'n2']);
+    expect(suspiciousLines(trusting.process.output)).toEqual([]);
+
+    const wary = await startEnvoy({ nodeId: 'n3', xds: { ...xds, tls: { ...tls, serverName: 'other' } } });
+    await eventually('the certificate to be refused', async () => {
+      return ((await wary.stat('cluster.wardrop-xds.ssl.fail_verify_san')) ?? 0) > 0;
+    });
+    expect(server.nodes()).toHaveLength(2);
+  });
+});

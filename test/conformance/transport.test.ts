@@ -1,0 +1,232 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { AnySchema } from '@bufbuild/protobuf/wkt';
+import * as grpc from '@grpc/grpc-js';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Frontend } from '../../xds-server/fleet/fleet.js';
+import { frontendOf, type Nack, XdsServer, type XdsServerOptions } from '../../xds-server/xds/index.js';
+import { createCollection, createResource, type View } from '../../xds-server/xds/protocol/resource.js';
+import { CLUSTER_TYPE, ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
+import { CertificateAuthority } from './certificates.js';
+import { type Received, socketWire, viewOf, type Wire } from './world.js';
+
+const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+const DELTA_ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+const CDS = '/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters';
+/** Bytes of a resource that no socket buffer takes many of. */
+const BIG = 200_000;
+const frontends: Frontend[] = [
+  { id: 'west', region: 'westeurope', listen: '127.0.0.1:1' },
+  { id: 'east', region: 'eastus', listen: '127.0.0.1:1' },
+];
+const node = { id: 'n1', cluster: 'west', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+const firstRequest = { node, typeUrl: CLUSTER_TYPE, versionInfo: '', resourceNames: [], responseNonce: '' };
+
+describe('the gRPC server', () => {
+  const closers: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+
+  async function start(options: Partial<XdsServerOptions> = {}) {
+    const logged: unknown[][] = [];
+    const record = (...args: unknown[]) => void logged.push(args);
+    const server = new XdsServer({
+      listen: '127.0.0.1:0',
+      resolveFrontend: (identity) => frontendOf(identity, frontends),
+      log: { info: record, warn: record, error: record },
+      ...options,
+    });
+    const address = await server.start();
+    closers.push(() => server.stop());
+    return { server, address, logged };
+  }
+
+  function open(
+    address: string,
+    path = ADS,
+    options: { credentials?: grpc.ChannelCredentials; token?: string } = {},
+  ) {
+    const client = new grpc.Client(address, options.credentials ?? grpc.credentials.createInsecure(), {
+      'grpc.max_receive_message_length': -1,
+    });
+    const metadata = new grpc.Metadata();
+    if (options.token !== undefined) metadata.set('authorization', `Bearer ${options.token}`);
+    const wire = socketWire(client, path, metadata);
+    closers.push(() => client.close());
+    return wire;
+  }
+
+  const publish = (server: XdsServer, view: View) => server.setResources('west', { viewOf: () => view });
+  const failure = async (wire: Wire): Promise<grpc.ServiceError> =>
+    wire.next().then(
+      () => expect.unreachable('the stream should have ended'),
+      (error) => error as grpc.ServiceError,
+    );
+
+  it('refuses a node of no frontend with a status that names the frontends', async () => {
+    const { address, server } = await start();
+    const wire = open(address);
+    wire.send({ ...firstRequest, node: { ...node, cluster: 'north' } });
+    const { code, details } = await failure(wire);
+    expect(code).toBe(grpc.status.INVALID_ARGUMENT);
+    expect(details).toContain('set metadata.wardrop.frontend to one of: west, east');
+    expect(server.nodes()).toEqual([]);
+  });
+
+  it('refuses a stream whose token is missing or wrong, before it reads a request', async () => {
+    const { address, server } = await start({ token: 'secret' });
+    publish(server, viewOf({ cds: { a: '1' } }));
+    for (const token of [undefined, 'wrong', 'secret2']) {
+      const wire = open(address, ADS, token === undefined ? {} : { token });
+      expect((await failure(wire)).code).toBe(grpc.status.UNAUTHENTICATED);
+    }
+    const wire = open(address, ADS, { token: 'secret' });
+    wire.send(firstRequest);
+    expect((await wire.next()).resources).toEqual({ a: '1' });
+  });
+
+  it('serves TLS, and with a client authority only those who show a certificate of it', async () => {
+    const authority = new CertificateAuthority();
+    const own = authority.issue('127.0.0.1');
+    const { address, server } = await start({
+      tls: { certificate: own.certificate, key: own.key, clientCa: authority.certificate },
+    });
+    publish(server, viewOf({ cds: { a: '1' } }));
+    const client = authority.issue('envoy');
+    const stranger = new CertificateAuthority().issue('envoy');
+    const tls = (who: typeof client) =>
+      grpc.credentials.createSsl(authority.certificate, who.key, who.certificate);
+    const wire = open(address, ADS, { credentials: tls(client) });
+    wire.send(firstRequest);
+    expect((await wire.next()).resources).toEqual({ a: '1' });
+    const other = open(address, ADS, { credentials: tls(stranger) });
+    other.send(firstRequest);
+    expect((await failure(other)).code).toBe(grpc.status.UNAVAILABLE);
+  });
+
+  it('says that a port is taken', async () => {
+    const { address } = await start();
+    await expect(start({ listen: address })).rejects.toMatchObject({ code: 'WARDROP_PORT_IN_USE' });
+  });
+
+  it('ends its streams without an error when it stops, and frees the port', async () => {
+    const { address, server } = await start();
+    publish(server, viewOf({ cds: { a: '1' } }));
+    const wire = open(address);
+    wire.send(firstRequest);
+    await wire.next();
+    await server.stop();
+    expect(await wire.status).toBe(grpc.status.OK);
+    await start({ listen: address });
+  });
+
+  it('serves a single type on its own service, named or not, and no other', async () => {
+    const { address, server } = await start();
+    publish(server, viewOf({ cds: { a: '1' } }));
+    const wire = open(address, CDS);
+    wire.send({ ...firstRequest, typeUrl: '' });
+    expect(await wire.next()).toMatchObject({ type: 'cds', resources: { a: '1' } });
+    wire.send({ ...firstRequest, typeUrl: ENDPOINTS_TYPE, resourceNames: ['a'] });
+    expect((await failure(wire)).code).toBe(grpc.status.INVALID_ARGUMENT);
+  });
+
+  it('sends and takes messages of more than 4 MiB', async () => {
+    const { address, server } = await start();
+    const content = 'x'.repeat(6 * 2 ** 20);
+    publish(server, viewOf({ cds: { big: content } }));
+    const wire = open(address);
+    wire.send(firstRequest);
+    expect((await wire.next()).resources.big).toBe(content);
+
+    const initialVersions = Object.fromEntries(
+      Array.from({ length: 60_000 }, (_, i) => [`${'cluster-with-a-long-name-'.repeat(3)}${i}`, String(i)]),
+    );
+    const delta = open(address, DELTA_ADS);
+    delta.send({
+      node,
+      typeUrl: CLUSTER_TYPE,
+      subscribe: ['*'],
+      unsubscribe: [],
+      initialVersions,
+      responseNonce: '',
+    });
+    const received = await delta.next();
+    expect(Object.keys(received.resources)).toEqual(['big']);
+    expect(received.removed).toHaveLength(60_000);
+  });
+
+  it('reports a rejection with its whole text, and logs the beginning of it', async () => {
+    const nacks: Nack[] = [];
+    const { address, server, logged } = await start({ onNack: (nack) => nacks.push(nack) });
+    publish(server, viewOf({ cds: { a: 'bad' } }));
+    const wire = open(address);
+    wire.send(firstRequest);
+    const { nonce, version } = await wire.next();
+    const reason = 'e'.repeat(2 ** 20);
+    wire.send({ ...firstRequest, responseNonce: nonce, error: reason });
+    expect(await server.settled('west', 50)).toBe(false);
+    expect(nacks).toMatchObject([
+      { nodeId: 'n1', frontendId: 'west', typeUrl: CLUSTER_TYPE, version, reason },
+    ]);
+    expect(JSON.stringify(logged).length).toBeLessThan(10_000);
+    expect(JSON.stringify(logged)).toContain('rejected its configuration');
+  });
+
+  it('keeps nothing for a client that does not answer, which gets the newest state later', async () => {
+    const { address, server } = await start();
+    const slow = open(address);
+    const quick = open(address);
+    const { node: _, ...request } = firstRequest;
+    publish(server, bigView(0));
+    slow.send({ ...firstRequest, node: { ...node, id: 'slow' } });
+    quick.send({ ...firstRequest, node: { ...node, id: 'quick' } });
+    const ack = (wire: Wire, { version, nonce }: Received) =>
+      wire.send({ ...request, versionInfo: version, responseNonce: nonce });
+    for (let i = 0; i < 50; i++) {
+      const received = await quick.next();
+      expect(received.resources.big?.length).toBe(BIG);
+      ack(quick, received);
+      publish(server, bigView(i + 1));
+    }
+    const first = await slow.next();
+    ack(slow, first);
+    const second = await slow.next();
+    ack(slow, second);
+    expect(second.version).toBe(bigView(50).get(CLUSTER_TYPE)!.version);
+    expect(await server.settled('west', 20)).toBe(false);
+    ack(quick, await quick.next());
+    expect(await server.settled('west', 5000)).toBe(true);
+  });
+
+  it('waits for the acknowledgements of all Envoys of a frontend, and of no others', async () => {
+    const { address, server } = await start();
+    expect(await server.settled('west', 1)).toBe(true);
+    publish(server, viewOf({ cds: { a: '1' } }));
+    const wire = open(address);
+    wire.send(firstRequest);
+    const received = await wire.next();
+    const settled = server.settled('west', 10_000);
+    expect(await server.settled('east', 1)).toBe(true);
+    wire.send({ ...firstRequest, versionInfo: received.version, responseNonce: received.nonce });
+    expect(await settled).toBe(true);
+  });
+
+  it('forgets a client whose connection breaks', async () => {
+    const { address, server } = await start();
+    publish(server, viewOf({ cds: { a: '1' } }));
+    const wire = open(address);
+    wire.send(firstRequest);
+    await wire.next();
+    expect(server.nodes()).toHaveLength(1);
+    wire.cancel();
+    // It owed an acknowledgement; without it there is nothing left to wait for.
+    expect(await server.settled('west', 10_000)).toBe(true);
+    expect(server.nodes()).toEqual([]);
+  });
+});
+
+function bigView(content: number): View {
+  const value = Buffer.from(`big=${String(content).padEnd(BIG, 'x')}`);
+  const any = toBinary(AnySchema, create(AnySchema, { typeUrl: CLUSTER_TYPE, value }));
+  return new Map([[CLUSTER_TYPE, createCollection([createResource('big', any)])]]);
+}

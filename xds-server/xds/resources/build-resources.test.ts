@@ -1,0 +1,129 @@
+import { fromBinary, type JsonObject, toJson } from '@bufbuild/protobuf';
+import { AnySchema } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import { fleetOf, planOf, statesOf } from '../../../test/conformance/envoy/fleet.js';
+import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
+import type { Fleet } from '../../fleet/fleet.js';
+import type { View } from '../protocol/resource.js';
+import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from '../protocol/type-url.js';
+import { registry } from '../registry.js';
+import { buildResources, type ResourceInput } from './build-resources.js';
+
+const fleet = fleetOf('0.0.0.0:8080', { a: ['10.0.0.1:80', '10.0.0.2:80'], b: ['10.0.1.1:80'] }, [
+  'm1',
+  'm2',
+]);
+const input: ResourceInput = {
+  fleet,
+  frontendId: 'west',
+  plan: planOf(fleet, { a: 0.6, b: 0.4 }),
+  engines: statesOf(fleet),
+  wasmModule: new Uint8Array([0, 97, 115, 109]),
+  filterConfig: 'frontendId=west\n',
+};
+const node = { id: 'n', cluster: '', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+
+/** All resources as JSON; throws where one of them is not of a known type. */
+function json(view: View): Record<string, Record<string, JsonObject>> {
+  return Object.fromEntries(
+    [...view].map(([type, { resources }]) => [
+      type,
+      Object.fromEntries(
+        [...resources].map(([name, { any }]) => [
+          name,
+          toJson(AnySchema, fromBinary(AnySchema, any), { registry }) as JsonObject,
+        ]),
+      ),
+    ]),
+  );
+}
+
+const viewOf = (changes: Partial<ResourceInput> = {}, metadata = {}) =>
+  buildResources({ ...input, ...changes }).viewOf({ ...node, metadata });
+
+describe('the resources of a frontend', () => {
+  it('are a cluster with its endpoints per pool, one listener and its routes', () => {
+    const names = [...viewOf()].map(([type, { resources }]) => [type, [...resources.keys()]]);
+    expect(Object.fromEntries(names)).toEqual({
+      [CLUSTER_TYPE]: ['m1', 'm2'],
+      [ENDPOINTS_TYPE]: ['m1', 'm2'],
+      [LISTENER_TYPE]: ['wardrop'],
+      [ROUTE_TYPE]: ['wardrop'],
+    });
+  });
+
+  it('refer to resources that exist', () => {
+    const view = viewOf();
+    const references = (type: string) =>
+      [...view.get(type)!.resources.values()].flatMap((resource) => resource.references);
+    expect(references(CLUSTER_TYPE)).toEqual([...view.get(ENDPOINTS_TYPE)!.resources.keys()]);
+    expect(references(LISTENER_TYPE)).toEqual([...view.get(ROUTE_TYPE)!.resources.keys()]);
+  });
+
+  it('are equal for equal input, and one view for all Envoys that listen alike', () => {
+    expect(json(viewOf())).toEqual(json(viewOf()));
+    for (const [type, { version }] of viewOf()) expect(viewOf().get(type)!.version).toBe(version);
+    const set = buildResources(input);
+    expect(set.viewOf({ ...node, id: 'one' })).toBe(set.viewOf({ ...node, id: 'two' }));
+  });
+
+  it('differ only in the endpoints when only weights differ', () => {
+    const before = viewOf();
+    const after = viewOf({ plan: planOf(fleet, { a: 0.5, b: 0.5 }) });
+    const changed = [...before.keys()].filter(
+      (type) => before.get(type)!.version !== after.get(type)!.version,
+    );
+    expect(changed).toEqual([ENDPOINTS_TYPE]);
+  });
+
+  it('keep weights that moved by no more than 0.02, counted from those that were pushed', () => {
+    const first = buildResources(input);
+    const weigh = (a: number, previous = first) =>
+      buildResources({ ...input, plan: planOf(fleet, { a, b: 1 - a }), previous });
+    const endpoints = (set: typeof first) => set.viewOf(node).get(ENDPOINTS_TYPE)!.version;
+    const second = weigh(0.615);
+    expect(endpoints(second)).toBe(endpoints(first));
+    const third = weigh(0.63, second);
+    expect(endpoints(third)).not.toBe(endpoints(first));
+    expect(third.weights.get('m1')?.get('a')).toBe(0.63);
+  });
+
+  it('still follow readiness while weights are kept', () => {
+    const first = buildResources(input);
+    const engines = statesOf(fleet, ['10.0.0.1:80']);
+    const second = buildResources({ ...input, engines, previous: first });
+    expect(second.viewOf(node).get(ENDPOINTS_TYPE)!.version).not.toBe(
+      first.viewOf(node).get(ENDPOINTS_TYPE)!.version,
+    );
+  });
+
+  it('listen where the frontend says, or where the Envoy itself says', () => {
+    const address = (view: View) => json(view)[LISTENER_TYPE]!.wardrop!.address;
+    expect(address(viewOf())).toEqual({ socketAddress: { address: '0.0.0.0', portValue: 8080 } });
+    expect(address(viewOf({}, { wardrop: { listen: '[::1]:81' } }))).toEqual({
+      socketAddress: { address: '::1', portValue: 81 },
+    });
+  });
+
+  it('leave out engines that the frontend cannot reach', () => {
+    const cut: Fleet = { ...fleet, networkSeconds: [[0.001, Number.POSITIVE_INFINITY]] };
+    const { endpoints } = json(viewOf({ fleet: cut }))[ENDPOINTS_TYPE]!.m1 as unknown as {
+      endpoints: { locality: JsonObject }[];
+    };
+    expect(endpoints.map(({ locality }) => locality.subZone)).toEqual(['a']);
+  });
+
+  it('carry the module and the configuration of the filter', () => {
+    const listener = JSON.stringify(json(viewOf())[LISTENER_TYPE]);
+    expect(listener).toContain('"inlineBytes":"AGFzbQ=="');
+    expect(listener).toContain('"value":"frontendId=west\\n"');
+    expect(listener).toContain('"failurePolicy":"FAIL_RELOAD"');
+    for (const header of CLIENT_STEERING_HEADERS) expect(listener).toContain(`{"remove":"${header}"}`);
+  });
+
+  it('write an access log only when asked to', () => {
+    const log = 'envoy.access_loggers.stdout';
+    expect(JSON.stringify(json(viewOf())[LISTENER_TYPE])).not.toContain(log);
+    expect(JSON.stringify(json(viewOf({ accessLog: true }))[LISTENER_TYPE])).toContain(log);
+  });
+});
