@@ -3,6 +3,8 @@
 
 /** Longest name, address or salt, in bytes of UTF-8. */
 export const MAX_NAME_BYTES = 256;
+/** Longest engine id, in bytes: it becomes a header's value on every response. */
+export const MAX_ENGINE_ID_BYTES = 64;
 /** Largest number of rows in any section. */
 export const MAX_ROWS = 1 << 20;
 

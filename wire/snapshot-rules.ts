@@ -1,5 +1,5 @@
 import { WardropError } from '../xds-server/errors.js';
-import { MAX_NAME_BYTES, MAX_ROWS } from './layout.js';
+import { MAX_ENGINE_ID_BYTES, MAX_NAME_BYTES, MAX_ROWS } from './layout.js';
 import type { SnapshotEngine, SnapshotPool, SnapshotView } from './snapshot-view.js';
 
 const visible = /^[\x21-\x7e]+$/;
@@ -64,6 +64,11 @@ function checkPool(pool: SnapshotPool, path: string, engineCount: number): void 
 
 function checkEngine(engine: SnapshotEngine, path: string): void {
   checkName(engine.id, `${path}.id`, visible);
+  check(
+    engine.id.length <= MAX_ENGINE_ID_BYTES,
+    `${path}.id`,
+    `must have at most ${MAX_ENGINE_ID_BYTES} bytes`,
+  );
   checkUnique(engine.replicas, (replica) => replica.address, `${path}.replicas`, 'address');
   for (const [index, replica] of engine.replicas.entries()) {
     checkName(replica.address, `${path}.replicas[${index}].address`, address);

@@ -119,6 +119,7 @@ describe('a snapshot', () => {
     ['pools[0].segments[0].owner', { pools: [{ ...pool, engines: [1] }] }],
     ['pools[0].segments[0].backup', { pools: [{ ...pool, segments: [{ start: 0, owner: 0, backup: 0 }] }] }],
     ['engines[1].id', { engines: [view.engines[0]!, view.engines[0]!] }],
+    ['engines[0].id', { engines: [{ id: 'x'.repeat(65), replicas: [] }, view.engines[1]!] }],
     [
       'engines[0].replicas[0].address',
       {

@@ -42,10 +42,12 @@ export const PLUGIN_CONFIGURATION: i32 = 7;
 
 export const REQUEST_STREAM: i32 = 0;
 
-// What a stream callback answers.
+// What a callback for headers answers.
 export const CONTINUE: i32 = 0;
-/** Holds headers; for a body also buffers what has come. */
+/** Ends the request here: an answer of our own follows. */
 export const STOP: i32 = 1;
+/** Keeps the whole request waiting, its body not even read beyond the buffer limit. */
+export const HOLD: i32 = 4;
 
 // Metrics.
 export const COUNTER: i32 = 0;

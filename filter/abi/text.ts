@@ -22,7 +22,7 @@ const BUFFER_SIZE: usize = 8192;
 const BUFFER: usize = memory.data(8192, 16);
 let end: usize = BUFFER;
 
-/** Starts a new text; it ends where the next one begins, so several can be composed side by side. */
+/** Starts a new text behind the ones composed so far in this callback; what does not fit the buffer is cut off. */
 export function begin(): usize {
   return end;
 }
@@ -32,7 +32,12 @@ export function clear(): void {
   end = BUFFER;
 }
 
-/** Length of the text that began at `start`. */
+/** Forgets the texts composed from `start` on. */
+export function discard(start: usize): void {
+  end = start;
+}
+
+/** Length of the text composed last, which began at `start`. */
 // @ts-ignore: decorator
 @inline
 export function lengthFrom(start: usize): usize {

@@ -1,6 +1,6 @@
 // A request, from its headers to the headers that steer it or to an answer of our own.
 
-import { CONTINUE, STOP } from '../abi/host';
+import { CONTINUE, HOLD, STOP } from '../abi/host';
 import { nowNs } from '../abi/clock';
 import { equals, Text } from '../abi/text';
 import { hash64, shedPoint } from '../hash';
@@ -67,7 +67,7 @@ export function decideNew(context: u32, ended: bool): i32 {
   if (snapshot) return decide(stream);
   if (startupHold) {
     stream.state = HELD;
-    return STOP;
+    return HOLD;
   }
   return refuseStarting(stream);
 }
@@ -128,17 +128,17 @@ function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   const state = poolState(pool);
   stream.pool = state;
   stream.counted = true;
+  // A client that has already come back is told to give up when there is no budget for more.
+  let again = true;
   if (clientRetry) {
     count(CLIENT_RETRIES);
     state.clientRetries++;
-    chargeClientRetry(state);
+    again = chargeClientRetry(state);
   } else {
     state.offered++;
     earn(state);
   }
   if (!keyed) state.withoutKey++;
-  // A client that has already come back is told to give up when there is no budget for more.
-  const again = !clientRetry || state.tokens >= 1;
   const shedFraction = load<f64>(poolRows + <usize>pool * L.POOL_SIZE, L.POOL_SHED_FRACTION);
   if (<f64>shedPoint(hash) < shedFraction * 4294967296.0) {
     count(SHED);
@@ -179,7 +179,7 @@ function pass(stream: Stream, hash: u64): i32 {
 
 function route(stream: Stream, pool: u32): i32 {
   const state = stream.pool;
-  const wanted = <u32>stream.entries - 1;
+  const wanted = <i32>stream.entries - 1;
   const granted = reserve(state, wanted);
   stream.keepRetries(granted);
   stream.granted = <u8>granted;

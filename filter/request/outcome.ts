@@ -7,7 +7,7 @@ import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
 import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
-import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES } from '../state/guarded';
+import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
 import { pairKey } from '../state/rows';
 import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import { reasonName, RETRY } from './reasons';
@@ -23,19 +23,24 @@ const UPSTREAM_ADDRESS = new Text('upstream\0address');
 const CODE_DETAILS = new Text('response\0code_details');
 const ATTEMPT_COUNT = new Text('upstream\0request_attempt_count');
 
+// Response code details of Envoy that tell about an engine.
 const VIA_UPSTREAM = new Text('via_upstream');
+const UPSTREAM = new Text('upstream_');
+const RESPONSE_TIMEOUT = new Text('response_timeout');
 const NO_HOST = new Text('no_healthy_upstream');
+/** In the details when one of Envoy's own limits was in the way. */
 const OVERFLOW = new Text('overflow');
 
 let status: u32 = 0;
-/** 0 when Envoy does not tell. */
-let attempts: u32 = 0;
+/** -1 when unknown; 0 when Envoy gave up before the first. */
+let attempts: i32 = -1;
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream): void {
   if (stream.state != ROUTED) return;
   readResponse();
-  const made = max<u32>(attempts, 1);
+  if (attempts < 0) attempts = askAttempts();
+  const made = <u32>max(attempts, 1);
   let entry = min(made - 1, <u32>stream.entries - 1);
   let failed = false;
   if (made > 1 || status >= 500) {
@@ -53,7 +58,7 @@ export function noteResponse(stream: Stream): void {
     stream.reason = RETRY;
     count(RETRY);
   }
-  settleRetries(stream, attempts ? made - 1 : stream.granted);
+  settleRetries(stream, attempts);
   if (stream.counted) countStatus(stream);
   tellDecision(stream);
 }
@@ -73,25 +78,23 @@ export function noteBody(stream: Stream): void {
 /** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */
 export function noteEnd(stream: Stream): void {
   if (stream.state == ROUTED) {
-    store<u64>(RESULT, 0);
-    const known = property(ATTEMPT_COUNT) && resultLength() == 8;
-    const made = known ? <u32>load<u64>(resultAt()) : 0;
-    const last = made ? min(made - 1, <u32>stream.entries - 1) : 0;
-    for (let i: u32 = 0; i < last; i++) noteAttempt(stream, i, false);
-    finishUnanswered(stream, known ? last : <u32>stream.granted);
+    const made = askAttempts();
+    // The last attempt was cut short from outside; the ones before it failed.
+    for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteAttempt(stream, i, false);
+    finishUnanswered(stream, made);
   }
   finish(stream);
 }
 
 /** The context is gone; whatever has not been accounted for is now. */
 export function noteGone(stream: Stream): void {
-  if (stream.state == ROUTED) finishUnanswered(stream, stream.granted);
+  if (stream.state == ROUTED) finishUnanswered(stream, -1);
   finish(stream);
   closeStream(stream);
 }
 
-function finishUnanswered(stream: Stream, used: u32): void {
-  settleRetries(stream, used);
+function finishUnanswered(stream: Stream, made: i32): void {
+  settleRetries(stream, made);
   if (stream.counted) stream.flow0.noResponse++;
   stream.state = ANSWERED;
 }
@@ -106,8 +109,10 @@ function finish(stream: Stream): void {
   stream.pool.pins--;
 }
 
-function settleRetries(stream: Stream, used: u32): void {
-  settle(stream.pool, stream.granted, used);
+/** Ends the reservation for retries after `made` attempts; all of it is taken as used if they are unknown (-1). */
+function settleRetries(stream: Stream, made: i32): void {
+  const used = max(made - 1, 0);
+  settle(stream.pool, stream.granted, made < 0 ? stream.granted : used);
   if (used) count(RETRIES_USED, used);
   if (stream.counted) stream.flow0.retries += used;
   if (stream.probesEngine) stream.flow0.engine.probes--;
@@ -123,8 +128,11 @@ function noteAttempt(stream: Stream, entry: u32, succeeded: bool): void {
     return;
   }
   if (stream.counted) flow.failures++;
-  if (noteFailure(stream.replica(entry), REPLICA_FAILURES, started)) count(REPLICA_EJECTIONS);
-  if (noteFailure(flow.engine, ENGINE_FAILURES, started)) count(ENGINE_EJECTIONS);
+  const verdict = noteFailure(stream.replica(entry), REPLICA_FAILURES, started);
+  // What a replica that is already ejected goes on losing says nothing about the others.
+  if (verdict == Verdict.IGNORED) return;
+  if (verdict == Verdict.EJECTED) count(REPLICA_EJECTIONS);
+  if (noteFailure(flow.engine, ENGINE_FAILURES, started) == Verdict.EJECTED) count(ENGINE_EJECTIONS);
 }
 
 /** Whether an error is the engine's: its own answer, or Envoy's because it could not be reached in time. */
@@ -132,13 +140,18 @@ function blame(stream: Stream, entry: u32): bool {
   if (!property(CODE_DETAILS)) return true;
   const at = resultAt();
   const length = resultLength();
-  if (equals(at, length, VIA_UPSTREAM.at, VIA_UPSTREAM.length)) return true;
   if (equals(at, length, NO_HOST.at, NO_HOST.length)) {
     // Envoy knows none of the listed endpoints (yet, or any more).
     for (let i = entry + 1; i < <u32>stream.entries; i++) noteAttempt(stream, i, false);
     return true;
   }
-  return !contains(at, length, OVERFLOW);
+  if (length > UPSTREAM.length && memory.compare(at, UPSTREAM.at, UPSTREAM.length) == 0) {
+    return !contains(at, length, OVERFLOW);
+  }
+  return (
+    equals(at, length, VIA_UPSTREAM.at, VIA_UPSTREAM.length) ||
+    equals(at, length, RESPONSE_TIMEOUT.at, RESPONSE_TIMEOUT.length)
+  );
 }
 
 function contains(at: usize, length: usize, part: Text): bool {
@@ -158,6 +171,11 @@ function entryOf(stream: Stream): i32 {
   return -1;
 }
 
+/** Attempts made so far as Envoy tells them, -1 if it does not. */
+function askAttempts(): i32 {
+  return property(ATTEMPT_COUNT) && resultLength() == 8 ? <i32>load<u64>(resultAt()) : -1;
+}
+
 function property(path: Text): bool {
   store<u64>(RESULT, 0);
   return getProperty(path.at, path.length, RESULT, RESULT + 4) == OK && resultLength() > 0;
@@ -166,7 +184,7 @@ function property(path: Text): bool {
 /** Reads status and attempt count. */
 function readResponse(): void {
   status = 0;
-  attempts = 0;
+  attempts = -1;
   store<u64>(RESULT, 0);
   getHeaders(RESPONSE_HEADERS, RESULT, RESULT + 4);
   if (resultLength() < 4) return;
@@ -176,7 +194,7 @@ function readResponse(): void {
     const nameLength = <usize>load<u32>(lengths);
     const length = <usize>load<u32>(lengths, 4);
     if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(name + nameLength + 1, length);
-    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = number(name + nameLength + 1, length);
+    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = <i32>number(name + nameLength + 1, length);
     lengths += 8;
     name += nameLength + length + 2;
   }

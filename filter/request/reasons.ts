@@ -1,4 +1,4 @@
-// Why a request went where it went; the value of the reason header, and the last part of a counter's name.
+// Why a request went where it went: for the reason header, for counters and for error codes.
 
 import { Text } from '../abi/text';
 
@@ -24,21 +24,33 @@ export const MODEL_MISSING: u8 = 10;
 export const STARTING: u8 = 11;
 export const REASONS: i32 = 12;
 
-const names: StaticArray<Text> = [
-  new Text('planned'),
-  new Text('no_key'),
-  new Text('guardrail'),
-  new Text('scan'),
-  new Text('floor'),
-  new Text('passed'),
-  new Text('retry'),
-  new Text('shed'),
-  new Text('unavailable'),
-  new Text('model_not_found'),
-  new Text('model_missing'),
-  new Text('starting'),
+const words: StaticArray<string> = [
+  'planned',
+  'no_key',
+  'guardrail',
+  'scan',
+  'floor',
+  'passed',
+  'retry',
+  'shed',
+  'unavailable',
+  'model_not_found',
+  'model_missing',
+  'starting',
 ];
+const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
+const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);
+for (let i = 0; i < REASONS; i++) {
+  codes[i] = new Text(words[i]);
+  names[i] = new Text(words[i].replaceAll('_', '-'));
+}
 
+/** The reason as headers spell it, with hyphens. */
 export function reasonName(reason: u8): Text {
   return unchecked(names[reason]);
+}
+
+/** The reason as counters and error codes spell it, with underscores. */
+export function reasonCode(reason: u8): Text {
+  return unchecked(codes[reason]);
 }

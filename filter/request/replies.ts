@@ -5,7 +5,7 @@ import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { random } from '../abi/random';
 import { begin, lengthFrom, put, putBytes, putDecimal, putJson, Text } from '../abi/text';
 import { REASON_HEADER } from '../../wire/names';
-import { MODEL_MISSING, MODEL_NOT_FOUND, reasonName, SHED, STARTING, UNAVAILABLE } from './reasons';
+import { MODEL_MISSING, MODEL_NOT_FOUND, reasonCode, reasonName, SHED, STARTING, UNAVAILABLE } from './reasons';
 
 const DETAILS = new Text('wardrop_');
 const CONTENT_TYPE = new Text('content-type');
@@ -109,12 +109,12 @@ function endReply(status: u32, reason: u8, message: usize, messageLength: usize,
   put(TYPE);
   put(type);
   put(CODE);
-  put(reasonName(reason));
+  put(reasonCode(reason));
   put(END);
   const bodyLength = lengthFrom(body);
   const details = begin();
   put(DETAILS);
-  put(reasonName(reason));
+  put(reasonCode(reason));
   const detailsLength = lengthFrom(details);
   send(status, details, detailsLength, body, bodyLength, endPairs());
 }

@@ -2,7 +2,6 @@
 
 import { Region } from '../abi/memory';
 import { hash64 } from '../hash';
-import { fillBudget } from '../state/budget';
 import { trickle } from '../state/guarded';
 import {
   engines,
@@ -133,7 +132,6 @@ function bindPools(): void {
   for (let i: usize = 0; i < <usize>poolCount; i++) {
     const pool = changetype<PoolState>(poolBinder.bind(i, load<u64>(row, L.POOL_HASH)));
     store<u32>(poolStates + (i << 2), <u32>changetype<usize>(pool));
-    if (pool.capacity == 0) fillBudget(pool);
     const count = load<u32>(row, L.POOL_ENGINES_COUNT);
     const list = eligible + (place << 2);
     const first = poolFlows + (place << 2);

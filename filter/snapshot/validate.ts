@@ -202,6 +202,7 @@ function checkEngines(): Refusal {
     const replicaCount = load<u32>(row, L.ENGINE_REPLICAS_COUNT);
     if (
       !isVisible(row + L.ENGINE_ID, 0) ||
+      load<u32>(row, L.ENGINE_ID + 4) > <u32>L.MAX_ENGINE_ID_BYTES ||
       !isNamed(row + L.ENGINE_HASH, row + L.ENGINE_ID) ||
       load<u32>(row, L.ENGINE_REPLICAS_START) != replicas ||
       replicaCount > replicaRows - replicas

@@ -47,16 +47,24 @@ export function admits(row: Guarded): bool {
   return row.state == USABLE || (row.state == TRICKLING && row.probes < 1 << (<u32>row.successes));
 }
 
-/** A request that started then has failed; true when this ejects the row. */
-export function noteFailure(row: Guarded, limit: u8, startedMs: u64): bool {
-  if (row.state == EJECTED || startedMs < row.sinceMs) return false;
-  if (row.state == USABLE && ++row.failures < limit) return false;
+/** What an outcome did to a row. */
+export enum Verdict {
+  /** Nothing: it tells about the time before the last change of state. */
+  IGNORED,
+  COUNTED,
+  EJECTED,
+}
+
+/** A request that started then has failed. */
+export function noteFailure(row: Guarded, limit: u8, startedMs: u64): Verdict {
+  if (row.state == EJECTED || startedMs < row.sinceMs) return Verdict.IGNORED;
+  if (row.state == USABLE && ++row.failures < limit) return Verdict.COUNTED;
   const now = nowMs();
   if (row.state == USABLE && now - row.sinceMs > FORGIVEN_MS) row.ejections = 0;
   enter(row, EJECTED, now);
   row.untilMs = now + min(FIRST_BACK_OFF_MS << (<u64>min<u8>(row.ejections, 5)), LONGEST_BACK_OFF_MS);
   if (row.ejections < 255) row.ejections++;
-  return true;
+  return Verdict.EJECTED;
 }
 
 /** A request that started then has been answered. */

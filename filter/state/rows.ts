@@ -2,7 +2,7 @@ import { mix64 } from '../hash';
 import { Guarded } from './guarded';
 import { Row, Table } from './table';
 
-/** Counters of a pool since the VM started, and its share of the retry budget. */
+/** Counters of a pool since the VM started, and the VM's part of its retry budget. */
 @unmanaged
 export class PoolState extends Row {
   offered: u64;
@@ -11,18 +11,22 @@ export class PoolState extends Row {
   unavailable: u64;
   withoutKey: u64;
 
-  /** Retries that may be granted. */
-  tokens: f64;
-  /** Tokens of requests in flight. */
-  reserved: u32;
-  /** First attempts since the last tick. */
-  arrivals: u32;
-  /** Most tokens that are kept, reserved ones included. */
-  capacity: f64;
+  /** Tokens of the retry budget that this VM may spend. */
+  tokens: i32;
+  /** Tokens asked for since the last tick. */
+  needed: i32;
+  /** The most that a tick of late has asked for. */
+  need: f64;
+  /** Tokens earned and not yet paid into the ledger. */
+  earned: f64;
   /** Tokens that a first attempt earns now. */
   ratio: f64;
-  /** First attempts per second, smoothed. */
-  requestsPerSecond: f64;
+  /** First attempts not yet told to the ledger. */
+  arrivals: u32;
+  /** At least half of the bucket was free when the ledger was last seen. */
+  plenty: bool;
+  /** The ledger had nothing left when it was last seen in this tick. */
+  exhausted: bool;
 }
 
 @unmanaged
@@ -49,9 +53,9 @@ export class EngineState extends Guarded {
     return changetype<usize>(this) + offsetof<EngineState>('id0');
   }
 
-  /** Keeps the id, cut to the 64 bytes there are. */
+  /** Keeps the id, of at most MAX_ENGINE_ID_BYTES. */
   setId(at: usize, length: usize): void {
-    this.idLength = <u32>min<usize>(length, 64);
+    this.idLength = <u32>length;
     memory.copy(this.idAt, at, this.idLength);
   }
 }

@@ -66,6 +66,12 @@ export enum Answer {
   SNAPSHOT,
 }
 
+/** Forgets the call in flight, which another root context has made. */
+export function resetCall(): void {
+  inFlight = false;
+  nextMs = 0;
+}
+
 /** Whether it is time for a call. */
 export function callIsDue(): bool {
   const now = nowMs();

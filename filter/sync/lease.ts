@@ -2,7 +2,7 @@
 // every tick; when it stops, another VM takes over.
 
 import { resultAt } from '../abi/memory';
-import { Key } from './shared';
+import { Key } from '../abi/shared';
 
 const VALUE: usize = memory.data(16, 8);
 const OWNER: usize = 0;

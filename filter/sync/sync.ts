@@ -3,8 +3,9 @@
 import { nowMs, wallMs } from '../abi/clock';
 import { continueStream, REQUEST_STREAM, setEffectiveContext } from '../abi/host';
 import { resetArena, resultAt, resultLength } from '../abi/memory';
+import { Key, setScope } from '../abi/shared';
 import { clear } from '../abi/text';
-import { startupHoldMs, syncPeriodMs } from '../config';
+import { frontendAt, frontendLength, startupHoldMs, syncPeriodMs } from '../config';
 import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
 import { HELD, slotCount, Stream, streamInSlot } from '../request/streams';
 import { drop, poolCount, poolRows, poolStates, snapshot, version } from '../snapshot/current';
@@ -14,13 +15,12 @@ import { endBackOff, Guarded } from '../state/guarded';
 import { engines, PoolState, replicas } from '../state/rows';
 import { Row, Table } from '../state/table';
 import * as L from '../../wire/layout';
-import { Answer, call, callIsDue, noteInstalled, noteRefused, noteUnchanged, readAnswer } from './call';
+import { Answer, call, callIsDue, noteInstalled, noteRefused, noteUnchanged, readAnswer, resetCall } from './call';
 import { heldAt, install } from './install';
 import { holdsLease } from './lease';
-import { Key } from './shared';
 import { composeReport, prepareSlots, publishUsage, reportAt } from './usage';
 
-/** Age from which a snapshot's word on readiness and budgets counts less. */
+/** Age from which a snapshot's word on readiness and retry ratios counts less. */
 const STALE_MS: u64 = 30_000;
 
 let root: u32 = 0;
@@ -28,7 +28,6 @@ let incarnation: u64 = 0;
 let nodeAt: usize = 0;
 let nodeLength: usize = 0;
 let startedMs: u64 = 0;
-let tickedMs: u64 = 0;
 /** When the control server last confirmed the snapshot in force; the host's clock. */
 let confirmedMs: u64 = 0;
 /** Version in shared data that this VM has refused. */
@@ -46,16 +45,18 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): void {
   incarnation = vm;
   nodeAt = node;
   nodeLength = nodeIdLength;
+  setScope(frontendAt, frontendLength);
   leaseKey = new Key('lease');
   headKey = new Key('head');
   snapshotKey = new Key('snapshot');
   prepareSlots();
+  resetCall();
   drop();
   refused = 0;
   startedMs = nowMs();
-  tickedMs = startedMs;
   setStartupHold(startupHoldMs > 0);
   lookAtShared();
+  applyFreshness(wallMs());
 }
 
 /** The root context that ticks and calls; an older one may still live. */
@@ -74,10 +75,7 @@ export function tick(): void {
   resetArena();
   endBackOffs(engines, now);
   endBackOffs(replicas, now);
-  const stale = isStale(wall);
-  setFresh(!stale);
-  tickBudgets(stale, <f64>(now - tickedMs) / 1000.0);
-  tickedMs = now;
+  applyFreshness(wall);
   if (snapshot) resumeHeld();
   else if (now - startedMs >= startupHoldMs) refuseAllHeld();
 
@@ -102,7 +100,6 @@ export function noteAnswer(headers: u32, bodySize: u32): void {
       else noteInstalled();
       snapshotKey!.write(heldAt(), <usize>load<u32>(heldAt(), L.HEADER_LENGTH));
       confirm(wall);
-      tickBudgets(false, 0);
       resumeHeld();
     }
   }
@@ -121,6 +118,7 @@ function callNow(wall: u64): void {
 function confirm(wall: u64): void {
   if (!snapshot) return;
   confirmedMs = wall;
+  applyFreshness(wall);
   store<u64>(HEAD, version, HEAD_VERSION);
   store<u64>(HEAD, wall, HEAD_CONFIRMED);
   headKey!.write(HEAD, 16);
@@ -140,8 +138,14 @@ function lookAtShared(): void {
   else refused = shared;
 }
 
-function isStale(wall: u64): bool {
-  return ageMs(wall) > STALE_MS;
+/** Lets readiness and budgets count as much as the age of the snapshot allows. */
+function applyFreshness(wall: u64): void {
+  const stale = ageMs(wall) > STALE_MS;
+  setFresh(!stale);
+  for (let i: usize = 0; i < <usize>poolCount; i++) {
+    const pool = changetype<PoolState>(<usize>load<u32>(poolStates + (i << 2)));
+    tickBudget(pool, load<f64>(poolRows + i * L.POOL_SIZE, L.POOL_RETRY_RATIO), stale);
+  }
 }
 
 function ageMs(wall: u64): u64 {
@@ -150,13 +154,6 @@ function ageMs(wall: u64): u64 {
 
 function endBackOffs(table: Table, now: u64): void {
   for (let row = table.first; row; row = changetype<Row>(row).next) endBackOff(changetype<Guarded>(row), now);
-}
-
-function tickBudgets(stale: bool, elapsedSeconds: f64): void {
-  for (let i: usize = 0; i < <usize>poolCount; i++) {
-    const pool = changetype<PoolState>(<usize>load<u32>(poolStates + (i << 2)));
-    tickBudget(pool, load<f64>(poolRows + i * L.POOL_SIZE, L.POOL_RETRY_RATIO), stale, elapsedSeconds);
-  }
 }
 
 function resumeHeld(): void {

@@ -1,10 +1,10 @@
 // Usage reports: every VM puts its counters into a slot of shared data, the lease holder sends all slots together.
 
 import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
+import { Key } from '../abi/shared';
 import { flows, FlowState, pools, PoolState } from '../state/rows';
 import { Row } from '../state/table';
 import * as L from '../../wire/layout';
-import { Key } from './shared';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
 const SLOTS: i32 = 128;

@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { filterModule } from './build.js';
+import { Host, type Vm } from './host.js';
+import { deliver, sketch } from './snapshots.js';
+
+const module = filterModule();
+const OWNER = '10.0.0.0:8000';
+const BACKUP = '10.0.1.0:8000';
+
+function started(): Vm {
+  const vm = new Host(module).startVm();
+  deliver(vm, sketch([{ weight: 1 }, { weight: 0 }]));
+  return vm;
+}
+
+function request(vm: Vm) {
+  return vm.request({ 'x-session-id': 'a' });
+}
+
+function fail(vm: Vm, times = 1): void {
+  for (let i = 0; i < times; i++) request(vm).respond(503).end();
+}
+
+/** Lets time pass, tick by tick. */
+function wait(vm: Vm, ms: number): void {
+  for (let left = ms; left > 0; left -= 100) {
+    vm.host.nowMs += Math.min(left, 100);
+    vm.tick();
+  }
+}
+
+describe('the guardrail', () => {
+  it('ejects after three failures in a row, not after three in all', () => {
+    const vm = started();
+    fail(vm, 2);
+    request(vm).respond(200).end();
+    fail(vm, 2);
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+    fail(vm);
+    expect(request(vm).endpoints[0]).toBe(BACKUP);
+  });
+
+  it('counts the attempts that Envoy retried', () => {
+    const vm = started();
+    for (let i = 0; i < 3; i++) {
+      const stream = request(vm).respond(200, { attempts: 2 });
+      expect(stream.responseHeader('x-wardrop-engine')).toBe('e1');
+      expect(stream.responseHeader('x-wardrop-reason')).toBe('retry');
+      stream.end();
+    }
+    expect(request(vm).endpoints[0]).toBe(BACKUP);
+  });
+
+  it('blames entries that Envoy skipped because it does not know them', () => {
+    const vm = new Host(module).startVm();
+    deliver(vm, sketch([{ weight: 1, replicas: 2 }, { weight: 0 }]));
+    const [first, skipped, last] = request(vm).endpoints;
+    for (let i = 0; i < 3; i++) request(vm).respond(200, { attempts: 2, address: last! }).end();
+    expect([first, skipped]).not.toContain(request(vm).endpoints[0]);
+  });
+
+  it('blames all entries when Envoy knows none of them', () => {
+    const vm = started();
+    for (let i = 0; i < 3; i++) request(vm).respond(503, { details: 'no_healthy_upstream' }).end();
+    expect(request(vm).respond(503).responseHeader('x-wardrop-reason')).toBe('floor');
+  });
+
+  it.each([
+    ['upstream_reset_before_response_started{connection_termination}', true],
+    ['upstream_per_try_timeout', true],
+    ['response_timeout', true],
+    ['upstream_reset_before_response_started{overflow}', false],
+    ['ext_authz_denied', false],
+    ['stream_idle_timeout', false],
+  ])('takes an error with the details %s as a failure of the engine: %s', (details, blamed) => {
+    const vm = started();
+    for (let i = 0; i < 3; i++) request(vm).respond(503, { details }).end();
+    expect(request(vm).endpoints[0]).toBe(blamed ? BACKUP : OWNER);
+  });
+
+  it('takes client errors as successes and a client that leaves as nothing', () => {
+    const vm = started();
+    fail(vm, 2);
+    request(vm).end();
+    request(vm).respond(404).end();
+    fail(vm, 2);
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+  });
+
+  it('tests an ejected engine with 1, 2, then 4 requests at a time and takes it back after 3 successes', () => {
+    const vm = started();
+    fail(vm, 3);
+    wait(vm, 900);
+    expect(request(vm).endpoints[0]).toBe(BACKUP);
+    wait(vm, 200);
+    for (const admitted of [1, 2, 4]) {
+      const tests = Array.from({ length: admitted }, () => request(vm));
+      for (const test of tests) expect(test.endpoints[0]).toBe(OWNER);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+      tests.shift()!.respond(200).end();
+      for (const test of tests) test.end();
+    }
+    const many = Array.from({ length: 20 }, () => request(vm).endpoints[0]);
+    expect(new Set(many)).toEqual(new Set([OWNER]));
+  });
+
+  it('doubles the back-off up to 30 s while tests fail', () => {
+    const vm = started();
+    fail(vm, 3);
+    for (const seconds of [1, 2, 4, 8, 16, 30, 30]) {
+      wait(vm, seconds * 1000 - 100);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+      wait(vm, 200);
+      const test = request(vm);
+      expect(test.endpoints[0]).toBe(OWNER);
+      test.respond(503).end();
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+    }
+  });
+
+  it('frees the place of a test that ends without an answer', () => {
+    const vm = started();
+    fail(vm, 3);
+    wait(vm, 1100);
+    request(vm).end();
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+  });
+
+  it('does not let requests from before a change of state count after it', () => {
+    const vm = started();
+    const old = Array.from({ length: 10 }, () => request(vm));
+    vm.host.nowMs += 1;
+    fail(vm, 3);
+    wait(vm, 1100);
+    for (const stream of old) stream.respond(503).end();
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+  });
+
+  it('ejects an engine after five failures in a row on whichever replicas', () => {
+    const vm = new Host(module).startVm();
+    deliver(vm, sketch([{ weight: 1, replicas: 50 }, { weight: 0 }]));
+    const failures: string[] = [];
+    for (let i = 0; failures.length < 5; i++) {
+      const stream = vm.request({ 'x-session-id': `k${i}` });
+      if (failures.includes(stream.endpoints[0]!)) continue;
+      failures.push(stream.endpoints[0]!);
+      stream.respond(503).end();
+    }
+    for (let i = 0; i < 50; i++) expect(vm.request({ 'x-session-id': `n${i}` }).endpoints[0]).toBe(BACKUP);
+  });
+
+  it('is not fooled by a clock that is set back', () => {
+    const vm = started();
+    fail(vm, 3);
+    vm.host.nowMs -= 3_600_000;
+    wait(vm, 1100);
+    const test = request(vm);
+    expect(test.endpoints[0]).toBe(OWNER);
+    test.respond(200).end();
+    expect([request(vm), request(vm)].map((stream) => stream.endpoints[0])).toEqual([OWNER, OWNER]);
+  });
+});

@@ -1,0 +1,140 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { hash64 } from '../../wire/hash.js';
+import * as L from '../../wire/layout.js';
+import { decodeSnapshot } from '../../wire/snapshot-reader.js';
+import { encodeSnapshot } from '../../wire/snapshot-writer.js';
+import { anySnapshot } from './any-snapshot.js';
+import { filterModule } from './build.js';
+import { Host, type Vm } from './host.js';
+import { deliver, sketch } from './snapshots.js';
+
+const module = filterModule();
+
+/** A VM that has installed version 1 of a simple snapshot. */
+function startedVm(): Vm {
+  const vm = new Host(module).startVm();
+  deliver(vm, sketch([{ weight: 1 }]));
+  return vm;
+}
+
+/** Offers the bytes; true when the VM installed them. */
+function offer(vm: Vm, bytes: Uint8Array): boolean {
+  vm.tick();
+  const refusals = vm.host.metrics.get('wardrop_snapshot_refusals')!;
+  vm.host.nowMs += 2000;
+  if (!vm.call) vm.tick();
+  vm.answer(200, bytes);
+  vm.tick();
+  return vm.host.metrics.get('wardrop_snapshot_refusals') === refusals;
+}
+
+/** Requests that visit whatever a snapshot holds. */
+function exercise(vm: Vm): void {
+  const models = [undefined, 'm', ...'abcdefgh'];
+  for (const model of models) {
+    for (const ended of [false, true]) {
+      const headers: Record<string, string> = { 'x-session-id': `key ${model}` };
+      if (model !== undefined) headers['x-wardrop-model'] = model;
+      const stream = vm.request(headers, { ended });
+      if (stream.forwarded) stream.respond(503).responseBody(1);
+      stream.end();
+    }
+  }
+  vm.host.nowMs += 1100;
+  vm.tick();
+}
+
+function forge(bytes: Uint8Array): Uint8Array {
+  const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  data.setBigUint64(L.HEADER_CHECKSUM, hash64(bytes.subarray(L.HEADER_CHECKED), 0n), true);
+  return bytes;
+}
+
+describe('installing a snapshot', () => {
+  it('takes whatever the writer writes for its frontend, and routes by it', () => {
+    fc.assert(
+      fc.property(anySnapshot, (view) => {
+        const vm = new Host(module).startVm();
+        deliver(vm, { ...view, frontendId: 'west' });
+        vm.tick();
+        expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(view.version);
+        exercise(vm);
+      }),
+    );
+  });
+
+  it('keeps the old one when the new one is for another frontend', () => {
+    const vm = startedVm();
+    expect(
+      offer(vm, encodeSnapshot({ ...sketch([{ weight: 1 }], { version: 2 }), frontendId: 'east' })),
+    ).toBe(false);
+    expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(1);
+    expect(vm.request({ 'x-session-id': 'a' }).forwarded).toBe(true);
+  });
+
+  it('keeps the old one when the new one is damaged anywhere, and never traps', () => {
+    const vm = startedVm();
+    const bytes = encodeSnapshot(sketch([{ weight: 1 }, { weight: 2, replicas: 2 }], { version: 2 }));
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.nat(bytes.length - 1).map((length) => bytes.slice(0, length)),
+          fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 })).map(([at, change]) => {
+            const damaged = bytes.slice();
+            damaged[at < 12 || at >= L.HEADER_CHECKSUM ? at : 0]! ^= change;
+            return damaged;
+          }),
+          fc.uint8Array({ maxLength: 300 }),
+        ),
+        (damaged) => {
+          expect(offer(vm, damaged)).toBe(false);
+          expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(1);
+        },
+      ),
+      { numRuns: 300 },
+    );
+    exercise(vm);
+  });
+
+  it('never traps on numbers forged under a right checksum, and refuses no snapshot that the reader takes', () => {
+    const fields = fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.nat(400), fc.constant(2 ** 32 - 1));
+    fc.assert(
+      fc.property(
+        anySnapshot,
+        fc.array(fc.tuple(fc.nat(), fields), { minLength: 1, maxLength: 3 }),
+        (view, changes) => {
+          const bytes = encodeSnapshot({ ...view, frontendId: 'west' });
+          const data = new DataView(bytes.buffer);
+          const words = Math.floor((bytes.length - L.HEADER_CHECKED) / 4);
+          for (const [word, value] of changes)
+            data.setUint32(L.HEADER_CHECKED + (word % words) * 4, value, true);
+          forge(bytes);
+          const vm = startedVm();
+          const installed = offer(vm, bytes);
+          if (isReadable(bytes)) expect(installed).toBe(true);
+          exercise(vm);
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('keeps what it knows of engines and replicas', () => {
+    const vm = startedVm();
+    const engines = [{ weight: 1 }, { weight: 0 }];
+    deliver(vm, sketch(engines, { version: 2 }));
+    for (let i = 0; i < 3; i++) vm.request({ 'x-session-id': 'a' }).respond(503).end();
+    expect(vm.request({ 'x-session-id': 'a' }).endpoints[0]).toBe('10.0.1.0:8000');
+    deliver(vm, sketch(engines, { version: 3, planId: '00000000000000ff' }));
+    expect(vm.request({ 'x-session-id': 'a' }).endpoints[0]).toBe('10.0.1.0:8000');
+  });
+});
+
+function isReadable(bytes: Uint8Array): boolean {
+  try {
+    return decodeSnapshot(bytes).frontendId === 'west';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import { CLIENT_STEERING_HEADERS, KEY_HEADERS } from '../../wire/names.js';
+import { Host, type LocalReply, type Vm } from './host.js';
+import { deliver, sketch } from './snapshots.js';
+
+const one = [{ weight: 1 }];
+const twoModels = {
+  models: [
+    { name: 'm', pool: 0 },
+    { name: 'n', pool: 1 },
+  ],
+  pools: [
+    { ...sketch(one).pools[0]!, segments: [{ start: 0, owner: 0, backup: -1 }] },
+    {
+      ...sketch(one).pools[0]!,
+      id: 'n',
+      cluster: 'pool-n',
+      engines: [1],
+      segments: [{ start: 0, owner: 1, backup: -1 }],
+    },
+  ],
+};
+
+function started(view = sketch([{ weight: 1 }, { weight: 1 }]), host = new Host()): Vm {
+  const vm = host.startVm();
+  deliver(vm, view);
+  return vm;
+}
+
+function errorOf(reply: LocalReply | undefined) {
+  return (JSON.parse(reply!.body) as { error: { code: string; message: string; type: string } }).error;
+}
+
+describe('the pool of a request', () => {
+  it('is that of the only model when the request names none', () => {
+    expect(started().request().header('x-wardrop-cluster')).toBe('pool-m');
+  });
+
+  it('is that of the model that the header names, exactly', () => {
+    const vm = started(sketch([{ weight: 1 }, { weight: 1 }], twoModels));
+    expect(vm.request({ 'x-wardrop-model': 'm' }).header('x-wardrop-cluster')).toBe('pool-m');
+    expect(vm.request({ 'x-wardrop-model': 'n' }).header('x-wardrop-cluster')).toBe('pool-n');
+    for (const name of ['N', 'n ', 'nn', 'x'.repeat(300)]) {
+      const { reply } = vm.request({ 'x-wardrop-model': name });
+      expect(reply?.status).toBe(404);
+      expect(errorOf(reply)).toMatchObject({ code: 'model_not_found', type: 'invalid_request_error' });
+    }
+  });
+
+  it('cannot be told without a model when there are several', () => {
+    const { reply } = started(sketch([{ weight: 1 }, { weight: 1 }], twoModels)).request();
+    expect(reply?.status).toBe(400);
+    expect(reply?.headers).toContainEqual(['content-type', 'application/json']);
+    expect(errorOf(reply).code).toBe('model_missing');
+  });
+
+  it('does not matter to a request without a body: some usable engine gets it', () => {
+    const view = sketch([{ weight: 1, ready: false }, { weight: 1 }], twoModels);
+    const vm = started(view);
+    for (const [method, path] of [
+      ['GET', '/v1/models'],
+      ['GET', '/health'],
+      ['HEAD', '/'],
+      ['OPTIONS', '/v1/chat/completions'],
+      ['POST', '/v1/chat/completions'],
+    ]) {
+      const stream = vm.request({ ':method': method!, ':path': path! }, { ended: true });
+      expect(stream.endpoints[0]).toBe('10.0.1.0:8000');
+      expect(stream.header('x-wardrop-cluster')).toBe('pool-n');
+      expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('passed');
+    }
+    expect(vm.request({ 'x-wardrop-model': 'gone' }, { ended: true }).forwarded).toBe(true);
+  });
+
+  it('echoes a hostile model name as valid JSON without control characters', () => {
+    for (const name of ['a"b\\c', '"},{"x":"', '\u0001\u007fé', '\\', 'x'.repeat(4000)]) {
+      const { reply } = started().request({ 'x-wardrop-model': name });
+      expect(errorOf(reply).message).toMatch(/^[\x20-\x7e]{1,200}$/);
+    }
+  });
+});
+
+describe('the affinity key', () => {
+  const engines = Array.from({ length: 64 }, () => ({ weight: 1 }));
+
+  it('is the first of the known headers that is present and not empty', () => {
+    const vm = started(sketch(engines));
+    const home = (headers: Record<string, string>) => vm.request(headers).endpoints[0];
+    for (const [index, name] of KEY_HEADERS.entries()) {
+      const expected = home({ [KEY_HEADERS[0]!]: 'conversation' });
+      expect(home({ [name]: 'conversation' })).toBe(expected);
+      const lower = Object.fromEntries(KEY_HEADERS.slice(index + 1).map((other) => [other, 'decoy']));
+      expect(home({ ...lower, [name]: 'conversation' })).toBe(expected);
+      const empty = Object.fromEntries(KEY_HEADERS.slice(0, index).map((other) => [other, '']));
+      expect(home({ ...empty, [name]: 'conversation' })).toBe(expected);
+    }
+  });
+
+  it('is not taken from request or trace ids', () => {
+    const vm = started(sketch(engines));
+    const homes = new Set(
+      Array.from({ length: 20 }, () => vm.request({ 'x-request-id': 'a', traceparent: 'a' }).endpoints[0]),
+    );
+    expect(homes.size).toBeGreaterThan(5);
+  });
+
+  it('belongs to its tenant when a tenant header is configured', () => {
+    const host = new Host();
+    const vm = host.startVm({ frontendId: 'west', tenantHeader: 'x-tenant' });
+    deliver(vm, sketch(engines));
+    const home = (tenant: string, key: string) =>
+      vm.request({ 'x-tenant': tenant, 'x-session-id': key }).endpoints[0];
+    const pairs = Array.from({ length: 200 }, (_, index) => `k${index}`);
+    const same = pairs.filter((key) => home('a', key) === home('b', key)).length;
+    // By chance 200/64 agree; 12 is five standard deviations above.
+    expect(same).toBeLessThan(12);
+    const joined = pairs.filter((key) => home('org_1', `2${key}`) === home('org_12', key)).length;
+    expect(joined).toBeLessThan(12);
+  });
+});
+
+describe('steering headers', () => {
+  it('are written over whatever the client sent', () => {
+    const vm = started();
+    const clean = vm.request({ 'x-session-id': 'a' });
+    const spoofed = vm.request([
+      ['x-session-id', 'a'],
+      ...CLIENT_STEERING_HEADERS.flatMap((name): [string, string][] => [
+        [name, '127.0.0.1:9901'],
+        [name, ''],
+      ]),
+    ]);
+    expect(spoofed.endpoints).toEqual(clean.endpoints);
+    const expected = Object.fromEntries(clean.requestHeaders);
+    expect(Object.fromEntries(spoofed.requestHeaders)).toEqual(expected);
+    expect(spoofed.requestHeaders).toHaveLength(clean.requestHeaders.length);
+  });
+
+  it('leave the rest of the request alone', () => {
+    const headers: [string, string][] = [
+      ['x-custom', 'kept'],
+      ['x-custom', 'twice'],
+      ['authorization', 'Bearer x'],
+    ];
+    const stream = started().request(headers);
+    for (const header of headers) expect(stream.requestHeaders).toContainEqual(header);
+  });
+});
+
+describe('the ready check', () => {
+  it('answers 503 before the first snapshot and 200 after, whatever the query', () => {
+    const vm = new Host().startVm();
+    expect(vm.request({ ':path': '/wardrop/ready' }).reply?.status).toBe(503);
+    deliver(vm, sketch(one));
+    expect(vm.request({ ':path': '/wardrop/ready' }).reply?.status).toBe(200);
+    expect(vm.request({ ':path': '/wardrop/ready?x=1' }).reply?.status).toBe(200);
+    expect(vm.request({ ':path': '/wardrop/readying' }).reply).toBeUndefined();
+  });
+});
+
+describe('a shed fraction', () => {
+  const keys = Array.from({ length: 2000 }, (_, index) => `k${index}`);
+  const shedding = (shedFraction: number) =>
+    started(sketch([{ weight: 1 }, { weight: 3 }], { pool: { shedFraction } }));
+
+  it('refuses that share of keys, the same in every VM, evenly over engines', () => {
+    const vm = shedding(0.3);
+    const other = shedding(0.3);
+    const refused = keys.filter((key) => vm.request({ 'x-session-id': key }).reply);
+    expect(keys.filter((key) => other.request({ 'x-session-id': key }).reply)).toEqual(refused);
+    // Three standard deviations of 2000 draws are 0.031.
+    expect(Math.abs(refused.length / keys.length - 0.3)).toBeLessThan(0.031);
+
+    const calm = started(sketch([{ weight: 1 }, { weight: 3 }]));
+    const refusedOfFirst = refused.filter((key) =>
+      calm.request({ 'x-session-id': key }).endpoints[0]!.startsWith('10.0.0.'),
+    );
+    expect(Math.abs(refusedOfFirst.length / refused.length - 0.25)).toBeLessThan(0.06);
+  });
+
+  it('refuses the keys of a smaller fraction also at a larger one', () => {
+    const few = shedding(0.1);
+    const many = shedding(0.2);
+    for (const key of keys.slice(0, 500)) {
+      if (few.request({ 'x-session-id': key }).reply)
+        expect(many.request({ 'x-session-id': key }).reply).toBeDefined();
+    }
+  });
+
+  it('answers 429 in the shape of OpenAI, with advice that agrees and differs between clients', () => {
+    const vm = shedding(1);
+    const waits = Array.from({ length: 50 }, () => {
+      const { reply } = vm.request({ 'x-session-id': 'a' });
+      const header = (name: string) => reply!.headers.find(([other]) => other === name)![1];
+      expect(reply!.status).toBe(429);
+      expect(reply!.details).toBe('wardrop_shed');
+      expect(errorOf(reply)).toMatchObject({ type: 'rate_limit_error', code: 'shed' });
+      expect(header('x-should-retry')).toBe('true');
+      expect(header('x-wardrop-reason')).toBe('shed');
+      const ms = Number(header('retry-after-ms'));
+      expect(Number(header('retry-after'))).toBe(Math.ceil(ms / 1000));
+      return ms;
+    });
+    expect(Math.max(...waits) / Math.min(...waits)).toBeGreaterThan(1.2);
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('does not touch requests without a body', () => {
+    expect(shedding(1).request({ ':method': 'GET' }, { ended: true }).forwarded).toBe(true);
+  });
+});
