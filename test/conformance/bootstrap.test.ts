@@ -1,15 +1,50 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { BootstrapSchema } from '../../xds-server/gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
 import { type BootstrapInput, buildBootstrap, frontendOf, XdsServer } from '../../xds-server/xds/index.js';
+import { registry } from '../../xds-server/xds/registry.js';
 import { freePorts, suspiciousLines } from '../e2e/harness/mesh.js';
 import { eventually } from '../e2e/harness/process.js';
 import { CertificateAuthority } from './certificates.js';
-import { Envoy } from './envoy/envoy.js';
+import { Envoy, envoyBinary } from './envoy/envoy.js';
 import { viewOf } from './world.js';
 
+const EXAMPLE = new URL('../../envoy/standalone/bootstrap.yaml', import.meta.url);
 const frontend = { id: 'west', region: 'westeurope', listen: '127.0.0.1:1' };
+
+const validate = async (bootstrap: string) => {
+  const { stdout, stderr } = await promisify(execFile)(await envoyBinary(), [
+    ...['--mode', 'validate', '--log-level', 'warning', '--config-yaml', bootstrap],
+  ]);
+  return suspiciousLines(stdout + stderr);
+};
+
+describe('the example bootstrap', () => {
+  const example = readFileSync(EXAMPLE, 'utf8');
+
+  it('is what the program prints, with remarks', () => {
+    const input: BootstrapInput = {
+      frontend: { id: 'west', region: 'westeurope', listen: '127.0.0.1:8080' },
+      nodeId: 'west-1',
+      xds: { host: '127.0.0.1', port: 18000 },
+      sync: { host: '127.0.0.1', port: 18001 },
+      listen: '127.0.0.1:8080',
+    };
+    // Read through the same messages, so that ways of writing the same don't count.
+    const read = (json: JsonValue) => fromJson(BootstrapSchema, json, { registry });
+    expect(read(parse(example) as JsonValue)).toEqual(read(buildBootstrap(input)));
+  });
+
+  it('is valid for Envoy', async () => {
+    expect(await validate(example)).toEqual([]);
+  });
+});
 
 describe('a bootstrap in Envoy', () => {
   const closers: (() => unknown)[] = [];
@@ -32,6 +67,24 @@ describe('a bootstrap in Envoy', () => {
     closers.push(() => envoy.stop());
     return envoy;
   }
+
+  it('is valid with everything that it can have', async () => {
+    const path = folder();
+    const { certificate, key } = new CertificateAuthority().issue('envoy');
+    writeFileSync(join(path, 'cert.pem'), certificate);
+    writeFileSync(join(path, 'key.pem'), key);
+    const caFile = join(path, 'cert.pem');
+    const tls = { caFile, client: { certificateFile: caFile, keyFile: join(path, 'key.pem') } };
+    const bootstrap = buildBootstrap({
+      frontend,
+      nodeId: 'n1',
+      xds: { host: 'wardrop.internal', port: 18000, tls, token: '100%' },
+      sync: { host: '::1', port: 18001, tls: { ...tls, serverName: 'wardrop.internal' } },
+      listen: '[::1]:8080',
+      admin: '[::1]:9901',
+    });
+    expect(await validate(JSON.stringify(bootstrap))).toEqual([]);
+  });
 
   it('connects by TLS both ways with a token, and distrusts another name of the same authority', async () => {
     const authority = new CertificateAuthority();

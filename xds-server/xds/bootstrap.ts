@@ -12,7 +12,7 @@ import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport
 import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import { registry } from './registry.js';
-import { envoyAddress } from './resources/address.js';
+import { envoyAddress, socketAddress } from './resources/address.js';
 import { HTTP_PROTOCOL_OPTIONS } from './resources/clusters.js';
 import { METADATA_KEY } from './resources/node-metadata.js';
 import { duration, filter, pack } from './resources/pack.js';
@@ -150,7 +150,6 @@ function tokenFilters(token: BootstrapToken) {
 }
 
 function cluster(name: string, { host, port, tls }: BootstrapTarget): ClusterInit {
-  const address = isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
   return {
     name,
     clusterDiscoveryType: {
@@ -162,7 +161,9 @@ function cluster(name: string, { host, port, tls }: BootstrapTarget): ClusterIni
       clusterName: name,
       endpoints: [
         {
-          lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: envoyAddress(address) } } }],
+          lbEndpoints: [
+            { hostIdentifier: { case: 'endpoint', value: { address: socketAddress(host, port) } } },
+          ],
         },
       ],
     },

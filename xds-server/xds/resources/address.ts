@@ -1,23 +1,14 @@
+import { splitAddress } from '../../config/address.js';
 import type { Address } from '../../fleet/fleet.js';
 
-const pattern = /^(?:\[([0-9a-fA-F:.%]+)\]|([^[\]:]+)):([0-9]{1,5})$/;
-
-export function isAddress(text: string): boolean {
-  const parts = pattern.exec(text);
-  return parts !== null && Number(parts[3]) <= 65_535;
-}
-
-/** A `host:port` (IPv6 hosts in brackets) as Envoy's `SocketAddress` wants it. */
-export function socketAddress(address: Address): { address: string; port: number } {
-  const parts = pattern.exec(address);
-  if (!isAddress(address) || parts === null)
-    throw new RangeError(`${JSON.stringify(address)} is not host:port`);
-  return { address: parts[1] ?? parts[2]!, port: Number(parts[3]) };
-}
-
-/** The `Address` message of that socket. */
+/** A well-formed `ip:port` as Envoy's `Address` message. */
 export function envoyAddress(address: Address) {
-  const { address: host, port } = socketAddress(address);
+  const { host, port } = splitAddress(address);
+  return socketAddress(host, port);
+}
+
+/** An IP address, or a name that the cluster resolves, with a port. */
+export function socketAddress(host: string, port: number) {
   return {
     address: {
       case: 'socketAddress' as const,

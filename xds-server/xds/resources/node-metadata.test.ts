@@ -32,12 +32,12 @@ describe('the frontend of a node', () => {
     expect((error as Error).message).toContain('east, west-1, west-2');
   });
 
-  it.each(['8080', 'host:99999', ':80', 'a b:1x'])(
+  it.each(['8080', '10.0.0.1:99999', ':80', 'localhost:1', '::1:80'])(
     'is an error when it says that it listens at %j',
     (listen) => {
       const metadata = { wardrop: { frontend: 'east', listen } };
       expect(frontendOf({ ...node, metadata }, frontends)).toMatchObject({
-        message: expect.stringContaining('is not host:port'),
+        message: expect.stringContaining('metadata.wardrop.listen: '),
       });
     },
   );

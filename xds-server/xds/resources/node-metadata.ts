@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import { parseAddress } from '../../config/address.js';
 import { WardropError } from '../../errors.js';
 import type { Address, Frontend } from '../../fleet/fleet.js';
 import type { NodeIdentity } from '../protocol/node.js';
-import { isAddress } from './address.js';
 
 /** Key of our part of an Envoy's node metadata. */
 export const METADATA_KEY = 'wardrop';
@@ -17,11 +17,12 @@ export function listenOf(node: NodeIdentity): Address | undefined {
  * else the only frontend in the node's region. Otherwise an error that names the known ones.
  */
 export function frontendOf(node: NodeIdentity, frontends: readonly Frontend[]): string | WardropError {
-  const listen = listenOf(node);
-  if (listen !== undefined && !isAddress(listen)) {
+  const listen = text(node, 'listen');
+  const parsed = listen === undefined ? undefined : parseAddress(listen);
+  if (parsed !== undefined && 'error' in parsed) {
     return new WardropError(
       'WARDROP_NODE_UNKNOWN',
-      `node ${JSON.stringify(node.id)}: metadata.wardrop.listen ${JSON.stringify(listen)} is not host:port`,
+      `node ${JSON.stringify(node.id)}: metadata.wardrop.listen: ${parsed.error}`,
     );
   }
   const named = text(node, 'frontend');
