@@ -64,6 +64,7 @@ export function buildFleet(
       healthPath: engine.healthPath,
     }))
     .sort(byId);
+  const dollars = config.network?.egressDollarsPerRequest;
   return {
     frontends,
     engines,
@@ -71,6 +72,13 @@ export function buildFleet(
     networkSeconds: frontends.map((frontend) =>
       engines.map((engine) => rttMs(config, table, frontend, engine) / 1000),
     ),
+    ...(dollars === undefined
+      ? {}
+      : {
+          egressDollarsPerRequest: frontends.map((frontend) =>
+            engines.map((engine) => dollars[frontend.id]?.[engine.id] ?? 0),
+          ),
+        }),
   };
 }
 

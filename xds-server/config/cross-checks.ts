@@ -125,6 +125,7 @@ class Checker implements CrossChecked {
 
   checkNetwork(table: NetworkTable | undefined): void {
     const { network } = this.#config;
+    this.#checkPairs(['network', 'egressDollarsPerRequest'], network?.egressDollarsPerRequest ?? {});
     if (network?.rttMs !== undefined && network.table !== undefined) {
       this.#problem(['network'], 'give either rttMs or table', { at: 'key' });
     } else if (network?.rttMs !== undefined) this.#checkMatrix(network.rttMs);
@@ -143,14 +144,19 @@ class Checker implements CrossChecked {
     }
   }
 
-  #checkMatrix(rttMs: NonNullable<NonNullable<Draft['network']>['rttMs']>): void {
-    const path = ['network', 'rttMs'];
-    for (const [frontendId, row] of Object.entries(rttMs)) {
+  /** Keys of a mapping by frontend, then engine. */
+  #checkPairs(path: Path, rows: Partly<Record<string, Record<string, number | null>>>): void {
+    for (const [frontendId, row] of Object.entries(rows)) {
       this.#known([...path, frontendId], 'frontend', frontendId, this.#frontendIds, 'key');
       for (const engineId of Object.keys(row ?? {})) {
         this.#known([...path, frontendId, engineId], 'engine', engineId, this.#engineIds, 'key');
       }
     }
+  }
+
+  #checkMatrix(rttMs: NonNullable<NonNullable<Draft['network']>['rttMs']>): void {
+    const path = ['network', 'rttMs'];
+    this.#checkPairs(path, rttMs);
     for (const frontendId of this.#frontendIds) {
       const row = rttMs[frontendId];
       const missing = [...this.#engineIds].filter((engineId) => row?.[engineId] === undefined);

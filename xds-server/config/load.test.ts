@@ -113,6 +113,15 @@ describe('loadConfig', () => {
     });
   });
 
+  it('reads what the network charges', () => {
+    const text = minimal.replace('frontends: [', 'frontends: [{id: a, region: n}, ');
+    const { fleet } = loadConfig(
+      fixture('inline.yaml'),
+      () => `${text}network: {rttMs: {a: {e: 1}, f: {e: 2}}, egressDollarsPerRequest: {f: {e: 0.001}}}`,
+    );
+    expect(fleet.egressDollarsPerRequest).toEqual([[0], [0.001]]);
+  });
+
   it('gives an engine without a profile a stated default and a warning', () => {
     const config = loadConfig(fixture('reload-1-good.yaml'));
     expect(config.fleet.engines[0]!.profile).toBe('assumed');
@@ -182,6 +191,11 @@ describe('loadConfig', () => {
     ['a broken table', `${minimal}network: {table: bad.csv}`, 'has 1 values'],
     ['a missing pair', `${minimal}network: {rttMs: {f: {}}}`, 'no round trip from f to e'],
     ['a pair that is not there', `${minimal}network: {rttMs: {f: {e: 1, g: 1}}}`, 'unknown engine "g"'],
+    [
+      'egress to an engine that is not there',
+      `${minimal}network: {egressDollarsPerRequest: {f: {g: 1}}}`,
+      'unknown engine "g"',
+    ],
     ['a negative round trip', `${minimal}network: {rttMs: {f: {e: -1}}}`, 'must be at least 0, not -1'],
     [
       'a profile without work',

@@ -189,7 +189,7 @@ const engines = {
 const network = {
   type: 'object',
   description:
-    'Round trips between frontends and engines: exactly one of the two forms. May be left out when all frontends and engines are in one region (0 ms).',
+    'Round trips between frontends and engines: either `rttMs` or `table`. May be left out when all frontends and engines are in one region (0 ms).',
   additionalProperties: false,
   properties: {
     rttMs: {
@@ -199,6 +199,15 @@ const network = {
       additionalProperties: {
         type: 'object',
         additionalProperties: { type: 'number', nullable: true, minimum: 0, maximum: 60000 },
+      },
+    },
+    egressDollarsPerRequest: {
+      type: 'object',
+      description:
+        'Dollars that the network charges for one request, by frontend id, then engine id; 0 where nothing is written. Counts as much as `policy.egressSecondsPerDollar` says.',
+      additionalProperties: {
+        type: 'object',
+        additionalProperties: { type: 'number', minimum: 0, maximum: 1000 },
       },
     },
     table: {
