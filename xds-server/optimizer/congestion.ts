@@ -23,6 +23,9 @@ export const EVEN_LOAD_SECONDS = 1e-5;
 const WALL_WIDTH = 5e-7;
 const WALL_SECONDS = 1e4;
 
+/** A Newton step this small in utilisation leaves an error in the last bits only. */
+const LAST_STEP = 3e-9;
+
 export interface Limits {
   /** Cost rises steeply above it. */
   readonly target: number;
@@ -84,7 +87,12 @@ export class Congestion {
   /** Derivative of the cost: what one more replica-second of work adds to everybody's latency. */
   price(rho: number): number {
     const at = Math.min(rho, this.#end);
-    return this.#curvePrice(at) + this.#even * rho + this.#soft * Math.max(0, rho - this.#target);
+    return this.#curvePrice(at) + this.#even * rho + this.steepPrice(rho);
+  }
+
+  /** Part of the price that is no delay but steers away from utilisations above the target. */
+  steepPrice(rho: number): number {
+    return this.#soft * Math.max(0, rho - this.#target);
   }
 
   /** Price, and close to the hard limit the scarcity of capacity on top. */
@@ -122,13 +130,16 @@ export class Congestion {
     let rho = guess > low && guess < high ? guess : 0.5 * high;
     for (let step = 0; step < 100; step++) {
       const excess = this.price(rho) - price;
-      if (excess === 0) return rho;
       if (excess > 0) high = rho;
       else low = rho;
       let next = rho - excess / this.#slope(rho);
-      if (!(next > low && next < high)) next = 0.5 * (low + high);
-      if (Math.abs(next - rho) <= 1e-15) return next;
+      if (!(next > low && next < high)) {
+        if (Math.abs(next - rho) <= Number.EPSILON) break;
+        next = 0.5 * (low + high);
+      }
+      const change = Math.abs(next - rho);
       rho = next;
+      if (change <= LAST_STEP) break;
     }
     return rho;
   }

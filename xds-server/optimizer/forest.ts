@@ -55,23 +55,16 @@ export class Forest {
 
   /** Lists the tree around a node, breadth first from one of its columns (or from a lonely row). */
   collect(node: number, tree: Tree): void {
-    tree.size = 0;
-    this.#visit(tree, this.#columnNear(node), -1);
+    tree.clear();
+    tree.add(this.#columnNear(node), -1, -1);
     for (let at = 0; at < tree.size; at++) {
       const current = tree.nodes[at]!;
       for (let entry = this.#first[current]!; entry >= 0; entry = this.#next[entry]!) {
         const arc = entry >> 1;
         if (!this.#joined[arc] || arc === tree.arcs[at]) continue;
-        this.#visit(tree, this.#otherEnd(entry), arc, at);
+        tree.add(this.#otherEnd(entry), arc, at);
       }
     }
-  }
-
-  #visit(tree: Tree, node: number, arc: number, parent = -1): void {
-    tree.nodes[tree.size] = node;
-    tree.arcs[tree.size] = arc;
-    tree.parents[tree.size] = parent;
-    tree.size++;
   }
 
   #columnNear(node: number): number {
@@ -105,10 +98,30 @@ export class Tree {
   readonly nodes: Int32Array;
   readonly arcs: Int32Array;
   readonly parents: Int32Array;
+  readonly #entry: Int32Array;
 
   constructor(nodes: number) {
     this.nodes = new Int32Array(nodes);
     this.arcs = new Int32Array(nodes);
     this.parents = new Int32Array(nodes);
+    this.#entry = new Int32Array(nodes);
+  }
+
+  clear(): void {
+    this.size = 0;
+  }
+
+  add(node: number, arc: number, parent: number): void {
+    this.nodes[this.size] = node;
+    this.arcs[this.size] = arc;
+    this.parents[this.size] = parent;
+    this.#entry[node] = this.size;
+    this.size++;
+  }
+
+  /** Entry of a node, -1 when the tree does not hold it. */
+  entryOf(node: number): number {
+    const entry = this.#entry[node]!;
+    return entry < this.size && this.nodes[entry] === node ? entry : -1;
   }
 }

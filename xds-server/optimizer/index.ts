@@ -1,2 +1,4 @@
+export { type EngineCost, type ExplainedPair, type Explanation, explain } from './explain.js';
+export { explanationText } from './explain-text.js';
 export { Optimizer, type OptimizerOptions } from './optimizer.js';
 export type * from './solution.js';

@@ -1,11 +1,14 @@
 import { buildFlowProblem, type FlowProblem, loadsOf, lowerBound, objective } from './flow-problem.js';
 import { choosePoints, FlowProgram } from './flow-program.js';
 import type { LinearSolver } from './linear-program.js';
-import { type PolishedFlows, polish } from './polish.js';
+import type { PolishedFlows } from './polish.js';
 import type { Problem } from './problem.js';
+import { polishWhole } from './working-set.js';
 
 /** Share of a row's flow below which unplaced flow is the solver's rounding. */
 const PLACED = 1e-7;
+/** Share by which rounding may take a load over the hard limit. */
+const LOAD_TOLERANCE = 1e-9;
 /** Rounds of the linear program, each with finer tangents around the last solution. */
 const MOST_ROUNDS = 6;
 /** Half the width in utilisation of the finely approximated part in the first round. */
@@ -28,21 +31,37 @@ export type OptimumResult =
   | { readonly fits: false; readonly unplaced: Float64Array };
 
 /**
- * Best flows when `served` of each row (requests per second) goes somewhere: the linear program finds who goes where, the
- * polish takes the flows to the exact optimum.
+ * Best flows when `served` of each row (requests per second) goes somewhere. With weights in force the optimum is near
+ * them, and the simplex steps of the polish get there by themselves. Without, or when demand may not fit, the linear
+ * program finds who goes where, and the polish makes it exact.
  */
 export function findOptimum(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
   const flowProblem = buildFlowProblem(problem, served);
+  const near = nearWeightsInForce(flowProblem);
+  if (near) return { fits: true, optimum: prove(flowProblem, near) };
+  return viaLinearProgram(solver, flowProblem);
+}
+
+function nearWeightsInForce(flowProblem: FlowProblem): PolishedFlows | undefined {
+  if (!hasWeightsInForce(flowProblem)) return undefined;
+  const start = Float64Array.from(flowProblem.kink);
+  settleRows(flowProblem, start);
+  const polished = polishWhole(flowProblem, start, new Uint8Array(start.length));
+  return polished.converged && isWithinLimits(flowProblem, polished.flows) ? polished : undefined;
+}
+
+function viaLinearProgram(solver: LinearSolver, flowProblem: FlowProblem): OptimumResult {
+  const { problem, served } = flowProblem;
   const arcs = Int32Array.from(problem.arcRow.keys());
-  let expected = expectedUtilisation(flowProblem);
-  let spread = FIRST_SPREAD;
   let best: PolishedFlows | undefined;
+  let expected = hasWeightsInForce(flowProblem) ? utilisation(flowProblem, flowProblem.kink) : undefined;
+  let spread = FIRST_SPREAD;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const program = new FlowProgram(flowProblem, arcs, choosePoints(flowProblem, expected, spread));
     const { flows, basic, unplaced } = program.read(solver.solve(program.program));
     if (unplaced.some((flow, row) => flow > PLACED * served[row]!)) return { fits: false, unplaced };
     settleRows(flowProblem, flows);
-    const polished = polish(flowProblem, flows, basic);
+    const polished = polishWhole(flowProblem, flows, basic);
     best = better(flowProblem, best, polished);
     if (polished.converged) break;
     expected = utilisation(flowProblem, polished.flows);
@@ -68,10 +87,15 @@ function better(flowProblem: FlowProblem, a: PolishedFlows | undefined, b: Polis
   return objective(flowProblem, b.flows) < objective(flowProblem, a.flows) ? b : a;
 }
 
-/** Utilisation if the weights in force stayed; nothing before the first plan. */
-function expectedUtilisation(flowProblem: FlowProblem): Float64Array | undefined {
-  if (!flowProblem.problem.arcPrevious.some((weight) => weight > 0)) return undefined;
-  return utilisation(flowProblem, flowProblem.kink);
+function hasWeightsInForce({ problem }: FlowProblem): boolean {
+  return problem.arcPrevious.some((weight) => weight > 0);
+}
+
+function isWithinLimits(flowProblem: FlowProblem, flows: Float64Array): boolean {
+  const { columns } = flowProblem.problem;
+  return utilisation(flowProblem, flows).every(
+    (rho, column) => rho <= columns[column]!.congestion.max * (1 + LOAD_TOLERANCE),
+  );
 }
 
 function utilisation(flowProblem: FlowProblem, flows: Float64Array): Float64Array {
@@ -80,19 +104,35 @@ function utilisation(flowProblem: FlowProblem, flows: Float64Array): Float64Arra
   );
 }
 
-/** Makes each row's flows add up to what is served, to the last bits, by nudging its largest ones. */
-function settleRows({ problem, served, lower, upper }: FlowProblem, flows: Float64Array): void {
+/** Makes each row's flows add up to what is served, to the last bits, on the arc with most flow where it has room. */
+function settleRows(flowProblem: FlowProblem, flows: Float64Array): void {
+  const { problem, served, lower, upper } = flowProblem;
   problem.rows.forEach(({ firstArc, endArc }, row) => {
     let missing = served[row]!;
     for (let arc = firstArc; arc < endArc; arc++) missing -= flows[arc]!;
-    const byFlow = Array.from({ length: endArc - firstArc }, (_, at) => firstArc + at);
-    if (missing !== 0)
-      byFlow.sort((a, b) => flows[b]! - flows[a]! || problem.arcCost[a]! - problem.arcCost[b]!);
-    for (const arc of byFlow) {
-      if (missing === 0) break;
+    while (missing !== 0) {
+      const arc = arcWithRoom(flowProblem, flows, firstArc, endArc, missing > 0);
+      if (arc < 0) break;
       const flow = Math.min(Math.max(flows[arc]! + missing, lower[arc]!), upper[arc]!);
-      missing -= flow - flows[arc]!;
+      missing = flow === flows[arc]! + missing ? 0 : missing - (flow - flows[arc]!);
       flows[arc] = flow;
     }
   });
+}
+
+/** The arc of most flow, or the cheapest of those without, that can take or give more; -1 without any. */
+function arcWithRoom(
+  { problem, lower, upper }: FlowProblem,
+  flows: Float64Array,
+  firstArc: number,
+  endArc: number,
+  more: boolean,
+): number {
+  let best = -1;
+  for (let arc = firstArc; arc < endArc; arc++) {
+    if (more ? flows[arc]! >= upper[arc]! : flows[arc]! <= lower[arc]!) continue;
+    const ahead = best < 0 ? 1 : flows[arc]! - flows[best]! || problem.arcCost[best]! - problem.arcCost[arc]!;
+    if (ahead > 0) best = arc;
+  }
+  return best;
 }

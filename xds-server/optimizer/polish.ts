@@ -1,13 +1,16 @@
 import type { Congestion } from './congestion.js';
 import { type FlowProblem, loadsOf } from './flow-problem.js';
 import { Forest, Tree } from './forest.js';
+import type { Row } from './problem.js';
 
 /** Marginal costs of a row's engines may differ by this many seconds at the end. */
-const COST_TOLERANCE = 1e-8;
+export const COST_TOLERANCE = 1e-8;
 /** Flows closer to a bound than this share of the largest row are at it. */
 const FLOW_TOLERANCE = 1e-12;
 /** Loads fit together when they miss by no more than this share of the tree's capacity. */
 const LOAD_TOLERANCE = 1e-14;
+/** Rows take part in a pass when they gain at least this share of what the best one does. */
+const GAIN_SHARE = 0.5;
 /** Cycles whose gains cancel out to this share change no load. */
 const NEUTRAL_GAIN = 1e-9;
 const MOST_PASSES = 1000;
@@ -21,6 +24,10 @@ export interface PolishedFlows {
   readonly flows: Float64Array;
   /** Marginal value of each column's work in user-seconds per replica-second: congestion price plus scarcity price. */
   readonly columnPrices: Float64Array;
+  /** What each row pays at most per request on the margin, -Infinity without flow. */
+  readonly rowCosts: Float64Array;
+  /** Arcs that may move freely: where a further polish starts. */
+  readonly free: Uint8Array;
   /** Whether no row can gain more than the tolerance by any shift of flow. */
   readonly converged: boolean;
   readonly passes: number;
@@ -101,7 +108,24 @@ class Polisher {
       entering = this.#gainfulArcs();
       converged = entering.length === 0;
     }
-    return { flows: this.#x, columnPrices: this.#price.slice(this.#rows), converged, passes: this.#pass };
+    const free = this.#state.map((state, arc) => (state !== FIXED || this.#aside.has(arc) ? 1 : 0));
+    return {
+      flows: this.#x.map((flow, arc) => this.#snapped(flow, arc)),
+      columnPrices: this.#price.slice(this.#rows),
+      rowCosts: Float64Array.from(this.#flowProblem.problem.rows, (row) => this.#dearest(row)),
+      free,
+      converged,
+      passes: this.#pass,
+    };
+  }
+
+  /** A flow that differs from a bound or the kink by rounding only is there. */
+  #snapped(flow: number, arc: number): number {
+    const { lower, upper, kink } = this.#flowProblem;
+    for (const at of [lower[arc]!, kink[arc]!, upper[arc]!]) {
+      if (Math.abs(flow - at) <= this.#tolerance) return at;
+    }
+    return flow;
   }
 
   #freeArcs(): number[] {
@@ -158,10 +182,11 @@ class Polisher {
     const row = problem.arcRow[arc]!;
     const column = this.#rows + problem.arcColumn[arc]!;
     const opened: number[] = [];
+    if (!this.#gains(arc, state)) return;
     this.#aside.delete(arc);
     for (;;) {
       this.#forest.collect(row, this.#tree);
-      if (this.#entryOf(column) < 0) {
+      if (this.#tree.entryOf(column) < 0) {
         this.#join(arc, state);
         opened.push(row);
         break;
@@ -176,12 +201,19 @@ class Polisher {
     if (opened.length === 0) return;
     for (const [other, otherState] of this.#aside) {
       this.#forest.collect(problem.arcRow[other]!, this.#tree);
-      if (this.#entryOf(this.#rows + problem.arcColumn[other]!) >= 0) continue;
+      if (this.#tree.entryOf(this.#rows + problem.arcColumn[other]!) >= 0) continue;
       this.#aside.delete(other);
       this.#join(other, otherState);
       opened.push(problem.arcRow[other]!);
     }
     for (const node of opened) this.#settle(node);
+  }
+
+  /** Whether an arc's marginal cost still differs from its row's, by the prices noted last. */
+  #gains(arc: number, state: number): boolean {
+    const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
+    const cost = this.#slopeIn(arc, state) + arcWork[arc]! * this.#price[this.#rows + arcColumn[arc]!]!;
+    return Math.abs(cost - this.#price[arcRow[arc]!]!) > COST_TOLERANCE;
   }
 
   /** Adds an arc between two trees. */
@@ -208,7 +240,7 @@ class Polisher {
 
   #isInTree(arc: number): boolean {
     const { arcRow, arcColumn } = this.#flowProblem.problem;
-    return this.#entryOf(arcRow[arc]!) >= 0 && this.#entryOf(this.#rows + arcColumn[arc]!) >= 0;
+    return this.#tree.entryOf(arcRow[arc]!) >= 0 && this.#tree.entryOf(this.#rows + arcColumn[arc]!) >= 0;
   }
 
   /**
@@ -222,7 +254,7 @@ class Polisher {
     const first = advantage(0);
     if (Math.abs(first) <= COST_TOLERANCE) return undefined;
     const range = (first > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!;
-    const room = this.#headroom();
+    const room = Math.max(0, this.#headroom());
     const most = -range * perAmount > room ? -room / perAmount : range;
     if (Math.abs(most) <= this.#tolerance) return undefined;
     const shift = { arc, amount: first * advantage(most) >= 0 ? most : bisect(advantage, most) };
@@ -271,8 +303,8 @@ class Polisher {
   /** By how much one more request on an arc would be cheaper than its row's marginal cost, at a root price. */
   #advantage(arc: number, state: number, rootPrice: number): number {
     const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
-    const row = this.#entryOf(arcRow[arc]!);
-    const column = this.#entryOf(this.#rows + arcColumn[arc]!);
+    const row = this.#tree.entryOf(arcRow[arc]!);
+    const column = this.#tree.entryOf(this.#rows + arcColumn[arc]!);
     const base = this.#base[row]! - this.#slopeIn(arc, state) - arcWork[arc]! * this.#base[column]!;
     return base + this.#loadPerAmount(arc) * rootPrice;
   }
@@ -280,14 +312,14 @@ class Polisher {
   /** What a unit of flow, moved from the tree to an arc that closes a cycle, takes off the balance at the root. */
   #loadPerAmount(arc: number): number {
     const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
-    const row = this.#entryOf(arcRow[arc]!);
-    const column = this.#entryOf(this.#rows + arcColumn[arc]!);
+    const row = this.#tree.entryOf(arcRow[arc]!);
+    const column = this.#tree.entryOf(this.#rows + arcColumn[arc]!);
     return this.#gain[row]! - arcWork[arc]! * this.#gain[column]!;
   }
 
   /** Whether a cycle's gains cancel out. */
   #isNeutral(arc: number): boolean {
-    const row = this.#entryOf(this.#flowProblem.problem.arcRow[arc]!);
+    const row = this.#tree.entryOf(this.#flowProblem.problem.arcRow[arc]!);
     return Math.abs(this.#loadPerAmount(arc)) <= NEUTRAL_GAIN * this.#gain[row]!;
   }
 
@@ -302,7 +334,7 @@ class Polisher {
       const { capacity, congestion } = columns[column]!;
       room += this.#gain[at]! * (capacity * congestion.max - this.#loads[column]!);
     }
-    return Math.max(0, room);
+    return room;
   }
 
   /** Prices along the tree as functions of the root's. The gains are also the loads' factors in the balance at the root. */
@@ -347,9 +379,8 @@ class Polisher {
       capacity += this.#gain[at]! * columns[column]!.capacity;
     }
     const tolerance = LOAD_TOLERANCE * capacity;
+    if (this.#headroom() + offset <= tolerance) return high;
     const balance = { value: 0, slope: 0 };
-    this.#balance(high, offset, balance);
-    if (balance.value <= tolerance) return high;
     let price = Math.min(Math.max(this.#price[nodes[0]!]!, low), high);
     let width = high - low;
     for (let step = 0; step < MOST_ROOT_STEPS; step++) {
@@ -404,8 +435,8 @@ class Polisher {
       }
     }
     for (const { arc, amount } of shifts) {
-      this.#excess[this.#entryOf(arcRow[arc]!)]! -= amount;
-      this.#excess[this.#entryOf(this.#rows + arcColumn[arc]!)]! -= arcWork[arc]! * amount;
+      this.#excess[this.#tree.entryOf(arcRow[arc]!)]! -= amount;
+      this.#excess[this.#tree.entryOf(this.#rows + arcColumn[arc]!)]! -= arcWork[arc]! * amount;
     }
     for (let at = size - 1; at > 0; at--) {
       const work = arcWork[arcs[at]!]!;
@@ -471,38 +502,53 @@ class Polisher {
     }
   }
 
-  /** For each row that could gain by a shift: the cheapest arc that can take more and the dearest that can give. */
+  /**
+   * Frees the cheapest arc that can take more and the dearest that can give, in the rows that gain most by a shift
+   * between them. Rows that gain less wait: often the others' shifts leave them nothing to gain.
+   */
   #gainfulArcs(): number[] {
-    const { rows } = this.#flowProblem.problem;
+    const shifts = this.#flowProblem.problem.rows.flatMap((row) => this.#bestShift(row) ?? []);
+    const most = shifts.reduce((best, { gain }) => Math.max(best, gain), 0);
     const gainful: number[] = [];
-    for (const { firstArc, endArc } of rows) {
-      let cheapest = Infinity;
-      let dearest = -Infinity;
-      let taker = -1;
-      let giver = -1;
-      for (let arc = firstArc; arc < endArc; arc++) {
-        const up = this.#costUp(arc);
-        const down = this.#costDown(arc);
-        if (up < cheapest) {
-          cheapest = up;
-          taker = arc;
-        }
-        if (down > dearest) {
-          dearest = down;
-          giver = arc;
-        }
+    for (const { taker, giver, gain } of shifts) {
+      if (gain < GAIN_SHARE * most) continue;
+      if (this.#state[taker] === FIXED) {
+        this.#state[taker] = this.#sideOf(taker, true);
+        gainful.push(taker);
       }
-      if (dearest - cheapest <= COST_TOLERANCE) continue;
-      for (const [arc, up] of [
-        [taker, true],
-        [giver, false],
-      ] as const) {
-        if (this.#state[arc] !== FIXED) continue;
-        this.#state[arc] = this.#sideOf(arc, up);
-        gainful.push(arc);
+      if (this.#state[giver] === FIXED) {
+        this.#state[giver] = this.#sideOf(giver, false);
+        gainful.push(giver);
       }
     }
     return gainful;
+  }
+
+  #dearest({ firstArc, endArc }: Row): number {
+    let dearest = -Infinity;
+    for (let arc = firstArc; arc < endArc; arc++) dearest = Math.max(dearest, this.#costDown(arc));
+    return dearest;
+  }
+
+  #bestShift({ firstArc, endArc }: Row): { taker: number; giver: number; gain: number } | undefined {
+    let cheapest = Infinity;
+    let dearest = -Infinity;
+    let taker = -1;
+    let giver = -1;
+    for (let arc = firstArc; arc < endArc; arc++) {
+      const up = this.#costUp(arc);
+      const down = this.#costDown(arc);
+      if (up < cheapest) {
+        cheapest = up;
+        taker = arc;
+      }
+      if (down > dearest) {
+        dearest = down;
+        giver = arc;
+      }
+    }
+    const gain = dearest - cheapest;
+    return gain > COST_TOLERANCE ? { taker, giver, gain } : undefined;
   }
 
   /** Marginal cost of more flow on an arc; Infinity at its upper bound. */
@@ -545,12 +591,6 @@ class Polisher {
 
   #congestion(column: number): Congestion {
     return this.#flowProblem.problem.columns[column]!.congestion;
-  }
-
-  #entryOf(node: number): number {
-    const { size, nodes } = this.#tree;
-    for (let at = 0; at < size; at++) if (nodes[at] === node) return at;
-    return -1;
   }
 }
 

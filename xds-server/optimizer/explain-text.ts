@@ -1,0 +1,135 @@
+import type { EngineCost, EngineUse, Explanation } from './explain.js';
+
+const WIDTH = 20;
+const LEAST_SHOWN_SECONDS = 5e-5;
+
+/** An explanation in words and milliseconds, for a terminal. */
+export function explanationText(explanation: Explanation): string {
+  const { frontendId, poolId, engineId, engine } = explanation;
+  return [
+    `${frontendId} → ${engineId}, pool ${poolId}: ${headline(explanation)}`,
+    ...(engine.lines.length > 0 ? ['', ...costTable(engine)] : []),
+    '',
+    ...conclusion(explanation),
+    '',
+    ...loadLines(explanation),
+    ...shedLines(explanation),
+    ...otherLines(explanation),
+  ].join('\n');
+}
+
+function headline({ engine, demandRps }: Explanation): string {
+  if (engine.lines.length === 0) return `weight 0, ${reason(engine.use)}`;
+  return `weight ${percent(engine.weight)}, ${engine.rps.toFixed(1)} of ${demandRps.toFixed(1)} requests/s`;
+}
+
+function reason(use: EngineUse): string {
+  switch (use) {
+    case 'not eligible':
+      return 'because the engine is not in the pool';
+    case 'unreachable':
+      return 'because the frontend cannot reach the engine';
+    case 'without capacity':
+      return 'because the engine has no capacity now';
+    default:
+      return 'because others cost less';
+  }
+}
+
+/** Lines that would read 0.0 are left out. */
+function costTable({ lines, latencySeconds, marginalSeconds }: EngineCost): string[] {
+  const shown = lines.filter((line) => Math.abs(line.marginalSeconds) >= LEAST_SHOWN_SECONDS);
+  return [
+    row('', 'expected latency', 'marginal cost'),
+    ...shown.map((line) =>
+      row(
+        line.name,
+        line.latencySeconds === 0 ? '' : milliseconds(line.latencySeconds),
+        milliseconds(line.marginalSeconds),
+      ),
+    ),
+    row('total', milliseconds(latencySeconds), milliseconds(marginalSeconds)),
+  ];
+}
+
+function conclusion({ engine, rowMarginalSeconds, frontendId }: Explanation): string[] {
+  if (rowMarginalSeconds === null) return [`No engine can serve these requests of ${frontendId} now.`];
+  const best = milliseconds(rowMarginalSeconds);
+  if (engine.lines.length === 0)
+    return [`One more request of ${frontendId} costs ${best} where it costs least.`];
+  if (engine.use === 'used') {
+    return [
+      ...boundLines(engine),
+      `One more request of ${frontendId} costs ${best} wherever it goes among the engines it uses.`,
+    ];
+  }
+  return [
+    ...boundLines(engine),
+    `One more request of ${frontendId} costs ${best} where it costs least: this engine is ` +
+      `${milliseconds(engine.shortSeconds)} short of being used.`,
+  ];
+}
+
+function boundLines({ bound }: EngineCost): string[] {
+  if (!bound) return [];
+  const range =
+    bound.min === bound.max
+      ? `pins the weight to ${percent(bound.min)}`
+      : `keeps the weight within ${percent(bound.min)} and ${percent(bound.max)}`;
+  return [
+    `The operator ${range}${bound.binding ? ', and that decides it.' : '; the weight is free within.'}`,
+  ];
+}
+
+function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explanation): string[] {
+  const { rho, effectiveCapacity, congestionPriceSeconds, scarcityPriceSeconds } = load;
+  const scarcity =
+    scarcityPriceSeconds > 0
+      ? `it is full, and a replica-second more would be worth ${scarcityPriceSeconds.toFixed(3)} s beyond that`
+      : 'its capacity is not scarce';
+  return [
+    `Engine ${engineId} is ${percent(rho)} utilised (target ${percent(targetUtilization)}, limit ` +
+      `${percent(maxUtilization)}) of ${effectiveCapacity.toFixed(2)} replicas. A replica-second of work costs the others ` +
+      `there ${congestionPriceSeconds.toFixed(3)} s; ${scarcity}.`,
+  ];
+}
+
+function shedLines({ shed, demandRps, maxUtilization }: Explanation): string[] {
+  const refused = shed.filter(({ fraction }) => fraction > 0);
+  if (refused.length === 0) return [];
+  const parts = refused.map(({ priority, fraction }) => `${percent(fraction)} of priority ${priority}`);
+  return [
+    `Demand above capacity: of ${demandRps.toFixed(1)} requests/s, ${parts.join(' and ')} find no engine below ` +
+      `${percent(maxUtilization)} and are refused.`,
+  ];
+}
+
+function otherLines({ choices, engineId }: Explanation): string[] {
+  const others = choices.filter((choice) => choice.engineId !== engineId);
+  if (others.length === 0) return [];
+  return [
+    '',
+    row('other engines', 'weight', 'expected latency', 'marginal cost', 'short by'),
+    ...others.map((choice) =>
+      row(
+        choice.engineId,
+        percent(choice.weight),
+        milliseconds(choice.latencySeconds),
+        milliseconds(choice.marginalSeconds),
+        choice.use === 'used' ? '' : milliseconds(choice.shortSeconds),
+      ),
+    ),
+  ];
+}
+
+function row(name: string, ...cells: readonly string[]): string {
+  return `${name.padEnd(WIDTH)}${cells.map((cell) => cell.padStart(WIDTH)).join('')}`.trimEnd();
+}
+
+function milliseconds(seconds: number): string {
+  return `${(seconds * 1000).toFixed(1)} ms`;
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}

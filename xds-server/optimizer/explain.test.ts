@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, test } from 'vitest';
+import { type ExplainedPair, explain, explanationText, Optimizer } from './index.js';
+import type { OptimizerInput, Solution } from './solution.js';
+import { randomInput } from './testing/random.js';
+import { threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
+
+const optimizer = new Optimizer();
+afterAll(() => optimizer.close());
+
+const central = { frontendId: 'central', poolId: 'chat' };
+
+async function explained(world: World, pair: ExplainedPair) {
+  const input = worldInput(world);
+  return explain(input, await optimizer.solve(input), pair);
+}
+
+function scaled(world: World, factor: number): World {
+  return {
+    ...world,
+    demands: world.demands.map((demand) => ({
+      ...demand,
+      requestsPerSecond: factor * demand.requestsPerSecond,
+    })),
+  };
+}
+
+/** Spread of marginal cost in seconds among the used engines of each row without bounds, and least distance of others. */
+function rowCosts(input: OptimizerInput, solution: Solution) {
+  return solution.rows.map(({ frontendId, poolId }) => {
+    const engineId = input.state.fleet.engines[0]!.id;
+    const { choices, rowMarginalSeconds } = explain(input, solution, { frontendId, poolId, engineId });
+    const used = choices.filter(({ rps }) => rps > 0).map(({ marginalSeconds }) => marginalSeconds);
+    const unused = choices.filter(({ rps }) => rps === 0).map(({ marginalSeconds }) => marginalSeconds);
+    return { used, unused, row: rowMarginalSeconds! };
+  });
+}
+
+describe('the two columns', () => {
+  test('add up to their totals, line by line', async () => {
+    const { choices } = await explained(threeRegions, { ...central, engineId: 'b' });
+    expect(choices.map(({ engineId }) => engineId)).toEqual(['b', 'c', 'a']);
+    for (const { lines, latencySeconds, marginalSeconds } of choices) {
+      expect(lines.reduce((sum, line) => sum + line.latencySeconds, 0)).toBe(latencySeconds);
+      expect(lines.reduce((sum, line) => sum + line.marginalSeconds, 0)).toBe(marginalSeconds);
+    }
+  });
+
+  test('used engines cost a row the same within a millisecond, unused ones no less; on any fleet, with moves or without', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.double({ min: 0.3, max: 0.9, noNaN: true }), async (seed, load) => {
+        const input = randomInput(seed, { frontends: 4, engines: 8, pools: 3, eligibility: 0.6, load });
+        const first = await optimizer.solve(input);
+        const surge = {
+          ...input,
+          previousWeights: weightsOf(first),
+          state: {
+            ...input.state,
+            demands: input.state.demands.map((demand, at) => ({
+              ...demand,
+              requestsPerSecond: demand.requestsPerSecond * (at % 2 ? 0.8 : 1.1),
+            })),
+          },
+        };
+        const second = await optimizer.solve(surge);
+        for (const [given, solution] of [
+          [input, first],
+          [surge, second],
+        ] as const) {
+          for (const { used, unused, row } of rowCosts(given, solution)) {
+            for (const cost of used) expect(Math.abs(cost - row)).toBeLessThan(1e-3);
+            for (const cost of unused) expect(cost - row).toBeGreaterThan(-1e-3);
+          }
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('the delay to others is the exact derivative of their latency', async () => {
+    const { choices, load } = await explained(threeRegions, { ...central, engineId: 'c' });
+    const line = choices
+      .find(({ engineId }) => engineId === 'c')!
+      .lines.find(({ name }) => name === 'delay to others')!;
+    // 100 tokens on the profile of `simpleProfile`: queue of 2 ms * rho / (1 - rho), tokens of 8 ms / (1 - 0.4 rho).
+    const latency = (rho: number): number => (0.002 * rho) / (1 - rho) + (99 * 0.008) / (1 - 0.4 * rho);
+    const step = 1e-6;
+    const slope = (latency(load.rho + step) - latency(load.rho - step)) / (2 * step);
+    expect(line.marginalSeconds).toBeCloseTo(load.rho * slope, 4);
+  });
+});
+
+describe('reasons', () => {
+  test('an unused engine says how far it is from being used', async () => {
+    const { engine, rowMarginalSeconds } = await explained(threeRegions, { ...central, engineId: 'a' });
+    expect(engine.use).toBe('unused');
+    expect(engine.shortSeconds).toBeCloseTo(engine.marginalSeconds - rowMarginalSeconds!, 12);
+    expect(engine.shortSeconds).toBeGreaterThan(0);
+  });
+
+  test('scarcity has a price only at the hard limit', async () => {
+    const calm = await explained(threeRegions, { ...central, engineId: 'b' });
+    expect(calm.load.scarcityPriceSeconds).toBe(0);
+    const full = await explained(scaled(threeRegions, 1.5), { ...central, engineId: 'b' });
+    expect(full.load.scarcityPriceSeconds).toBeGreaterThan(0);
+    expect(full.shed[0]!.fraction).toBeGreaterThan(0.2);
+  });
+
+  test('an engine outside the pool, without capacity or out of reach says so', async () => {
+    const world: World = {
+      ...threeRegions,
+      engines: [...threeRegions.engines, { id: 'd', replicas: 0 }, { id: 'e' }, { id: 'f' }],
+      pools: { chat: ['a', 'b', 'c', 'd', 'e'] },
+      networkMs: threeRegions.networkMs.map((row) => [...row, 5, Infinity, 5]),
+    };
+    const uses = await Promise.all(
+      ['d', 'e', 'f'].map(async (engineId) => (await explained(world, { ...central, engineId })).engine.use),
+    );
+    expect(uses).toEqual(['without capacity', 'unreachable', 'not eligible']);
+  });
+
+  test('a bound that decides carries the difference in cost', async () => {
+    const bounds = [{ ...central, engineId: 'a', min: 0.1, max: 0.1 }];
+    const { engine, rowMarginalSeconds } = await explained(
+      { ...threeRegions, policy: { bounds } },
+      { ...central, engineId: 'a' },
+    );
+    expect(engine.weight).toBeCloseTo(0.1, 9);
+    expect(engine.bound?.binding).toBe('min');
+    expect(engine.lines.find(({ name }) => name === 'bound')!.marginalSeconds).toBeLessThan(0);
+    expect(engine.marginalSeconds).toBeCloseTo(rowMarginalSeconds!, 9);
+  });
+});
+
+test('the text names weight, both columns, the limit and the other engines', async () => {
+  const text = explanationText(await explained(scaled(threeRegions, 1.5), { ...central, engineId: 'b' }));
+  expect(text).toContain('central → b, pool chat: weight');
+  expect(text).toContain('expected latency       marginal cost');
+  expect(text).toMatch(/Engine b is 100\.0 % utilised/);
+  expect(text).toMatch(/Demand above capacity: of 180\.0 requests\/s, 25\.3 % of priority 0/);
+  expect(text).toContain('short by');
+});
