@@ -4,8 +4,8 @@ import { type Profile, workSeconds } from '../profiles/profile.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
 
 /**
- * Relative excess over a hard limit, and error of a stated load, that quantisation and the dead band of weights may
- * cause together: at most 2^-20 for each of up to 1000 engines, and half a per mille.
+ * Relative excess over a hard limit that comes from shares too small to publish (at most 2^-20 for each of up to 1000
+ * engines), from rounding to four digits and from the dead band of weights (half a per mille each).
  */
 export const CAPACITY_TOLERANCE = 0.002;
 /** A plan that stays in force may state capacities that are up to a tenth off by now, relative. */

@@ -14,6 +14,12 @@ import { shedEntries } from './shed.js';
 import { describesTheSame, rowsToKeep } from './steadiness.js';
 import { Usability } from './usability.js';
 
+/**
+ * Digits of a weight that count. Solutions to nearly the same question differ by some parts in a hundred thousand;
+ * rounded they are the same, so that an engine that returns finds exactly the map that it left.
+ */
+const WEIGHT_DIGITS = 4;
+
 export interface EvolveInput {
   /** Null before the first plan. */
   readonly previous: Plan | null;
@@ -109,7 +115,7 @@ function lengthsOf(weights: readonly EngineWeight[]): Map<string, number> {
     .sort((a, b) => (a.engineId < b.engineId ? -1 : 1));
   if (sorted.length === 0) return new Map();
   const lengths = quantise(
-    sorted.map(({ weight }) => weight),
+    sorted.map(({ weight }) => Number(weight.toPrecision(WEIGHT_DIGITS))),
     HASH_SPACE,
   );
   return new Map(

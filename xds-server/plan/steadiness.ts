@@ -13,8 +13,8 @@ export const ENTRY_WEIGHT = 0.005;
 export const KEPT_CAPACITY_SLACK = 0.0005;
 /** Demands and capacities that a plan states may be this far, relative, from those of the latest solve. */
 export const STATED_DEAD_BAND = 0.1;
-/** How far a weight may be from an operator's bound: quantisation. */
-const BOUND_TOLERANCE = 1e-6;
+/** How far a weight may be from an operator's bound, relative: weights are rounded. */
+const BOUND_TOLERANCE = 0.001;
 
 export interface KeepInput {
   /** Rows in force by `rowKey`. */
@@ -55,7 +55,7 @@ function isNear(previous: PlanRow, solved: SolutionRow, { usability }: KeepInput
   if (totalVariation(current, wanted) > WEIGHT_DEAD_BAND) return false;
   return solved.bounds.every(({ engineId, min, max }) => {
     const weight = current.get(engineId) ?? 0;
-    return weight >= min - BOUND_TOLERANCE && weight <= max + BOUND_TOLERANCE;
+    return weight >= min * (1 - BOUND_TOLERANCE) && weight <= max * (1 + BOUND_TOLERANCE);
   });
 }
 
