@@ -1,12 +1,8 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Engine, Pool } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.js';
-import type { LocalityLbEndpointsSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.js';
-import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.js';
-import type { Resource } from '../protocol/resource.js';
-import { envoyAddress } from './address.js';
-import { resource } from './pack.js';
+import { createResource, type Resource } from '../protocol/resource.js';
+import { encodeAssignment, type Locality } from './assignment-writer.js';
 
 /** An engine as one pool of one frontend sees it. */
 export interface PoolEngine {
@@ -37,13 +33,11 @@ export function endpointsOf(pool: Pool, engines: readonly PoolEngine[]): Resourc
   const spare = engines.filter(({ weight }) => !(weight > 0));
   // Priorities must not have gaps: without any weight, all are equal.
   const sparePriority = planned.length > 0 ? 1 : 0;
-  return resource(pool.id, ClusterLoadAssignmentSchema, {
-    clusterName: pool.id,
-    endpoints: [
-      ...planned.map((entry) => localityOf(entry, 0, hostWeight(entry))),
-      ...spare.map((entry) => localityOf(entry, sparePriority, 1)),
-    ],
-  });
+  const any = encodeAssignment(pool.id, [
+    ...planned.map((entry) => localityOf(entry, 0, hostWeight(entry))),
+    ...spare.map((entry) => localityOf(entry, sparePriority, 1)),
+  ]);
+  return createResource(pool.id, any);
 }
 
 /** The engine's weight, divided among the replicas that can take it; at least 1, as Envoy refuses 0. */
@@ -53,21 +47,10 @@ export function hostWeight({ engine, state, weight }: PoolEngine): number {
   return Math.max(1, Math.round((weight * WEIGHT_SCALE) / sharers));
 }
 
-function localityOf(
-  { engine, state }: PoolEngine,
-  priority: number,
-  weight: number,
-): MessageInitShape<typeof LocalityLbEndpointsSchema> {
+function localityOf({ engine, state }: PoolEngine, priority: number, weight: number): Locality {
   const ready = new Map(state?.replicas.map((replica) => [replica.address, replica.ready]));
-  return {
-    locality: { region: engine.region, subZone: engine.id },
-    priority,
-    lbEndpoints: engine.endpoints.map((address) => ({
-      hostIdentifier: { case: 'endpoint', value: { address: envoyAddress(address) } },
-      healthStatus: healthOf(state, ready.get(address)),
-      loadBalancingWeight: weight,
-    })),
-  };
+  const health = engine.endpoints.map((address) => healthOf(state, ready.get(address)));
+  return { engine, priority, hostWeight: weight, health };
 }
 
 function healthOf(state: EngineState | undefined, ready: boolean | undefined): HealthStatus {
