@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSyn
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '../wire/names.js';
@@ -327,6 +327,28 @@ describe('ControlServer', () => {
     expect(page).toMatch(/^wardrop_sync_calls_total\{status="200"\} 1$/m);
     expect(page).toMatch(/^wardrop_solves_total\{result="ok"\} \d+$/m);
     expect(await (await fetch(`${site.admin}/`)).text()).toContain('/v1/fleet');
+    const manual = readFileSync(resolve(import.meta.dirname, '../docs/operations.md'), 'utf8');
+    for (const [, name] of page.matchAll(/^# HELP (wardrop_\w+) /gm)) expect(manual).toContain(`\`${name}\``);
+  });
+
+  it('explains a weight in JSON and in words', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    const path = '/v1/explain?frontend=f&engine=a';
+    expect((await site.get(path)).body).toMatchObject({
+      planId: server.plan!.id,
+      failure: null,
+      explanation: { frontendId: 'f', poolId: 'm', engineId: 'a', engine: { weight: 1 } },
+    });
+    const words = await (await fetch(`${site.admin}${path}`, { headers: { accept: 'text/plain' } })).text();
+    expect(words).toContain('f → a, pool m: weight 100.0 %');
+    expect(words).toContain(`Plan ${server.plan!.id}.`);
+    expect(await site.get('/v1/explain?frontend=f')).toMatchObject({
+      status: 400,
+      body: { code: 'WARDROP_QUERY_INVALID', message: 'say which engine; known: a' },
+    });
   });
 
   it('answers what would be without an engine and how much can grow', async () => {

@@ -7,11 +7,21 @@ import { ServerMetrics } from './admin/server-metrics.js';
 import type { Config, ServerSettings } from './config/config.js';
 import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
+import {
+  downReplicas,
+  failingEngines,
+  lostPools,
+  rejections,
+  shedding,
+  silentFrontends,
+} from './control/alarm-rules.js';
 import { Alarms } from './control/alarms.js';
 import { ConfigWatch } from './control/config-watch.js';
+import { type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
 import {
+  checkSnapshots,
   makePlan,
   optimizerInput,
   type PlanInput,
@@ -23,7 +33,7 @@ import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
 import type { Fleet } from './fleet/fleet.js';
 import type { FleetState } from './fleet/fleet-state.js';
-import type { OptimizerInput } from './optimizer/solution.js';
+import { type Explanation, explain, type OptimizerInput, type Solution } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import { EngineWatch } from './signals/engine-watch.js';
@@ -40,6 +50,15 @@ export interface ControlServerOptions {
   /** The compiled filter. */
   readonly wasmModule: Uint8Array;
   readonly log: Logger;
+}
+
+/** An explanation, and how it relates to the plan in force. */
+export interface Explained {
+  readonly planId: string | null;
+  readonly solvedAtMs: number;
+  /** Why there is no newer solve; null when the last one was good. */
+  readonly failure: string | null;
+  readonly explanation: Explanation;
 }
 
 const TICK_MS = 200;
@@ -75,12 +94,14 @@ export class ControlServer {
   #view: SignalsView;
   #plan: Plan | null;
   #isPublished = false;
-  #outcome: PlanOutcome | undefined;
+  #solved: { readonly input: OptimizerInput; readonly solution: Solution } | undefined;
   #published: Publication | undefined;
   #isSolving = false;
   #solvedFor: SolveReason | undefined;
   #solvedAtMs = Number.NEGATIVE_INFINITY;
+  /** Solves that failed in a row, and why the last one did. */
   #failures = 0;
+  #failure: string | null = null;
   #isAsked = false;
   #nodeAlarmsAtMs = 0;
   #ticker: NodeJS.Timeout | undefined;
@@ -184,11 +205,6 @@ export class ControlServer {
     return this.#isPublished ? this.#plan : null;
   }
 
-  /** The last attempt to plan; undefined before the first. */
-  get outcome(): PlanOutcome | undefined {
-    return this.#outcome;
-  }
-
   /** How the fleet looked at the last tick. */
   get view(): SignalsView {
     return this.#view;
@@ -196,6 +212,19 @@ export class ControlServer {
 
   get adminAddress(): string {
     return this.#admin!.address;
+  }
+
+  /** Why a weight is what it is, by the last good solve. */
+  explain(query: ExplainQuery): Explained {
+    if (this.#solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
+    const { input, solution } = this.#solved;
+    const explanation = explain(input, solution, explainedPair(query, input.state.fleet));
+    return {
+      planId: this.#plan?.id ?? null,
+      solvedAtMs: input.state.atMs,
+      failure: this.#failure,
+      explanation,
+    };
   }
 
   /** Solves the live state with changes, and changes nothing. */
@@ -234,16 +263,25 @@ export class ControlServer {
     this.#admin = await startAdmin({ listen: adminListen, server: this, log: this.#log });
     await this.#xds.start();
     await this.#sync.start();
-    if (this.#plan !== null && fits(this.#plan, this.#config.fleet)) {
-      this.#log.info(
-        { planId: this.#plan.id, sequence: this.#plan.sequence },
-        'going on with the saved plan',
-      );
-      this.#publish(this.#plan);
-    }
+    this.#goOn();
     this.engineWatch.watch(this.#config.fleet);
     await this.#configWatch.start();
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Publishes the saved plan when it can serve the fleet of now. */
+  #goOn(): void {
+    const plan = this.#plan;
+    if (plan === null || !fits(plan, this.#config.fleet)) return;
+    const { id, sequence } = plan;
+    try {
+      checkSnapshots(plan, this.#view.state);
+    } catch (error) {
+      this.#log.warn({ planId: id, sequence, err: error }, 'the saved plan cannot be published');
+      return;
+    }
+    this.#log.info({ planId: id, sequence }, 'going on with the saved plan');
+    this.#publish(plan);
   }
 
   /** Coalesces what happens within one turn of the event loop. */
@@ -301,7 +339,8 @@ export class ControlServer {
     const outcome = await makePlan(this.#options.optimizer, this.#planInput());
     this.metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
     if (this.#stopped || generation !== this.#generation) return;
-    this.#outcome = outcome;
+    const { input, solution } = outcome;
+    if (solution !== undefined) this.#solved = { input, solution };
     this.#reportFailure(outcome);
     if (outcome.plan === null || (outcome.plan === this.#plan && this.#isPublished)) return;
     const { id, sequence } = outcome.plan;
@@ -313,10 +352,12 @@ export class ControlServer {
   #reportFailure({ failure, plan }: PlanOutcome): void {
     if (failure === undefined) {
       this.#failures = 0;
+      this.#failure = null;
       this.alarms.clear('planning');
       return;
     }
     this.#failures++;
+    this.#failure = failure.message;
     const stays = plan === null ? 'there is no plan to fall back on' : 'the last good plan stays in force';
     this.#log.error({ code: failure.code, err: failure }, 'planning failed');
     this.alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
@@ -380,7 +421,10 @@ export class ControlServer {
     this.alarms.clear('config');
     if (!needsRestart(this.#config.server, config.server)) this.alarms.clear('restart-needed');
     else this.alarms.raise('restart-needed', 'changed server settings take effect at the next start');
-    if (isSameConfig(config, this.#config)) return true;
+    if (isSameConfig(config, this.#config)) {
+      this.#log.info({ reason }, 'the configuration is the same as before');
+      return true;
+    }
     // One change of the fleet at a time, so that no endpoint is removed while a snapshot may still name it.
     await this.#publisher.idle();
     if (this.#stopped) return false;
@@ -398,75 +442,15 @@ export class ControlServer {
   }
 
   #raiseAlarms(nowMs: number): void {
-    const { heldPools, silentFrontends, vetoes } = this.#view;
-    this.alarms.set(
-      'pool-lost',
-      new Map(
-        heldPools.map((id) => [id, `all replicas of pool ${id} seem lost; the last ones are kept in use`]),
-      ),
-    );
-    this.alarms.set(
-      'frontend-silent',
-      new Map(
-        silentFrontends.map(({ frontendId }) => [
-          frontendId,
-          `no Envoy of frontend ${frontendId} reports; its demand is held`,
-        ]),
-      ),
-    );
-    this.alarms.set(
-      'engine-failing',
-      new Map(
-        [...vetoes].map(([id, { failed }]) => [
-          id,
-          `frontends saw ${failed} failures and no answer of engine ${id}; it is left out for a while`,
-        ]),
-      ),
-    );
-    this.alarms.set('replica-down', this.#downReplicas(nowMs));
-    this.alarms.set('shedding', this.#shedding());
+    const health = (address: string) => this.signals.health(address, nowMs);
+    this.alarms.set('pool-lost', lostPools(this.#view));
+    this.alarms.set('frontend-silent', silentFrontends(this.#view));
+    this.alarms.set('engine-failing', failingEngines(this.#view));
+    this.alarms.set('replica-down', downReplicas(this.#config.fleet, health));
+    this.alarms.set('shedding', shedding(this.plan));
     if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;
     this.#nodeAlarmsAtMs = nowMs;
-    this.alarms.set('envoy-rejects', this.#rejections());
-  }
-
-  #downReplicas(nowMs: number): ReadonlyMap<string, string> {
-    return new Map(
-      this.#config.fleet.engines.flatMap((engine) =>
-        engine.endpoints.flatMap((address): [string, string][] => {
-          const { state, detail } = this.signals.health(address, nowMs);
-          return state === 'down' ? [[address, `replica ${address} of engine ${engine.id}: ${detail}`]] : [];
-        }),
-      ),
-    );
-  }
-
-  #shedding(): ReadonlyMap<string, string> {
-    return new Map(
-      (this.plan?.rows ?? []).flatMap(({ frontendId, poolId, demandRps, shed }): [string, string][] => {
-        const fraction = Math.max(0, ...shed.map((entry) => entry.fraction));
-        if (fraction === 0) return [];
-        const percent = (fraction * 100).toFixed(1);
-        return [
-          [
-            `${frontendId}/${poolId}`,
-            `demand above capacity: ${percent} % of ${demandRps.toFixed(1)} requests/s from ${frontendId} to ${poolId} are refused`,
-          ],
-        ];
-      }),
-    );
-  }
-
-  #rejections(): ReadonlyMap<string, string> {
-    return new Map(
-      this.#xds.nodes().flatMap(({ nodeId, types }) =>
-        Object.entries(types).flatMap(([typeUrl, { status, rejection }]): [string, string][] => {
-          if (status !== 'rejected' || rejection === null) return [];
-          const type = typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
-          return [[`${nodeId}/${type}`, `Envoy ${nodeId} rejects ${type}: ${rejection.reason}`]];
-        }),
-      ),
-    );
+    this.alarms.set('envoy-rejects', rejections(this.#xds.nodes()));
   }
 }
 
@@ -483,17 +467,18 @@ function reasonOf(generation: number, { engines, demands }: FleetState): SolveRe
   };
 }
 
-/** Whether every frontend and pool of the fleet has somebody to serve it under this plan. */
+/** Whether the plan says for every frontend and pool of the fleet who serves it, and somebody of these is left. */
 function fits(plan: Plan, fleet: Fleet): boolean {
   return fleet.frontends.every((frontend) =>
-    fleet.pools.every((pool) =>
-      plan.rows.some(
-        (row) =>
-          row.frontendId === frontend.id &&
-          row.poolId === pool.id &&
-          row.segments.some(({ ownerId }) => pool.engineIds.includes(ownerId)),
-      ),
-    ),
+    fleet.pools.every((pool) => {
+      const row = plan.rows.find(
+        ({ frontendId, poolId }) => frontendId === frontend.id && poolId === pool.id,
+      );
+      if (row === undefined) return false;
+      return (
+        row.segments.length === 0 || row.segments.some(({ ownerId }) => pool.engineIds.includes(ownerId))
+      );
+    }),
   );
 }
 

@@ -2,9 +2,10 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
-import type { ControlServer } from '../control-server.js';
+import type { ControlServer, Explained } from '../control-server.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
+import { explanationText } from '../optimizer/index.js';
 import { indexPage } from './index-page.js';
 import { envoysView, fleetView } from './views.js';
 import { readChanges } from './what-if-request.js';
@@ -85,6 +86,14 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
       warnings: server.config.warnings,
     });
   });
+  app.get('/v1/explain', (request, response) => {
+    const { frontend, pool, engine } = request.query;
+    const explained = server.explain({ frontend: text(frontend), pool: text(pool), engine: text(engine) });
+    response.format({
+      json: () => response.json(explained),
+      text: () => response.send(explainedText(explained)),
+    });
+  });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
     response.json(await server.whatIf(readChanges(request.body)));
   });
@@ -103,6 +112,16 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
   };
   app.use(onError);
   return app;
+}
+
+/** A query parameter that was given once. */
+function text(parameter: unknown): string | undefined {
+  return typeof parameter === 'string' ? parameter : undefined;
+}
+
+function explainedText({ planId, failure, explanation }: Explained): string {
+  const stale = failure === null ? '' : `\nThe last solve failed, this is the one before it: ${failure}`;
+  return `${explanationText(explanation)}\n\nPlan ${planId}.${stale}\n`;
 }
 
 const statuses: Partial<Record<ErrorCode, number>> = {

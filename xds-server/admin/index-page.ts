@@ -31,6 +31,7 @@ export function indexPage(server: ControlServer): string {
 <h1>Wardrop</h1>
 <p>${state}</p>
 <ul>${alarms.map(({ message }) => `<li>${escapeHtml(message)}</li>`).join('')}</ul>
+<p>Why a weight is what it is: <code>/v1/explain?frontend=…&amp;engine=…</code> (and <code>&amp;pool=…</code> where there are several)</p>
 <table>${LINKS.map(([path, what]) => `<tr><td><a href="${path}">${path}</a></td><td>${what}</td></tr>`).join('')}</table>
 </html>
 `;

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { registerFit } from '../profiles/fit/command.js';
 import { registerBootstrap } from './bootstrap.js';
+import { registerExplain } from './explain.js';
 import { registerHeadroom } from './headroom.js';
 import { packageVersion } from './package-files.js';
 import { registerSchema } from './schema.js';
@@ -14,6 +15,7 @@ Examples:
   wardrop serve -c fleet.yaml                           run the control server
   wardrop bootstrap -c fleet.yaml --frontend west >west.yaml
   envoy -c west.yaml                                    run an Envoy of frontend west
+  wardrop explain -c fleet.yaml --frontend west --engine b
   wardrop solve -c fleet.yaml --without engine=b --demand west=+30%
   wardrop headroom -c fleet.yaml
 
@@ -29,6 +31,7 @@ export function buildProgram(): Command {
   registerServe(program);
   registerValidate(program);
   registerBootstrap(program);
+  registerExplain(program);
   registerSolve(program);
   registerHeadroom(program);
   registerFit(program);

@@ -69,7 +69,7 @@ describe('wardrop', () => {
 
   it('prints help, with every command', async () => {
     expect(await run(['--help'])).toBe(0);
-    for (const name of ['serve', 'validate', 'bootstrap', 'solve', 'headroom', 'fit', 'schema']) {
+    for (const name of ['serve', 'validate', 'bootstrap', 'explain', 'solve', 'headroom', 'fit', 'schema']) {
       expect(out).toMatch(new RegExp(`^  ${name} `, 'm'));
       expect(await run([name, '--help'])).toBe(0);
     }
@@ -88,6 +88,15 @@ describe('wardrop', () => {
     expect(rows[0]!.refusedRps.after).toBeCloseTo(20, 0);
     expect(await run(['solve', '--offline', '-c', file, '--without', 'engine=e9'])).toBe(2);
     expect(err).toContain('unknown engine "e9"; known: e1, e2');
+  });
+
+  it('explains a weight offline', async () => {
+    const args = ['explain', '--offline', '-c', fixture('over-demand.yaml'), '--frontend', 'f1'];
+    expect(await run([...args, '--engine', 'e2'])).toBe(0);
+    expect(out).toMatch(/^f1 → e2, pool acme-chat-8b: weight \d/);
+    expect(out).toContain('Demand above capacity: of 30.0 requests/s');
+    expect(await run([...args, '--engine', 'e3'])).toBe(2);
+    expect(err).toContain('unknown engine "e3"; known: e1, e2');
   });
 
   it('prints the JSON Schema', async () => {

@@ -1,3 +1,4 @@
+import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { WardropError } from '../errors.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
@@ -6,6 +7,7 @@ import { checkPlan } from '../plan/check-plan.js';
 import { emergencyPlan } from '../plan/emergency.js';
 import { evolvePlan } from '../plan/evolve.js';
 import type { Plan } from '../plan/plan.js';
+import { buildSnapshotView } from '../plan/snapshot-view.js';
 import type { Profile } from '../profiles/profile.js';
 
 /** The part of the optimizer that planning needs. */
@@ -46,9 +48,12 @@ export async function makePlan(solver: Solver, planInput: PlanInput): Promise<Pl
     const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
     const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
     const violations = checkPlan({ plan, state, profiles, policy });
-    if (violations.length === 0) return { plan, input, solution };
-    const reasons = violations.map(({ code, message }) => `${code}: ${message}`).join('; ');
-    throw new WardropError('WARDROP_PLAN_REJECTED', `the plan failed its checks: ${reasons}`);
+    if (violations.length > 0) {
+      const reasons = violations.map(({ code, message }) => `${code}: ${message}`).join('; ');
+      throw new WardropError('WARDROP_PLAN_REJECTED', `the plan failed its checks: ${reasons}`);
+    }
+    checkSnapshots(plan, state);
+    return { plan, input, solution };
   } catch (error) {
     const failure =
       error instanceof WardropError
@@ -56,6 +61,16 @@ export async function makePlan(solver: Solver, planInput: PlanInput): Promise<Pl
         : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
     return { plan: previous, input, failure };
   }
+}
+
+/**
+ * Makes sure that a snapshot can be written for every frontend.
+ *
+ * @throws {WardropError} WARDROP_SNAPSHOT_INVALID
+ */
+export function checkSnapshots(plan: Plan, { fleet, engines }: FleetState): void {
+  const rest = { plan, fleet, engines, version: 1, salt: 'any', issuedAtMs: 0 };
+  for (const { id } of fleet.frontends) encodeSnapshot(buildSnapshotView({ ...rest, frontendId: id }));
 }
 
 export function optimizerInput({ previous, state, profiles, policy }: PlanInput): OptimizerInput {

@@ -1,0 +1,34 @@
+import { WardropError } from '../errors.js';
+import type { Fleet } from '../fleet/fleet.js';
+import type { ExplainedPair } from '../optimizer/index.js';
+
+/** What somebody wants explained; ids come from outside and may be missing or wrong. */
+export interface ExplainQuery {
+  readonly frontend?: string | undefined;
+  /** May be left out where there is one pool. */
+  readonly pool?: string | undefined;
+  readonly engine?: string | undefined;
+}
+
+/**
+ * The weight that a query is about.
+ *
+ * @throws {WardropError} WARDROP_QUERY_INVALID
+ */
+export function explainedPair({ frontend, pool, engine }: ExplainQuery, fleet: Fleet): ExplainedPair {
+  const onlyPool = fleet.pools.length === 1 ? fleet.pools[0]!.id : undefined;
+  return {
+    frontendId: idOf('frontend', frontend, fleet.frontends),
+    poolId: idOf('pool', pool ?? onlyPool, fleet.pools),
+    engineId: idOf('engine', engine, fleet.engines),
+  };
+}
+
+function idOf(kind: string, id: string | undefined, items: readonly { readonly id: string }[]): string {
+  if (id !== undefined && items.some((item) => item.id === id)) return id;
+  const what = id === undefined ? `say which ${kind}` : `unknown ${kind} ${JSON.stringify(id)}`;
+  throw new WardropError(
+    'WARDROP_QUERY_INVALID',
+    `${what}; known: ${items.map((item) => item.id).join(', ')}`,
+  );
+}
