@@ -1,3 +1,4 @@
+export { checkSolution } from './check.js';
 export { type EngineCost, type ExplainedPair, type Explanation, explain } from './explain.js';
 export { explanationText } from './explain-text.js';
 export { Optimizer, type OptimizerOptions } from './optimizer.js';

@@ -184,10 +184,12 @@ class ProblemBuilder {
    * mean over the engines that could take the flow.
    */
   #moveSeconds(mean: MeanRequest, reachable: readonly number[]): number {
+    const columns = reachable.map((at) => this.#columns[at]!);
+    const engines = sum(columns.map(({ members }) => members.length));
     const perToken = sum(
-      reachable.map((at) => {
-        const { profile, latencyFactor } = this.#columns[at]!;
-        return (latencyFactor * profile.ttft.secondsPerUncachedPromptToken) / reachable.length;
+      columns.map(({ members, profile, latencyFactor }) => {
+        const share = members.length / engines;
+        return share * latencyFactor * profile.ttft.secondsPerUncachedPromptToken;
       }),
     );
     return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / this.#horizon);

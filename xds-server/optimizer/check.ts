@@ -1,0 +1,407 @@
+import type { Demand, EngineState } from '../fleet/fleet-state.js';
+import type { Profile } from '../profiles/profile.js';
+import type { OptimizerInput, ReferenceMix, Solution, SolutionRow } from './solution.js';
+
+/**
+ * Checks a solution from its own numbers and the input, with code of its own: nothing here is shared with the code that
+ * solves, so that one mistake is not made twice. The formulas are those of docs/optimizer.md, written down again.
+ */
+
+/** Relative error of sums of flows and loads that rounding and shared classes explain. */
+const TOLERANCE = 1e-5;
+/** Shed fractions up to this are the margin that is left at the hard limit. */
+const LEAST_SHED = 1e-4;
+/** An engine this near its hard limit counts as full where something is shed. */
+const FULL = 1 - 1e-3;
+
+const SOFT_LIMIT_SECONDS = 10;
+const EVEN_LOAD_SECONDS = 1e-5;
+const LEAST_MOVE_SECONDS = 1e-6;
+const LAST_RHO = 0.98;
+
+/** What is wrong with a solution; empty when it may be used. Each entry says where, what was found and what is right. */
+export function checkSolution(input: OptimizerInput, solution: Solution): string[] {
+  return new SolutionCheck(input, solution).run();
+}
+
+class SolutionCheck {
+  readonly #input: OptimizerInput;
+  readonly #solution: Solution;
+  readonly #faults: string[] = [];
+  /** Replica-seconds of work per second by engine id. */
+  readonly #loads = new Map<string, number>();
+  readonly #engineIndex: ReadonlyMap<string, number>;
+
+  constructor(input: OptimizerInput, solution: Solution) {
+    this.#input = input;
+    this.#solution = solution;
+    this.#engineIndex = new Map(input.state.fleet.engines.map(({ id }, at) => [id, at]));
+  }
+
+  run(): string[] {
+    this.#checkRowSet();
+    for (const row of this.#solution.rows) this.#checkRow(row);
+    this.#checkEngines();
+    for (const row of this.#solution.rows) this.#checkShed(row);
+    // Costs of flows that cannot be are not defined.
+    if (this.#faults.length === 0) this.#checkObjective();
+    return this.#faults;
+  }
+
+  #fault(message: string): void {
+    this.#faults.push(message);
+  }
+
+  #checkRowSet(): void {
+    const { frontends, pools } = this.#input.state.fleet;
+    const expected = frontends
+      .flatMap((frontend) => pools.map((pool) => `${frontend.id} and ${pool.id}`))
+      .sort();
+    const found = this.#solution.rows.map(nameOf).sort();
+    if (expected.join('\n') !== found.join('\n')) {
+      this.#fault(`the rows are ${found.join(', ')} instead of ${expected.join(', ')}`);
+    }
+  }
+
+  #checkRow(row: SolutionRow): void {
+    const where = nameOf(row);
+    const demands = this.#demandsOf(row);
+    const offered = total(demands.map(({ requestsPerSecond }) => requestsPerSecond));
+    if (!near(row.demandRps, offered))
+      this.#fault(`${where}: demand is ${row.demandRps} instead of ${offered}`);
+    const served = this.#servedRates(row);
+    const flows = total(row.flows.map(({ rps }) => rps));
+    if (!near(flows, total(served)))
+      this.#fault(`${where}: flows add up to ${flows} instead of ${total(served)}`);
+    for (const { engineId, rps } of row.flows) {
+      if (!(rps > 0)) this.#fault(`${where}: the flow to ${engineId} is ${rps}`);
+      this.#addLoad(row, engineId, rps);
+    }
+    this.#checkShares(where, row.weights);
+    for (const { engineId } of [...row.weights, ...row.flows]) this.#checkEligible(row, engineId);
+    this.#checkBounds(row);
+    for (const { ownerId, shares } of row.backups) {
+      this.#checkShares(`${where}, backups of ${ownerId}`, shares);
+      for (const { engineId } of shares) this.#checkEligible(row, engineId);
+      if (shares.some(({ engineId }) => engineId === ownerId))
+        this.#fault(`${where}: ${ownerId} backs itself up`);
+    }
+  }
+
+  #checkShares(
+    where: string,
+    shares: readonly { readonly engineId: string; readonly weight: number }[],
+  ): void {
+    const wrong = shares.find(({ weight }) => !(weight > 0 && weight <= 1 + TOLERANCE));
+    if (wrong) this.#fault(`${where}: the weight of ${wrong.engineId} is ${wrong.weight}`);
+    const sum = total(shares.map(({ weight }) => weight));
+    if (shares.length > 0 && !near(sum, 1)) this.#fault(`${where}: weights add up to ${sum} instead of 1`);
+  }
+
+  #checkEligible({ frontendId, poolId }: SolutionRow, engineId: string): void {
+    const { fleet, engines } = this.#input.state;
+    const at = this.#engineIndex.get(engineId) ?? -1;
+    const frontend = fleet.frontends.findIndex(({ id }) => id === frontendId);
+    const pool = fleet.pools.find(({ id }) => id === poolId);
+    const may = pool?.engineIds.includes(engineId) === true;
+    const can = capacityOf(engines[at]) > 0 && Number.isFinite(fleet.networkSeconds[frontend]?.[at]);
+    if (!may || !can)
+      this.#fault(`${frontendId} and ${poolId}: ${engineId} ${may ? 'cannot' : 'may not'} serve them`);
+  }
+
+  /** Bounds that the solution claims to have applied must be the operator's, possibly loosened, and must hold. */
+  #checkBounds(row: SolutionRow): void {
+    for (const { engineId, min, max } of row.bounds) {
+      const given = this.#input.policy.bounds.find(
+        (bound) => bound.engineId === engineId && isOf(bound, row),
+      );
+      if (!given || min > given.min || max < given.max) {
+        this.#fault(`${nameOf(row)}: nobody set the bound ${min}..${max} on ${engineId}`);
+      }
+      const weight = row.weights.find((each) => each.engineId === engineId)?.weight ?? 0;
+      if (row.weights.length > 0 && (weight < min - TOLERANCE || weight > max + TOLERANCE)) {
+        this.#fault(`${nameOf(row)}: the weight of ${engineId} is ${weight}, outside ${min}..${max}`);
+      }
+    }
+  }
+
+  #addLoad(row: SolutionRow, engineId: string, rps: number): void {
+    const profile = this.#profileOf(engineId);
+    if (!profile) {
+      this.#fault(`engine ${engineId} has a flow but no profile`);
+      return;
+    }
+    const demands = this.#demandsOf(row);
+    const served = this.#servedRates(row);
+    const all = total(served);
+    const work = total(demands.map((demand, at) => (served[at]! / all) * workOf(profile, demand)));
+    this.#loads.set(engineId, (this.#loads.get(engineId) ?? 0) + rps * work);
+  }
+
+  #checkEngines(): void {
+    const stated = new Map(this.#solution.engines.map((engine) => [engine.engineId, engine]));
+    for (const state of this.#input.state.engines) {
+      const entry = stated.get(state.id);
+      const capacity = capacityOf(state);
+      const load = this.#loads.get(state.id) ?? 0;
+      if (!entry) {
+        this.#fault(`engine ${state.id} is missing`);
+        continue;
+      }
+      if (!near(entry.effectiveCapacity, capacity)) {
+        this.#fault(`engine ${state.id}: capacity is ${entry.effectiveCapacity} instead of ${capacity}`);
+      }
+      const limit = capacity * this.#input.policy.maxUtilization;
+      if (!(load <= limit * (1 + TOLERANCE))) {
+        this.#fault(`engine ${state.id} gets ${load} replica-seconds per second, its hard limit is ${limit}`);
+      }
+      if (capacity > 0 && !near(entry.rho, load / capacity)) {
+        this.#fault(`engine ${state.id}: utilisation is ${entry.rho} instead of ${load / capacity}`);
+      }
+      if (!(entry.congestionPriceSeconds >= 0 && entry.scarcityPriceSeconds >= 0)) {
+        this.#fault(`engine ${state.id}: a price is below 0 or no number`);
+      }
+    }
+  }
+
+  /** Fractions lie in range, guaranteed shares are kept, and whoever sheds has no engine with room. */
+  #checkShed(row: SolutionRow): void {
+    const where = nameOf(row);
+    for (const { priority, fraction } of row.shed) {
+      if (!(fraction >= 0 && fraction <= 1)) this.#fault(`${where}: priority ${priority} sheds ${fraction}`);
+    }
+    const most = Math.max(0, ...row.shed.map(({ fraction }) => fraction));
+    if (most <= LEAST_SHED || row.bounds.length > 0) return;
+    const roomy = this.#enginesOf(row).find((state) => {
+      const rho = (this.#loads.get(state.id) ?? 0) / capacityOf(state);
+      return rho < FULL * this.#input.policy.maxUtilization;
+    });
+    if (roomy) this.#fault(`${where}: ${most} of a class is shed although ${roomy.id} is not full`);
+  }
+
+  #checkObjective(): void {
+    const { objectiveSeconds, lowerBoundSeconds } = this.#solution;
+    const found = this.#objective();
+    if (!near(objectiveSeconds, found))
+      this.#fault(`the objective is ${objectiveSeconds} instead of ${found}`);
+    if (!(lowerBoundSeconds <= objectiveSeconds)) {
+      this.#fault(`the lower bound ${lowerBoundSeconds} is above the objective ${objectiveSeconds}`);
+    }
+  }
+
+  #objective(): number {
+    const { fleet, engines } = this.#input.state;
+    const rows = this.#solution.rows.map((row) => this.#rowCost(row) + this.#moveCost(row));
+    const queues = engines.map((state, at) => {
+      const capacity = capacityOf(state);
+      const profile = this.#profileOf(fleet.engines[at]!.id);
+      if (!(capacity > 0) || !profile) return 0;
+      const rho = (this.#loads.get(state.id) ?? 0) / capacity;
+      return capacity * this.#congestion(profile, state, this.#mixOf(at, profile), rho);
+    });
+    return total(rows) + total(queues);
+  }
+
+  /** Seconds that all requests of a row take without load. */
+  #rowCost(row: SolutionRow): number {
+    const { fleet, engines } = this.#input.state;
+    const frontend = fleet.frontends.findIndex(({ id }) => id === row.frontendId);
+    const mean = this.#meanRequest(row);
+    return total(
+      row.flows.map(({ engineId, rps }) => {
+        const at = this.#engineIndex.get(engineId)!;
+        const { ttft, tbot } = this.#profileOf(engineId)!;
+        const idle =
+          ttft.baseSeconds +
+          ttft.secondsPerUncachedPromptToken * mean.uncachedPromptTokens +
+          (mean.outputTokens - 1) * tbot.baseSeconds;
+        const egress =
+          (fleet.egressDollarsPerRequest?.[frontend]?.[at] ?? 0) * this.#input.policy.egressSecondsPerDollar;
+        return rps * (fleet.networkSeconds[frontend]![at]! + engines[at]!.latencyFactor * idle + egress);
+      }),
+    );
+  }
+
+  /** Flow that left engines which could have kept it, at the price of the cached tokens it leaves behind. */
+  #moveCost(row: SolutionRow): number {
+    const previous = this.#input.previousWeights.find((each) => isOf(each, row));
+    if (!previous) return 0;
+    const alive = this.#enginesOf(row);
+    const flows = new Map(row.flows.map(({ engineId, rps }) => [engineId, rps]));
+    const served = total([...flows.values()]);
+    const gone = total(
+      alive.map(({ id }) => Math.max(0, (previous.weights.get(id) ?? 0) * served - (flows.get(id) ?? 0))),
+    );
+    const perToken = alive.map(
+      ({ id, latencyFactor }) => latencyFactor * this.#profileOf(id)!.ttft.secondsPerUncachedPromptToken,
+    );
+    const meanPerToken = total(perToken) / Math.max(1, alive.length);
+    const price = (this.#meanRequest(row).cachedTokenSeconds * meanPerToken) / this.#horizon();
+    return gone * Math.max(LEAST_MOVE_SECONDS, price);
+  }
+
+  #horizon(): number {
+    const doublings = Math.floor(Math.log2(Math.max(1, this.#input.state.settledSeconds / 60)));
+    return Math.min(1800, 60 * 2 ** doublings);
+  }
+
+  /** Cost of a utilisation per replica: `rho * delay(rho)` at the mix, along its tangent beyond the fitted range. */
+  #congestion(profile: Profile, { latencyFactor }: EngineState, mix: ReferenceMix, rho: number): number {
+    const { targetUtilization: target, maxUtilization: max } = this.#input.policy;
+    const requests = mix.requestsPerWorkSecond;
+    const later = Math.max(0, mix.outputTokensPerWorkSecond - requests);
+    const delayed = (at: number): number => {
+      const queue = requests * profile.ttft.queueSeconds * (at / (1 - at));
+      const { baseSeconds, kappa } = profile.tbot;
+      const crowd = later * (baseSeconds / (1 - kappa * at) - baseSeconds);
+      return latencyFactor * at * (queue + crowd);
+    };
+    const end = Math.min(profile.maxFittedRho, LAST_RHO);
+    const slope = (delayed(end + 1e-6) - delayed(end - 1e-6)) / 2e-6;
+    const delay = rho <= end ? delayed(rho) : delayed(end) + slope * (rho - end);
+    const above = Math.max(0, rho - target);
+    const steep = max > target ? (SOFT_LIMIT_SECONDS * requests * above * above) / (2 * (max - target)) : 0;
+    return delay + steep + 0.5 * EVEN_LOAD_SECONDS * requests * rho * rho;
+  }
+
+  /** Mean of what was measured on engines equal to this one; without any, the mix that its pools' demand would make. */
+  #mixOf(at: number, profile: Profile): ReferenceMix {
+    const { fleet, engines, demands } = this.#input.state;
+    const kind = this.#kindOf(at);
+    const measured = engines.flatMap((state, other) => {
+      const mix = this.#input.referenceMix.get(state.id);
+      const counts =
+        mix && mix.requestsPerWorkSecond > 0 && capacityOf(state) > 0 && this.#kindOf(other) === kind;
+      return counts ? [mix] : [];
+    });
+    if (measured.length > 0) {
+      return {
+        requestsPerWorkSecond: mean(measured.map((mix) => mix.requestsPerWorkSecond)),
+        outputTokensPerWorkSecond: mean(measured.map((mix) => mix.outputTokensPerWorkSecond)),
+      };
+    }
+    const { id } = fleet.engines[at]!;
+    const pools = fleet.pools.filter(({ engineIds }) => engineIds.includes(id)).map((pool) => pool.id);
+    const eligible = demands.filter(({ poolId }) => pools.includes(poolId));
+    const request = meanOf(
+      eligible,
+      eligible.map(({ requestsPerSecond }) => requestsPerSecond),
+    );
+    const requests =
+      1 /
+      (profile.work.secondsPerRequest +
+        profile.work.secondsPerUncachedPromptToken * request.uncachedPromptTokens +
+        profile.work.secondsPerOutputToken * request.outputTokens);
+    return {
+      requestsPerWorkSecond: requests,
+      outputTokensPerWorkSecond: requests * request.outputTokens,
+    };
+  }
+
+  /** Equal for engines between which the optimizer does not distinguish. */
+  #kindOf(at: number): string {
+    const { fleet, engines } = this.#input.state;
+    const { id, profile } = fleet.engines[at]!;
+    if (this.#input.policy.bounds.some(({ engineId }) => engineId === id)) return id;
+    const pools = fleet.pools.filter(({ engineIds }) => engineIds.includes(id)).map((pool) => pool.id);
+    const network = fleet.networkSeconds.map((row) => String(row[at]));
+    const egress = (fleet.egressDollarsPerRequest ?? []).map((row) => row[at]);
+    return JSON.stringify([profile, engines[at]!.latencyFactor, pools.sort(), network, egress]);
+  }
+
+  #meanRequest(row: SolutionRow): MeanRequest {
+    return meanOf(this.#demandsOf(row), this.#servedRates(row));
+  }
+
+  #demandsOf(row: SolutionRow): readonly Demand[] {
+    return this.#input.state.demands.filter((demand) => isOf(demand, row));
+  }
+
+  /** Served requests per second by demand of the row. */
+  #servedRates(row: SolutionRow): number[] {
+    return this.#demandsOf(row).map(({ priority, requestsPerSecond }) => {
+      const shed = row.shed.find((each) => each.priority === priority)?.fraction ?? 0;
+      return requestsPerSecond * (1 - shed);
+    });
+  }
+
+  /** Engines that may and can serve a row. */
+  #enginesOf({ frontendId, poolId }: SolutionRow): EngineState[] {
+    const { fleet, engines } = this.#input.state;
+    const frontend = fleet.frontends.findIndex(({ id }) => id === frontendId);
+    const eligible = fleet.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
+    return engines.filter(
+      (state, at) =>
+        eligible.includes(state.id) &&
+        capacityOf(state) > 0 &&
+        Number.isFinite(fleet.networkSeconds[frontend]?.[at]),
+    );
+  }
+
+  #profileOf(engineId: string): Profile | undefined {
+    const at = this.#engineIndex.get(engineId);
+    return at === undefined
+      ? undefined
+      : this.#input.profiles.get(this.#input.state.fleet.engines[at]!.profile);
+  }
+}
+
+interface Pair {
+  readonly frontendId: string;
+  readonly poolId: string;
+}
+
+interface MeanRequest {
+  readonly uncachedPromptTokens: number;
+  readonly outputTokens: number;
+  /** Tokens in caches per follow-up, times the gap between turns. */
+  readonly cachedTokenSeconds: number;
+}
+
+function meanOf(demands: readonly Demand[], rates: readonly number[]): MeanRequest {
+  if (demands.length === 0) return { uncachedPromptTokens: 0, outputTokens: 1, cachedTokenSeconds: 0 };
+  const all = total(rates);
+  const average = (value: (demand: Demand) => number): number =>
+    total(demands.map((demand, at) => value(demand) * (all > 0 ? rates[at]! / all : 1 / demands.length)));
+  return {
+    uncachedPromptTokens: average((demand) => demand.uncachedPromptTokens),
+    outputTokens: average((demand) => Math.max(1, demand.outputTokens)),
+    cachedTokenSeconds: average(({ followUpShare, promptTokens, uncachedPromptTokens, turnGapSeconds }) =>
+      followUpShare > 0 ? Math.max(0, promptTokens - uncachedPromptTokens) * turnGapSeconds : 0,
+    ),
+  };
+}
+
+function workOf({ work }: Profile, { uncachedPromptTokens, outputTokens }: Demand): number {
+  return (
+    work.secondsPerRequest +
+    work.secondsPerUncachedPromptToken * uncachedPromptTokens +
+    work.secondsPerOutputToken * Math.max(1, outputTokens)
+  );
+}
+
+function capacityOf(state: EngineState | undefined): number {
+  if (!state) return 0;
+  const ready = state.replicas.filter((replica) => replica.ready).length;
+  return ready * state.health * state.ramp * state.drain * (1 - state.penalty);
+}
+
+function isOf(entry: Pair, row: Pair): boolean {
+  return entry.frontendId === row.frontendId && entry.poolId === row.poolId;
+}
+
+function nameOf({ frontendId, poolId }: Pair): string {
+  return `${frontendId} and ${poolId}`;
+}
+
+function near(found: number, right: number): boolean {
+  return Math.abs(found - right) <= TOLERANCE * Math.max(Math.abs(found), Math.abs(right), 1e-6);
+}
+
+function mean(values: readonly number[]): number {
+  return total(values) / values.length;
+}
+
+function total(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
