@@ -253,6 +253,20 @@ describe('ControlServer', () => {
     expect(b.probes()).toBe(probes);
   });
 
+  it('announces new endpoints also when the plan stays the same', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ e: a.address });
+    const server = await site.start();
+    await planned(server);
+    const { id } = server.plan!;
+    site.write(site.text({ e: b.address }));
+    expect(await server.reload('test')).toBe(true);
+    await vi.waitFor(async () => {
+      expect((await site.sync())!.engines[0]!.replicas[0]!.address).toBe(b.address);
+    }, 5_000);
+    expect(server.plan!.id).toBe(id);
+  });
+
   it('sees files that are renamed into place, deleted and brought back, and changed often', async () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ e1: a.address });

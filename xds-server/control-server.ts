@@ -16,23 +16,17 @@ import {
   silentFrontends,
 } from './control/alarm-rules.js';
 import { Alarms } from './control/alarms.js';
+import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
 import { type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
-import {
-  checkSnapshots,
-  makePlan,
-  optimizerInput,
-  type PlanInput,
-  type PlanOutcome,
-  type Solver,
-} from './control/planner.js';
+import { makePlan, optimizerInput, type PlanInput, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
+import { whyUnfit } from './control/saved-plan.js';
+import { SolveSchedule } from './control/solve-schedule.js';
 import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
-import type { Fleet } from './fleet/fleet.js';
-import type { FleetState } from './fleet/fleet-state.js';
 import { type Explanation, explain, type OptimizerInput, type Solution } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
@@ -64,11 +58,6 @@ export interface Explained {
 const TICK_MS = 200;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
-/** Least time between two solves for changes of demand; lost replicas do not wait. */
-const SOLVE_INTERVAL_MS = 1_000;
-/** Conditions that hold make moves cheaper, so there is something to solve even when nothing changes. */
-const RESOLVE_INTERVAL_MS = 10_000;
-const LONGEST_RETRY_MS = 10_000;
 const NODE_ALARMS_INTERVAL_MS = 1_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
@@ -86,6 +75,7 @@ export class ControlServer {
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
   readonly #configWatch: ConfigWatch;
+  readonly #schedule = new SolveSchedule();
   readonly #startedAtMs = Date.now();
   #admin: AdminServer | undefined;
   #config: Config;
@@ -97,10 +87,7 @@ export class ControlServer {
   #solved: { readonly input: OptimizerInput; readonly solution: Solution } | undefined;
   #published: Publication | undefined;
   #isSolving = false;
-  #solvedFor: SolveReason | undefined;
-  #solvedAtMs = Number.NEGATIVE_INFINITY;
-  /** Solves that failed in a row, and why the last one did. */
-  #failures = 0;
+  /** Why the last solve failed; null when it was good. */
   #failure: string | null = null;
   #isAsked = false;
   #nodeAlarmsAtMs = 0;
@@ -272,15 +259,14 @@ export class ControlServer {
   /** Publishes the saved plan when it can serve the fleet of now. */
   #goOn(): void {
     const plan = this.#plan;
-    if (plan === null || !fits(plan, this.#config.fleet)) return;
-    const { id, sequence } = plan;
-    try {
-      checkSnapshots(plan, this.#view.state);
-    } catch (error) {
-      this.#log.warn({ planId: id, sequence, err: error }, 'the saved plan cannot be published');
+    if (plan === null) return;
+    const { id: planId, sequence } = plan;
+    const reason = whyUnfit(plan, this.#view.state);
+    if (reason !== undefined) {
+      this.#log.warn({ planId, sequence, reason }, 'the saved plan does not fit; waiting for a new one');
       return;
     }
-    this.#log.info({ planId: id, sequence }, 'going on with the saved plan');
+    this.#log.info({ planId, sequence }, 'going on with the saved plan');
     this.#publish(plan);
   }
 
@@ -313,14 +299,8 @@ export class ControlServer {
   }
 
   #isSolveDue(nowMs: number): boolean {
-    const reason = reasonOf(this.#generation, this.#view.state);
-    const sinceMs = nowMs - this.#solvedAtMs;
-    if (this.#solvedFor === undefined) return this.#isPublished || this.#isObserved(nowMs);
-    if (reason.supply !== this.#solvedFor.supply) return true;
-    if (this.#failures > 0)
-      return sinceMs >= Math.min(LONGEST_RETRY_MS, SOLVE_INTERVAL_MS * 2 ** this.#failures);
-    if (reason.demand !== this.#solvedFor.demand) return sinceMs >= SOLVE_INTERVAL_MS;
-    return sinceMs >= RESOLVE_INTERVAL_MS;
+    const isWaiting = !this.#schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
+    return !isWaiting && this.#schedule.isDue(this.#generation, this.#view.state, nowMs);
   }
 
   /** Whether every replica was probed, or nothing more is waited for. */
@@ -334,31 +314,31 @@ export class ControlServer {
   async #solve(): Promise<void> {
     const startedMs = Date.now();
     const generation = this.#generation;
-    this.#solvedFor = reasonOf(generation, this.#view.state);
-    this.#solvedAtMs = startedMs;
+    this.#schedule.begin(generation, this.#view.state, startedMs);
     const outcome = await makePlan(this.#options.optimizer, this.#planInput());
     this.metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
     if (this.#stopped || generation !== this.#generation) return;
-    const { input, solution } = outcome;
+    const { input, solution, plan, failure } = outcome;
     if (solution !== undefined) this.#solved = { input, solution };
-    this.#reportFailure(outcome);
-    if (outcome.plan === null || (outcome.plan === this.#plan && this.#isPublished)) return;
-    const { id, sequence } = outcome.plan;
-    this.#log.info({ planId: id, sequence, solveMs: Date.now() - startedMs }, 'a new plan is in force');
-    this.#plan = outcome.plan;
-    this.#publish(outcome.plan);
+    this.#reportFailure(failure, plan !== null);
+    // The same plan still has to be published for another fleet.
+    if (plan === null || plan === this.#published?.plan) return;
+    if (plan !== this.#plan) {
+      const { id: planId, sequence } = plan;
+      this.#log.info({ planId, sequence, solveMs: Date.now() - startedMs }, 'a new plan is in force');
+    }
+    this.#plan = plan;
+    this.#publish(plan);
   }
 
-  #reportFailure({ failure, plan }: PlanOutcome): void {
+  #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {
+    this.#schedule.end(failure === undefined);
+    this.#failure = failure?.message ?? null;
     if (failure === undefined) {
-      this.#failures = 0;
-      this.#failure = null;
       this.alarms.clear('planning');
       return;
     }
-    this.#failures++;
-    this.#failure = failure.message;
-    const stays = plan === null ? 'there is no plan to fall back on' : 'the last good plan stays in force';
+    const stays = hasPlan ? 'the last good plan stays in force' : 'there is no plan to fall back on';
     this.#log.error({ code: failure.code, err: failure }, 'planning failed');
     this.alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
   }
@@ -428,12 +408,11 @@ export class ControlServer {
     // One change of the fleet at a time, so that no endpoint is removed while a snapshot may still name it.
     await this.#publisher.idle();
     if (this.#stopped) return false;
-    const { edsIntervalSeconds, logLevel } = config.server;
-    this.#config = { ...config, server: { ...this.#config.server, edsIntervalSeconds, logLevel } };
-    this.#log.level = logLevel;
+    this.#config = takeOver(this.#config, config);
+    this.#log.level = this.#config.server.logLevel;
     this.#generation++;
-    this.signals.reconfigure(config, Date.now());
-    this.engineWatch.watch(config.fleet);
+    this.signals.reconfigure(this.#config, Date.now());
+    this.engineWatch.watch(this.#config.fleet);
     this.#log.info({ reason }, 'configuration reloaded');
     for (const warning of config.warnings) this.#log.warn({ ...warning }, warning.message);
     this.#published = undefined;
@@ -452,52 +431,6 @@ export class ControlServer {
     this.#nodeAlarmsAtMs = nowMs;
     this.alarms.set('envoy-rejects', rejections(this.#xds.nodes()));
   }
-}
-
-/** What a solve was made for: configuration and readiness, and demand. */
-interface SolveReason {
-  readonly supply: string;
-  readonly demand: string;
-}
-
-function reasonOf(generation: number, { engines, demands }: FleetState): SolveReason {
-  return {
-    supply: JSON.stringify([generation, engines]),
-    demand: JSON.stringify(demands.map(({ requestsPerSecond }) => requestsPerSecond)),
-  };
-}
-
-/** Whether the plan says for every frontend and pool of the fleet who serves it, and somebody of these is left. */
-function fits(plan: Plan, fleet: Fleet): boolean {
-  return fleet.frontends.every((frontend) =>
-    fleet.pools.every((pool) => {
-      const row = plan.rows.find(
-        ({ frontendId, poolId }) => frontendId === frontend.id && poolId === pool.id,
-      );
-      if (row === undefined) return false;
-      return (
-        row.segments.length === 0 || row.segments.some(({ ownerId }) => pool.engineIds.includes(ownerId))
-      );
-    }),
-  );
-}
-
-/** Whether settings differ that are only read at the start. */
-function needsRestart(before: ServerSettings, after: ServerSettings): boolean {
-  const { edsIntervalSeconds, logLevel } = after;
-  return !isDeepStrictEqual({ ...before, edsIntervalSeconds, logLevel }, after);
-}
-
-function isSameConfig(a: Config, b: Config): boolean {
-  const essence = ({ fleet, profiles, policy, expectedDemand, server }: Config) => [
-    fleet,
-    profiles,
-    policy,
-    expectedDemand,
-    server.edsIntervalSeconds,
-    server.logLevel,
-  ];
-  return isDeepStrictEqual(essence(a), essence(b));
 }
 
 function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {

@@ -1,0 +1,22 @@
+import type { FleetState } from '../fleet/fleet-state.js';
+import type { Plan } from '../plan/plan.js';
+import { checkSnapshots } from './planner.js';
+
+/** Why a plan from before a restart cannot be published for the fleet of now; undefined when it can. */
+export function whyUnfit(plan: Plan, state: FleetState): string | undefined {
+  const { frontends, pools } = state.fleet;
+  for (const { id: frontendId } of frontends) {
+    for (const { id: poolId, engineIds } of pools) {
+      const row = plan.rows.find((entry) => entry.frontendId === frontendId && entry.poolId === poolId);
+      if (row === undefined) return `it says nothing about ${poolId} for ${frontendId}`;
+      const isServed = row.segments.some(({ ownerId }) => engineIds.includes(ownerId));
+      if (row.segments.length > 0 && !isServed) return `nobody of ${poolId} for ${frontendId} is left`;
+    }
+  }
+  try {
+    checkSnapshots(plan, state);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return undefined;
+}

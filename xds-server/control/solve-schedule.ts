@@ -1,0 +1,56 @@
+import type { FleetState } from '../fleet/fleet-state.js';
+
+/** Least time between two solves for changes of demand; changes of supply do not wait. */
+const DEMAND_INTERVAL_MS = 1_000;
+/** Conditions that hold make moves cheaper, so there is something to solve even when nothing changes. */
+const IDLE_INTERVAL_MS = 10_000;
+const FIRST_RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 10_000;
+
+/** What a solve is made for. */
+interface Reason {
+  /** Configuration and readiness. */
+  readonly supply: string;
+  readonly demand: string;
+}
+
+/** Decides when there is something to solve. */
+export class SolveSchedule {
+  #last: Reason | undefined;
+  #lastAtMs = 0;
+  #failures = 0;
+
+  /** Whether anything was solved yet, well or not. */
+  get hasBegun(): boolean {
+    return this.#last !== undefined;
+  }
+
+  /** `generation` grows with every configuration. */
+  isDue(generation: number, state: FleetState, nowMs: number): boolean {
+    if (this.#last === undefined) return true;
+    const reason = reasonOf(generation, state);
+    const sinceMs = nowMs - this.#lastAtMs;
+    if (reason.supply !== this.#last.supply) return true;
+    if (this.#failures > 0) {
+      return sinceMs >= Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1));
+    }
+    if (reason.demand !== this.#last.demand) return sinceMs >= DEMAND_INTERVAL_MS;
+    return sinceMs >= IDLE_INTERVAL_MS;
+  }
+
+  begin(generation: number, state: FleetState, nowMs: number): void {
+    this.#last = reasonOf(generation, state);
+    this.#lastAtMs = nowMs;
+  }
+
+  end(isGood: boolean): void {
+    this.#failures = isGood ? 0 : this.#failures + 1;
+  }
+}
+
+function reasonOf(generation: number, { engines, demands }: FleetState): Reason {
+  return {
+    supply: JSON.stringify([generation, engines]),
+    demand: JSON.stringify(demands.map(({ requestsPerSecond }) => requestsPerSecond)),
+  };
+}
