@@ -1,4 +1,4 @@
-import { type Address, type Engine, type Fleet, indexById, type Pool } from '../../fleet/fleet.js';
+import { type Address, type Engine, type Fleet, indexById } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
 import type { ResourceSet } from '../protocol/control-plane.js';
@@ -6,7 +6,7 @@ import type { NodeIdentity } from '../protocol/node.js';
 import { type Collection, createCollection, type View } from '../protocol/resource.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from '../protocol/type-url.js';
 import { clusterOf } from './clusters.js';
-import { endpointsOf, type PoolEngine } from './endpoints.js';
+import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { routes } from './routes.js';
@@ -54,7 +54,12 @@ export function buildResources(input: ResourceInput): FrontendResources {
   const weights: EdsWeights = new Map(
     pools.map(({ id }) => [id, steadied(plannedWeights(input, id), input.previous?.weights.get(id))]),
   );
-  const endpoints = pools.map((pool) => endpointsOf(pool, enginesOf(pool, input, weights.get(pool.id)!)));
+  const enginesOf = engineLookup(input);
+  const endpoints = pools.map(({ id }) => {
+    const weightOf = weights.get(id)!;
+    const engines = enginesOf(id).map((hosts) => ({ ...hosts, weight: weightOf.get(hosts.engine.id) ?? 0 }));
+    return endpointsOf(id, engines);
+  });
   const shared: [typeUrl: string, Collection][] = [
     [CLUSTER_TYPE, createCollection(pools.map((pool) => clusterOf(pool, input.connectTimeoutMs ?? 1000)))],
     [ENDPOINTS_TYPE, createCollection(endpoints)],
@@ -91,30 +96,42 @@ function steadied(
   return Math.max(...changes) > WEIGHT_TOLERANCE ? planned : published;
 }
 
-/** The pool's engines as this frontend sees them, sorted by id; those that it cannot reach are left out. */
-function enginesOf(pool: Pool, input: ResourceInput, weights: ReadonlyMap<string, number>): PoolEngine[] {
-  const { fleet, previousFleet } = input;
+/** Finds the engines of a pool as this frontend sees them, sorted by id; those that it cannot reach are left out. */
+function engineLookup(input: ResourceInput): (poolId: string) => EngineHosts[] {
+  const { fleet, previousFleet, frontendId } = input;
   const states = new Map(input.engines.map((state) => [state.id, state]));
-
-  const now = reachable(fleet, pool.id, input.frontendId);
-  const before = previousFleet === undefined ? [] : reachable(previousFleet, pool.id, input.frontendId);
-  return union(now, before).map((engine) => {
-    const departed = before.find(({ id }) => id === engine.id)?.endpoints ?? [];
-    const endpoints = [...new Set([...engine.endpoints, ...departed])].sort();
-    return {
-      engine: { ...engine, endpoints },
-      state: now.includes(engine) ? states.get(engine.id) : undefined,
-      weight: weights.get(engine.id) ?? 0,
-    };
-  });
+  const before = previousFleet === undefined ? [] : reachableEngines(previousFleet, frontendId);
+  const departed = new Map(before.map((engine) => [engine.id, hostsOf(engine, undefined)]));
+  const present = new Map(
+    reachableEngines(fleet, frontendId).map((engine) => {
+      const endpoints = new Set([...engine.endpoints, ...(departed.get(engine.id)?.engine.endpoints ?? [])]);
+      const withDeparted =
+        endpoints.size === engine.endpoints.length ? engine : { ...engine, endpoints: [...endpoints].sort() };
+      return [engine.id, hostsOf(withDeparted, states.get(engine.id))];
+    }),
+  );
+  return (poolId) => {
+    // The second list wins: an engine that is still in the pool hasn't departed from it.
+    const members = new Map([
+      ...membersOf(poolId, previousFleet, departed),
+      ...membersOf(poolId, fleet, present),
+    ]);
+    return [...members.values()].sort((a, b) => (a.engine.id < b.engine.id ? -1 : 1));
+  };
 }
 
-function reachable(fleet: Fleet, poolId: string, frontendId: string): Engine[] {
-  const pool = fleet.pools.find(({ id }) => id === poolId);
+function membersOf(
+  poolId: string,
+  fleet: Fleet | undefined,
+  engines: ReadonlyMap<string, EngineHosts>,
+): [engineId: string, EngineHosts][] {
+  const ids = fleet?.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
+  return [...engines].filter(([id]) => ids.includes(id));
+}
+
+function reachableEngines(fleet: Fleet, frontendId: string): Engine[] {
   const network = fleet.networkSeconds[fleet.frontends.findIndex(({ id }) => id === frontendId)];
-  return fleet.engines.filter(
-    (engine, index) => pool?.engineIds.includes(engine.id) && (network?.[index] ?? Infinity) < Infinity,
-  );
+  return fleet.engines.filter((_, index) => (network?.[index] ?? Infinity) < Infinity);
 }
 
 /** Both lists by id, the first one's elements where both have one; sorted by id. */

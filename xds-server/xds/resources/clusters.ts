@@ -27,8 +27,19 @@ const MAX_PARALLEL = 100_000;
  */
 const UPSTREAM_IDLE_MS = 4000;
 
-/** A pool's cluster: the filter names the endpoint, and what it leaves open is spread by the weights of EDS. */
+const built = new WeakMap<Pool, { readonly connectTimeoutMs: number; readonly cluster: Resource }>();
+
+/** The cluster of a pool; built once for all frontends and plans. */
 export function clusterOf(pool: Pool, connectTimeoutMs: number): Resource {
+  const known = built.get(pool);
+  if (known?.connectTimeoutMs === connectTimeoutMs) return known.cluster;
+  const cluster = buildCluster(pool, connectTimeoutMs);
+  built.set(pool, { connectTimeoutMs, cluster });
+  return cluster;
+}
+
+/** The filter names the endpoint, and what it leaves open is spread by the weights of EDS. */
+function buildCluster(pool: Pool, connectTimeoutMs: number): Resource {
   const maglev = extension('envoy.load_balancing_policies.maglev', MaglevSchema, {});
   const overrideHost = extension('envoy.load_balancing_policies.override_host', OverrideHostSchema, {
     overrideHostSources: [{ header: DESTINATION_HEADER }],

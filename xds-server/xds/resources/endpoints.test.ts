@@ -5,21 +5,24 @@ import { describe, expect, it } from 'vitest';
 import type { EngineState } from '../../fleet/fleet-state.js';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.js';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.js';
-import { endpointsOf, hostWeight, type PoolEngine } from './endpoints.js';
+import { endpointsOf, hostsOf, hostWeight, type PoolEngine } from './endpoints.js';
 
-const pool = { id: 'm', model: 'm', needs: [], engineIds: [] };
+function stateOf(id: string, replicas: EngineState['replicas'], drain = 1): EngineState {
+  return { id, replicas, health: 1, ramp: 1, drain, penalty: 0, latencyFactor: 1 };
+}
 
+/** An engine with these replicas, ready or not. */
 function poolEngine(id: string, weight: number, ready: readonly boolean[], drain = 1): PoolEngine {
   const endpoints = ready.map((_, i) => `10.0.0.${i}:80`);
   const replicas = endpoints.map((address, i) => ({ address, ready: ready[i]! }));
-  const state: EngineState = { id, replicas, health: 1, ramp: 1, drain, penalty: 0, latencyFactor: 1 };
+  const state = stateOf(id, replicas, drain);
   const metrics = { kind: 'none', path: '' } as const;
   const engine = { id, region: 'r', models: [], labels: {}, profile: '', endpoints, metrics, healthPath: '' };
-  return { engine, state, weight };
+  return { ...hostsOf(engine, state), weight };
 }
 
 function assignment(...engines: PoolEngine[]) {
-  const any = fromBinary(AnySchema, endpointsOf(pool, engines).any);
+  const any = fromBinary(AnySchema, endpointsOf('m', engines).any);
   return anyUnpack(any, ClusterLoadAssignmentSchema)!;
 }
 
@@ -50,11 +53,11 @@ describe('the endpoints of a pool', () => {
 
   it('are never chosen by Envoy on a drained engine, nor where they left the fleet', () => {
     expect(localities(poolEngine('a', 0, [true], 0))[0]?.health).toEqual(['DRAINING']);
-    const gone = { ...poolEngine('a', 0, [true]), state: undefined };
-    expect(localities(gone)[0]?.health).toEqual(['DRAINING']);
-    const shrunk = poolEngine('a', 1, [true, true]);
-    const state = { ...shrunk.state!, replicas: shrunk.state!.replicas.slice(1) };
-    expect(localities({ ...shrunk, state })[0]?.health).toEqual(['DRAINING', 'HEALTHY']);
+    const { engine } = poolEngine('a', 0, [true]);
+    expect(localities({ ...hostsOf(engine, undefined), weight: 0 })[0]?.health).toEqual(['DRAINING']);
+    const shrunk = { ...engine, endpoints: ['10.0.0.0:80', '10.0.0.9:80'] };
+    const state = stateOf('a', [{ address: '10.0.0.0:80', ready: true }]);
+    expect(localities({ ...hostsOf(shrunk, state), weight: 1 })[0]?.health).toEqual(['HEALTHY', 'DRAINING']);
   });
 
   it('have weights that Envoy accepts, and that keep the share of each engine', () => {
