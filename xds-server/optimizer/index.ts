@@ -3,3 +3,11 @@ export { type EngineCost, type ExplainedPair, type Explanation, explain } from '
 export { explanationText } from './explain-text.js';
 export { Optimizer, type OptimizerOptions } from './optimizer.js';
 export type * from './solution.js';
+export {
+  type Cause,
+  type CauseEffect,
+  type WeightChange,
+  type WhatChanged,
+  whatChanged,
+  whatChangedText,
+} from './what-changed.js';

@@ -1,0 +1,61 @@
+import { afterAll, expect, test } from 'vitest';
+import { Optimizer, whatChanged, whatChangedText } from './index.js';
+import { simpleProfile, threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
+
+const optimizer = new Optimizer();
+afterAll(() => optimizer.close());
+
+async function changes(from: World, to: World) {
+  const before = worldInput(from);
+  const previousWeights = weightsOf(await optimizer.solve(before));
+  return whatChanged(optimizer, before, worldInput({ ...to, previousWeights }));
+}
+
+const busierWest: World = {
+  ...threeRegions,
+  demands: threeRegions.demands.map((demand) =>
+    demand.frontendId === 'west' ? { ...demand, requestsPerSecond: 98 } : demand,
+  ),
+};
+
+test('one change is blamed, and nothing else', async () => {
+  const demand = await changes(threeRegions, busierWest);
+  expect(demand.effects.filter(({ movedRps }) => movedRps > 0.01).map(({ cause }) => cause)).toEqual([
+    'demand',
+  ]);
+  const network = await changes(threeRegions, {
+    ...threeRegions,
+    networkMs: threeRegions.networkMs.map((row, at) => (at === 0 ? [1, 2, 3] : row)),
+  });
+  expect(network.effects.filter(({ movedRps }) => movedRps > 0.01).map(({ cause }) => cause)).toEqual([
+    'network',
+  ]);
+});
+
+test('effects of several changes add up to the whole', async () => {
+  const { effects, weights } = await changes(threeRegions, {
+    ...busierWest,
+    engines: [
+      { id: 'a', profile: simpleProfile(100), health: 0.9 },
+      { id: 'b', profile: simpleProfile(110) },
+      { id: 'c', profile: simpleProfile(80) },
+      { id: 'd', profile: simpleProfile(50) },
+    ],
+    networkMs: threeRegions.networkMs.map((row) => [...row, 20]),
+  });
+  expect(effects.map(({ cause }) => cause)).toEqual(['time', 'config', 'capacity', 'demand']);
+  for (const { frontendId, engineId, before, after } of weights) {
+    const steps = effects.flatMap((effect) =>
+      effect.weights.filter((change) => change.frontendId === frontendId && change.engineId === engineId),
+    );
+    expect(steps.reduce((sum, step) => sum + step.after - step.before, 0)).toBeCloseTo(after - before, 9);
+  }
+  expect(weights.some(({ engineId }) => engineId === 'd')).toBe(true);
+});
+
+test('the text names the cause and the weights that it moved', async () => {
+  const text = whatChangedText(await changes(threeRegions, busierWest));
+  expect(text).toMatch(/^demand: \d+\.\d requests\/s moved, \+\d+\.\d+ user-seconds\/s$/m);
+  expect(text).toMatch(/^ {2}west → b, pool chat: 0\.0 % → \d+\.\d %$/m);
+  expect(whatChangedText({ effects: [], weights: [] })).toBe('No input changed.');
+});
