@@ -1,0 +1,209 @@
+import { tbotDelaySeconds, ttftDelaySeconds } from '../profiles/curves.js';
+import { BackupPlanner } from './backups.js';
+import { compare } from './collections.js';
+import type { Optimum } from './optimum.js';
+import type { Problem } from './problem.js';
+import type {
+  AppliedBound,
+  BackupShares,
+  EngineLoad,
+  EngineWeight,
+  OptimizerInput,
+  ShedFraction,
+  Solution,
+  SolutionRow,
+} from './solution.js';
+import { arcWeights } from './weights.js';
+
+/** Utilisation closer to the hard limit than this share of it is at the limit. */
+const AT_LIMIT = 1e-5;
+/** Weights this close to a bound are held by it. */
+const AT_BOUND = 1e-9;
+/** Shed fractions below this are none. */
+const LEAST_SHED = 1e-6;
+
+/**
+ * An optimum in terms of frontends, pools and engines.
+ * @param served requests per second, by row and class
+ */
+export function describe(
+  input: OptimizerInput,
+  served: readonly (readonly number[])[],
+  optimum: Optimum,
+): Omit<Solution, 'warnings'> {
+  return new Description(input, served, optimum).solution();
+}
+
+class Description {
+  readonly #input: OptimizerInput;
+  readonly #served: readonly (readonly number[])[];
+  readonly #optimum: Optimum;
+  readonly #problem: Problem;
+  readonly #weights: Float64Array;
+  readonly #inForce: ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+  constructor(input: OptimizerInput, served: readonly (readonly number[])[], optimum: Optimum) {
+    this.#input = input;
+    this.#served = served;
+    this.#optimum = optimum;
+    this.#problem = optimum.flowProblem.problem;
+    this.#weights = arcWeights(optimum);
+    this.#inForce = new Map(
+      input.previousWeights.map(({ frontendId, poolId, weights }) => [
+        JSON.stringify([frontendId, poolId]),
+        weights,
+      ]),
+    );
+  }
+
+  solution(): Omit<Solution, 'warnings'> {
+    const backups = this.#backups();
+    const { objective, lowerBound } = this.#optimum;
+    return {
+      rows: this.#problem.rows.map((_, row) => this.#row(row, backups[row]!)),
+      engines: this.#engineLoads(),
+      objectiveSeconds: objective,
+      lowerBoundSeconds: Math.min(lowerBound, objective),
+      mixErrorSeconds: this.#mixError(),
+    };
+  }
+
+  #row(at: number, backups: readonly BackupShares[]): SolutionRow {
+    const { frontendId, poolId, demandRps, classes } = this.#problem.rows[at]!;
+    return {
+      frontendId,
+      poolId,
+      demandRps,
+      flows: this.#split(at, this.#optimum.flows).map(({ engineId, value }) => ({ engineId, rps: value })),
+      weights: this.#rowWeights(at),
+      shed: classes.map(({ priority, requestsPerSecond }, index): ShedFraction => {
+        const fraction = requestsPerSecond > 0 ? 1 - this.#served[at]![index]! / requestsPerSecond : 0;
+        return { priority, fraction: fraction < LEAST_SHED ? 0 : Math.min(1, fraction) };
+      }),
+      backups,
+      bounds: this.#bounds(at),
+    };
+  }
+
+  /** An arc whose weight stays passes on the very weights in force, so that solving again changes no bit. */
+  #rowWeights(row: number): EngineWeight[] {
+    const { rows, arcPrevious } = this.#problem;
+    const { frontendId, poolId, firstArc, endArc } = rows[row]!;
+    const inForce = this.#inForce.get(JSON.stringify([frontendId, poolId]));
+    const staying = new Set<string>();
+    for (let arc = firstArc; arc < endArc; arc++) {
+      if (this.#weights[arc] !== arcPrevious[arc]) continue;
+      for (const id of this.#membersOf(arc)) staying.add(id);
+    }
+    return this.#split(row, this.#weights).map(({ engineId, value }) => ({
+      engineId,
+      weight: staying.has(engineId) ? (inForce?.get(engineId) ?? value) : value,
+    }));
+  }
+
+  /** Values above 0 of a row's arcs, split among the members of columns by capacity, in the order of engine ids. */
+  #split(row: number, values: Float64Array): { readonly engineId: string; readonly value: number }[] {
+    const { rows, columns, arcColumn } = this.#problem;
+    const { firstArc, endArc } = rows[row]!;
+    const parts: { engineId: string; value: number }[] = [];
+    for (let arc = firstArc; arc < endArc; arc++) {
+      if (!(values[arc]! > 0)) continue;
+      const { capacities, capacity } = columns[arcColumn[arc]!]!;
+      this.#membersOf(arc).forEach((engineId, at) => {
+        parts.push({ engineId, value: (values[arc]! * capacities[at]!) / capacity });
+      });
+    }
+    return parts.sort((a, b) => compare(a.engineId, b.engineId));
+  }
+
+  #membersOf(arc: number): string[] {
+    return this.#problem.columns[this.#problem.arcColumn[arc]!]!.members.map((member) => this.#idOf(member));
+  }
+
+  #idOf(engine: number): string {
+    return this.#input.state.fleet.engines[engine]!.id;
+  }
+
+  #backups(): BackupShares[][] {
+    const { rows, columns, arcRow } = this.#problem;
+    const planner = new BackupPlanner(this.#optimum, this.#weights);
+    const backups: BackupShares[][] = rows.map(() => []);
+    columns.forEach(({ members }, column) => {
+      members.forEach((member, at) => {
+        for (const [arc, shares] of planner.withoutMember(column, at)) {
+          const engines = shares.flatMap((share) => this.#splitShare(share.column, share.share, member));
+          backups[arcRow[arc]!]!.push({
+            ownerId: this.#idOf(member),
+            shares: engines.sort((a, b) => compare(a.engineId, b.engineId)),
+          });
+        }
+      });
+    });
+    for (const row of backups) row.sort((a, b) => compare(a.ownerId, b.ownerId));
+    return backups;
+  }
+
+  /** A column's share by capacity among its members, without the one that is gone. */
+  #splitShare(column: number, share: number, gone: number): EngineWeight[] {
+    const { members, capacities } = this.#problem.columns[column]!;
+    const left = members.flatMap((member, at) =>
+      member === gone ? [] : [{ engineId: this.#idOf(member), capacity: capacities[at]! }],
+    );
+    const total = left.reduce((sum, { capacity }) => sum + capacity, 0);
+    return left.map(({ engineId, capacity }) => ({ engineId, weight: (share * capacity) / total }));
+  }
+
+  /** Engines with bounds are columns of their own. */
+  #bounds(row: number): AppliedBound[] {
+    const { bounds, firstArc, endArc } = this.#problem.rows[row]!;
+    const applied: AppliedBound[] = [];
+    for (let arc = firstArc; arc < endArc && bounds.size > 0; arc++) {
+      const [engineId] = this.#membersOf(arc);
+      const bound = bounds.get(engineId!);
+      if (!bound) continue;
+      const weight = this.#weights[arc]!;
+      const atMin = bound.min > 0 && weight <= bound.min + AT_BOUND;
+      const atMax = bound.max < 1 && weight >= bound.max - AT_BOUND;
+      applied.push({ engineId: engineId!, ...bound, binding: atMin ? 'min' : atMax ? 'max' : null });
+    }
+    return applied.sort((a, b) => compare(a.engineId, b.engineId));
+  }
+
+  /** Engines without capacity are listed too, with nothing on them. */
+  #engineLoads(): EngineLoad[] {
+    const nothing = { effectiveCapacity: 0, rho: 0, congestionPriceSeconds: 0, scarcityPriceSeconds: 0 };
+    const loads = this.#input.state.fleet.engines.map(({ id }): EngineLoad => ({ engineId: id, ...nothing }));
+    this.#problem.columns.forEach(({ members, capacities, capacity, congestion }, column) => {
+      const rho = this.#optimum.loads[column]! / capacity;
+      const price = congestion.price(Math.min(rho, congestion.max));
+      const isFull = rho >= congestion.max * (1 - AT_LIMIT);
+      members.forEach((member, at) => {
+        loads[member] = {
+          engineId: this.#idOf(member),
+          effectiveCapacity: capacities[at]!,
+          rho,
+          congestionPriceSeconds: price,
+          scarcityPriceSeconds: isFull ? Math.max(0, this.#optimum.columnPrices[column]! - price) : 0,
+        };
+      });
+    });
+    return loads;
+  }
+
+  /** Queueing delay of the flows at their own sizes, less the same at the reference mix, in user-seconds per second. */
+  #mixError(): number {
+    const { rows, columns, arcRow, arcColumn, arcWork } = this.#problem;
+    let error = 0;
+    this.#optimum.flows.forEach((flow, arc) => {
+      if (!(flow > 0)) return;
+      const { profile, mix, capacity, latencyFactor } = columns[arcColumn[arc]!]!;
+      const rho = this.#optimum.loads[arcColumn[arc]!]! / capacity;
+      const queue = latencyFactor * ttftDelaySeconds(profile, rho);
+      const crowd = latencyFactor * tbotDelaySeconds(profile, rho);
+      const laterOfMix = Math.max(0, mix.outputTokensPerWorkSecond - mix.requestsPerWorkSecond);
+      const own = queue + (rows[arcRow[arc]!]!.mix.outputTokens - 1) * crowd;
+      error += flow * (own - arcWork[arc]! * (mix.requestsPerWorkSecond * queue + laterOfMix * crowd));
+    });
+    return error;
+  }
+}

@@ -1,0 +1,368 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, test } from 'vitest';
+import { recomputedObjective } from './check.js';
+import { Optimizer } from './index.js';
+import type { OptimizerInput, Solution, SolutionRow } from './solution.js';
+import { randomInput, randomNumbers } from './testing/random.js';
+import { flowOf, simpleProfile, threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
+
+const optimizer = new Optimizer();
+afterAll(() => optimizer.close());
+
+const load = fc.double({ min: 0.3, max: 0.9, noNaN: true });
+const anyLoad = fc.double({ min: 0.3, max: 1.3, noNaN: true });
+
+function smallInput(seed: number, at: number): OptimizerInput {
+  return randomInput(seed, { frontends: 3, engines: 6, pools: 2, eligibility: 0.7, load: at });
+}
+
+describe('optimality', () => {
+  test('the objective is within a millionth of its proven lower bound while nothing is at a hard limit', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), load, async (seed, at) => {
+        const { objectiveSeconds, lowerBoundSeconds } = await optimizer.solve(smallInput(seed, at));
+        expect(objectiveSeconds - lowerBoundSeconds).toBeLessThan(1e-6 * objectiveSeconds);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('no shift of flow between two engines of a row lowers the objective', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), load, async (seed, at) => {
+        const input = smallInput(seed, at);
+        const solution = await optimizer.solve(input);
+        const best = recomputedObjective(input, solution);
+        for (const changed of shiftedSolutions(input, solution, 0.02)) {
+          expect(recomputedObjective(input, changed)).toBeGreaterThan(best * (1 - 1e-9));
+        }
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test('descent by pairwise shifts from an even spread ends at the same objective', async () => {
+    const input = smallInput(7, 0.7);
+    const { objectiveSeconds } = await optimizer.solve(input);
+    const descended = descend(input, evenSpread(input, await optimizer.solve(input)));
+    expect(descended).toBeGreaterThan(objectiveSeconds * (1 - 1e-9));
+    expect(descended).toBeLessThan(objectiveSeconds * (1 + 1e-4));
+  });
+});
+
+describe('determinism', () => {
+  test('the order of all lists is irrelevant, to the byte', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), anyLoad, async (seed, at) => {
+        const input = smallInput(seed, at);
+        expect(JSON.stringify(await optimizer.solve(shuffled(input, seed)))).toBe(
+          JSON.stringify(await optimizer.solve(input)),
+        );
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test('what was solved before is irrelevant, to the byte', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(),
+        fc.array(fc.tuple(fc.nat(), anyLoad), { maxLength: 4 }),
+        anyLoad,
+        async (seed, others, at) => {
+          const input = randomInput(seed, {
+            frontends: 5,
+            engines: 12,
+            pools: 4,
+            eligibility: 0.5,
+            load: at,
+          });
+          const fresh = new Optimizer();
+          const expected = JSON.stringify(await fresh.solve(input));
+          await fresh.close();
+          for (const [otherSeed, otherLoad] of others)
+            await optimizer.solve(smallInput(otherSeed, otherLoad));
+          expect(JSON.stringify(await optimizer.solve(input))).toBe(expected);
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+
+  test('solving again from its own weights keeps them, however long conditions have held', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), load, fc.constantFrom(0, 100, 4000), async (seed, at, settledSeconds) => {
+        const input = smallInput(seed, at);
+        const first = await optimizer.solve(input);
+        const again = await optimizer.solve({
+          ...input,
+          previousWeights: weightsOf(first),
+          state: { ...input.state, settledSeconds },
+        });
+        expect(again.rows.map(({ weights }) => weights)).toEqual(first.rows.map(({ weights }) => weights));
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
+describe('sense of direction', () => {
+  test("raising one pair's network cost never raises that pair's flow", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), load, fc.nat(2), fc.nat(5), async (seed, at, frontend, engine) => {
+        const input = smallInput(seed, at);
+        const raised = withNetwork(input, frontend, engine, (seconds) => seconds + 0.02);
+        const { id: frontendId } = input.state.fleet.frontends[frontend]!;
+        const { id: engineId } = input.state.fleet.engines[engine]!;
+        const flow = (solution: Solution): number =>
+          input.state.fleet.pools.reduce(
+            (sum, { id }) => sum + flowOf(solution, frontendId, engineId, id),
+            0,
+          );
+        expect(flow(await optimizer.solve(raised))).toBeLessThanOrEqual(
+          flow(await optimizer.solve(input)) * (1 + 1e-6) + 1e-6,
+        );
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('a priority or retry setting changes no weight while nothing is shed', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.nat(9), async (seed, priority) => {
+        const input = smallInput(seed, 0.5);
+        const split = input.state.demands.flatMap((demand) => [
+          { ...demand, requestsPerSecond: demand.requestsPerSecond * 0.3, outputTokens: 50 },
+          { ...demand, requestsPerSecond: demand.requestsPerSecond * 0.7, priority: 5 },
+        ]);
+        const swapped = split.map((demand) => ({
+          ...demand,
+          priority: demand.priority === 5 ? priority - 10 : 3,
+        }));
+        const weightsWith = async (demands: typeof split, retries = input.policy.retries) => {
+          const given = {
+            ...input,
+            policy: { ...input.policy, retries },
+            state: { ...input.state, demands },
+          };
+          return (await optimizer.solve(given)).rows.map(({ weights }) => weights);
+        };
+        const weights = await weightsWith(split);
+        expect(await weightsWith(swapped)).toEqual(weights);
+        expect(await weightsWith(split, { max: 0.5, min: 0.1 })).toEqual(weights);
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test('scaling demand and capacity scales flows and leaves weights alone', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), load, fc.constantFrom(2, 7, 1000), async (seed, at, factor) => {
+        const input = smallInput(seed, at);
+        const small = await optimizer.solve(input);
+        const large = await optimizer.solve(timesLarger(input, factor));
+        small.rows.forEach((row, index) => {
+          const other = large.rows[index]!;
+          expect(other.weights.map(({ engineId }) => engineId)).toEqual(
+            row.weights.map(({ engineId }) => engineId),
+          );
+          row.weights.forEach(({ weight }, each) => {
+            expect(other.weights[each]!.weight).toBeCloseTo(weight, 6);
+          });
+        });
+        expect(large.objectiveSeconds / factor).toBeCloseTo(small.objectiveSeconds, 6);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});
+
+describe('equal engines', () => {
+  const twins: World = {
+    frontends: ['north', 'south'],
+    engines: [{ id: 'a' }, { id: 'b', replicas: 3 }, { id: 'c' }, { id: 'd', replicas: 2 }],
+    networkMs: [
+      [5, 5, 30, 30],
+      [30, 30, 5, 5],
+    ],
+    demands: [
+      { frontendId: 'north', requestsPerSecond: 310 },
+      { frontendId: 'south', requestsPerSecond: 90 },
+    ],
+  };
+
+  test('have the same utilisation at first placement', async () => {
+    const { engines } = await optimizer.solve(worldInput(twins));
+    expect(engines[0]!.rho).toBeCloseTo(engines[1]!.rho, 12);
+    expect(engines[2]!.rho).toBeCloseTo(engines[3]!.rho, 12);
+  });
+
+  test('also where they are no single column, and where no queue tells one from the other', async () => {
+    const idle = simpleProfile(100, {
+      ttft: { baseSeconds: 0.03, secondsPerUncachedPromptToken: 0, queueSeconds: 0 },
+      tbot: { baseSeconds: 0, kappa: 0 },
+    });
+    const loose = { frontendId: 'north', poolId: 'chat', min: 0, max: 1 };
+    const { engines } = await optimizer.solve(
+      worldInput({
+        ...twins,
+        engines: twins.engines.map((engine) => ({ ...engine, profile: idle })),
+        policy: {
+          bounds: [
+            { ...loose, engineId: 'a' },
+            { ...loose, engineId: 'b' },
+          ],
+        },
+      }),
+    );
+    expect(engines[0]!.rho / engines[1]!.rho).toBeCloseTo(1, 4);
+  });
+});
+
+test('after a surge ends, traffic is home within ten minutes', async () => {
+  const surge: World = {
+    ...threeRegions,
+    demands: threeRegions.demands.map((demand) => ({
+      ...demand,
+      requestsPerSecond: demand.frontendId === 'central' ? 140 : 40,
+    })),
+  };
+  const calm: World = {
+    ...surge,
+    demands: surge.demands.map((demand) => ({
+      ...demand,
+      requestsPerSecond: demand.frontendId === 'central' ? 50 : 40,
+    })),
+  };
+  const home = flowOf(await optimizer.solve(worldInput(calm)), 'central', 'b');
+  let solution = await optimizer.solve(worldInput(surge));
+  expect(solution.rows[0]!.weights[0]!.weight).toBeLessThan(0.6);
+  for (let settledSeconds = 0; settledSeconds <= 600; settledSeconds += 20) {
+    solution = await optimizer.solve(
+      worldInput({ ...calm, previousWeights: weightsOf(solution), settledSeconds }),
+    );
+  }
+  expect(flowOf(solution, 'central', 'b') / home).toBeCloseTo(1, 2);
+});
+
+/** Each row's flow spread evenly over the engines that may serve it. */
+function evenSpread(input: OptimizerInput, solution: Solution): Solution {
+  return {
+    ...solution,
+    rows: solution.rows.map((row) => {
+      const { engineIds } = input.state.fleet.pools.find(({ id }) => id === row.poolId)!;
+      return {
+        ...row,
+        flows: engineIds.map((engineId) => ({ engineId, rps: row.demandRps / engineIds.length })),
+      };
+    }),
+  };
+}
+
+/** Objective after shifts of ever smaller shares of each row between all pairs of engines, while any of them helps. */
+function descend(input: OptimizerInput, start: Solution): number {
+  let solution = start;
+  let best = recomputedObjective(input, solution);
+  for (let share = 0.25; share > 1e-4; share /= 2) {
+    for (let improved = true; improved; ) {
+      improved = false;
+      for (const changed of shiftedSolutions(input, solution, share)) {
+        const objective = recomputedObjective(input, changed);
+        if (objective >= best * (1 - 1e-12)) continue;
+        best = objective;
+        solution = changed;
+        improved = true;
+        break;
+      }
+    }
+  }
+  return best;
+}
+
+/** The solution with a share of one row's demand moved from one engine to another, for all rows and pairs. */
+function* shiftedSolutions(input: OptimizerInput, solution: Solution, share: number): Generator<Solution> {
+  for (const [at, row] of solution.rows.entries()) {
+    const { engineIds } = input.state.fleet.pools.find(({ id }) => id === row.poolId)!;
+    for (const giver of engineIds) {
+      for (const taker of engineIds) {
+        const changed = shifted(row, giver, taker, share * row.demandRps);
+        if (changed) yield { ...solution, rows: solution.rows.with(at, changed) };
+      }
+    }
+  }
+}
+
+function shifted(row: SolutionRow, giver: string, taker: string, most: number): SolutionRow | undefined {
+  const flows = new Map(row.flows.map(({ engineId, rps }) => [engineId, rps]));
+  const amount = Math.min(most, flows.get(giver) ?? 0);
+  if (giver === taker || amount <= 0) return undefined;
+  flows.set(giver, flows.get(giver)! - amount);
+  flows.set(taker, (flows.get(taker) ?? 0) + amount);
+  return { ...row, flows: [...flows].map(([engineId, rps]) => ({ engineId, rps })) };
+}
+
+function withNetwork(
+  input: OptimizerInput,
+  frontend: number,
+  engine: number,
+  change: (seconds: number) => number,
+): OptimizerInput {
+  const { fleet } = input.state;
+  const networkSeconds = fleet.networkSeconds.map((row, at) =>
+    at === frontend ? row.with(engine, change(row[engine]!)) : row,
+  );
+  return { ...input, state: { ...input.state, fleet: { ...fleet, networkSeconds } } };
+}
+
+function timesLarger(input: OptimizerInput, factor: number): OptimizerInput {
+  const { state } = input;
+  return {
+    ...input,
+    state: {
+      ...state,
+      engines: state.engines.map((engine) => ({
+        ...engine,
+        replicas: Array.from({ length: factor }, () => engine.replicas).flat(),
+      })),
+      demands: state.demands.map((demand) => ({
+        ...demand,
+        requestsPerSecond: demand.requestsPerSecond * factor,
+      })),
+    },
+  };
+}
+
+function shuffled(input: OptimizerInput, seed: number): OptimizerInput {
+  const random = randomNumbers(seed);
+  const mix = <T>(items: readonly T[]): { items: T[]; order: number[] } => {
+    const order = items.map((_, at) => at);
+    for (let at = order.length - 1; at > 0; at--) {
+      const other = Math.floor(random() * (at + 1));
+      [order[at], order[other]] = [order[other]!, order[at]!];
+    }
+    return { items: order.map((at) => items[at]!), order };
+  };
+  const { state } = input;
+  const frontends = mix(state.fleet.frontends);
+  const engines = mix(state.fleet.engines);
+  return {
+    ...input,
+    profiles: new Map(mix([...input.profiles]).items),
+    state: {
+      ...state,
+      fleet: {
+        frontends: frontends.items,
+        engines: engines.items,
+        pools: mix(state.fleet.pools).items.map((pool) => ({
+          ...pool,
+          engineIds: mix(pool.engineIds).items,
+        })),
+        networkSeconds: frontends.order.map((row) =>
+          engines.order.map((column) => state.fleet.networkSeconds[row]![column]!),
+        ),
+      },
+      engines: engines.order.map((at) => state.engines[at]!),
+      demands: mix(state.demands).items,
+    },
+  };
+}
