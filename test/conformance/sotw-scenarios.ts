@@ -624,7 +624,14 @@ async function everything(
 }
 
 function named(id: string) {
-  return { id, cluster: '', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+  return {
+    id,
+    cluster: '',
+    region: '',
+    metadata: {},
+    userAgent: '',
+    userAgentVersion: '',
+  };
 }
 
 function typesOf(byShortName: Readonly<Record<string, object>>) {

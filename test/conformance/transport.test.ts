@@ -18,7 +18,14 @@ const frontends: Frontend[] = [
   { id: 'west', region: 'westeurope', listen: '127.0.0.1:1' },
   { id: 'east', region: 'eastus', listen: '127.0.0.1:1' },
 ];
-const node = { id: 'n1', cluster: 'west', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+const node = {
+  id: 'n1',
+  cluster: 'west',
+  region: '',
+  metadata: {},
+  userAgent: '',
+  userAgentVersion: '',
+};
 const firstRequest = { node, typeUrl: CLUSTER_TYPE, versionInfo: '', resourceNames: [], responseNonce: '' };
 
 describe('the gRPC server', () => {

@@ -415,5 +415,12 @@ export class DeltaClient extends Client<DeltaRequest> {
 }
 
 function nodeNamed(id: string): NodeIdentity {
-  return { id, cluster: FRONTEND, region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+  return {
+    id,
+    cluster: FRONTEND,
+    region: '',
+    metadata: {},
+    userAgent: '',
+    userAgentVersion: '',
+  };
 }

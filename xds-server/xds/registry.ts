@@ -14,6 +14,9 @@ import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/net
 import { HeaderMutationSchema as EarlyHeaderMutationSchema } from '../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
 import { MaglevSchema } from '../gen/envoy/extensions/load_balancing_policies/maglev/v3/maglev_pb.js';
 import { OverrideHostSchema } from '../gen/envoy/extensions/load_balancing_policies/override_host/v3/override_host_pb.js';
+import { RingHashSchema } from '../gen/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash_pb.js';
+import { RoundRobinSchema } from '../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.js';
+import { PreviousHostsPredicateSchema } from '../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 
@@ -29,6 +32,9 @@ export const registry = createRegistry(
   ListenerSchema,
   MaglevSchema,
   OverrideHostSchema,
+  PreviousHostsPredicateSchema,
+  RingHashSchema,
+  RoundRobinSchema,
   RouteConfigurationSchema,
   RouterSchema,
   StdoutAccessLogSchema,

@@ -11,7 +11,14 @@ type State = Record<string, Record<string, string>>;
 
 const NAMES = ['a', 'b', 'c', 'd'];
 const TYPES = [CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE];
-const node = { id: 'n', cluster: '', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+const node = {
+  id: 'n',
+  cluster: '',
+  region: '',
+  metadata: {},
+  userAgent: '',
+  userAgentVersion: '',
+};
 
 function viewOf(state: State): View {
   return new Map(

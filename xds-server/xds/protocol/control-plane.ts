@@ -7,6 +7,8 @@ import type { Mark, Protocol, Rejection, Subscription } from './subscription.js'
 /** What the Envoys of one frontend may see. Equal nodes must get the very same view, so that they share it. */
 export interface ResourceSet {
   viewOf(node: NodeIdentity): View;
+  /** In words, what this node's view lacks because of what the node is; default nothing. */
+  shortcomingsOf?(node: NodeIdentity): readonly string[];
 }
 
 /** A client refused a response. Loud by design: the client goes on with its last good configuration. */
@@ -21,7 +23,7 @@ export interface ControlPlaneOptions {
   readonly resolveFrontend: (node: NodeIdentity) => string | WardropError;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  readonly onConnect?: (node: NodeIdentity, frontendId: string) => void;
+  readonly onConnect?: (node: NodeIdentity, frontendId: string, shortcomings: readonly string[]) => void;
   readonly onDisconnect?: (node: NodeIdentity, frontendId: string) => void;
   readonly onAccept?: () => void;
   readonly onNack?: (nack: Nack) => void;
@@ -35,6 +37,8 @@ export interface NodeView {
   readonly userAgent: string;
   readonly userAgentVersion: string;
   readonly connectedAtMs: number;
+  /** In words, what this client must do without, because of its version or build. */
+  readonly shortcomings: readonly string[];
   /** By type URL. */
   readonly types: Readonly<Record<string, TypeView>>;
 }
@@ -104,7 +108,7 @@ export class ControlPlane {
     const found = this.options.resolveFrontend(node);
     if (found instanceof WardropError) throw found;
     client.frontendId = found;
-    this.options.onConnect?.(node, found);
+    this.options.onConnect?.(node, found, this.#shortcomingsOf(node, found));
     return this.#sets.get(found)?.viewOf(node);
   }
 
@@ -122,35 +126,40 @@ export class ControlPlane {
   /** Connected clients that have introduced themselves, sorted by id. */
   nodes(): NodeView[] {
     return [...this.#clients]
-      .flatMap((client) => nodeView(client) ?? [])
+      .flatMap((client) => this.#nodeView(client) ?? [])
       .sort((a, b) =>
         a.nodeId < b.nodeId ? -1 : a.nodeId > b.nodeId ? 1 : a.connectedAtMs - b.connectedAtMs,
       );
   }
 
+  #shortcomingsOf(node: NodeIdentity, frontendId: string): readonly string[] {
+    return this.#sets.get(frontendId)?.shortcomingsOf?.(node) ?? [];
+  }
+
+  #nodeView({ session, connectedAtMs, frontendId }: Client): NodeView | undefined {
+    const { node, view } = session;
+    if (node === undefined || frontendId === undefined) return undefined;
+    const types = Object.fromEntries(
+      [...session.subscriptions].map(([typeUrl, subscription]) => [
+        typeUrl,
+        typeView(typeUrl, subscription, view),
+      ]),
+    );
+    return {
+      nodeId: node.id,
+      frontendId,
+      protocol: session.protocol,
+      userAgent: node.userAgent,
+      userAgentVersion: node.userAgentVersion,
+      connectedAtMs,
+      shortcomings: this.#shortcomingsOf(node, frontendId),
+      types,
+    };
+  }
+
   #clientsOf(frontendId: string): Client[] {
     return [...this.#clients].filter((client) => client.frontendId === frontendId && client.session.node);
   }
-}
-
-function nodeView({ session, connectedAtMs, frontendId }: Client): NodeView | undefined {
-  const { node, view } = session;
-  if (node === undefined || frontendId === undefined) return undefined;
-  const types = Object.fromEntries(
-    [...session.subscriptions].map(([typeUrl, subscription]) => [
-      typeUrl,
-      typeView(typeUrl, subscription, view),
-    ]),
-  );
-  return {
-    nodeId: node.id,
-    frontendId,
-    protocol: session.protocol,
-    userAgent: node.userAgent,
-    userAgentVersion: node.userAgentVersion,
-    connectedAtMs,
-    types,
-  };
 }
 
 function typeView(typeUrl: string, subscription: Subscription, view: View | undefined): TypeView {

@@ -10,4 +10,6 @@ export interface NodeIdentity {
   readonly userAgent: string;
   /** `major.minor.patch`; empty when the client doesn't tell. */
   readonly userAgentVersion: string;
+  /** Names of the extensions that an Envoy was built with; absent or empty when the client doesn't tell. */
+  readonly extensions?: ReadonlySet<string>;
 }

@@ -21,7 +21,14 @@ const input: ResourceInput = {
   wasmModule: new Uint8Array([0, 97, 115, 109]),
   filterConfig: 'frontendId=west\n',
 };
-const node = { id: 'n', cluster: '', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+const node = {
+  id: 'n',
+  cluster: '',
+  region: '',
+  metadata: {},
+  userAgent: '',
+  userAgentVersion: '',
+};
 
 /** All resources as JSON; throws where one of them is not of a known type. */
 function json(view: View): Record<string, Record<string, JsonObject>> {

@@ -1,15 +1,17 @@
-import { type Address, type Engine, type Fleet, indexById } from '../../fleet/fleet.js';
+import { type Engine, type Fleet, indexById } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
 import type { ResourceSet } from '../protocol/control-plane.js';
 import type { NodeIdentity } from '../protocol/node.js';
-import { type Collection, createCollection, type View } from '../protocol/resource.js';
+import { createCollection, type View } from '../protocol/resource.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from '../protocol/type-url.js';
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
+import { featuresOf, shortcomingsOf } from './envoy-features.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { routes } from './routes.js';
+import type { Steering } from './steering.js';
 
 export interface ResourceInput {
   readonly fleet: Fleet;
@@ -31,6 +33,8 @@ export interface ResourceInput {
    * steers by its snapshot, and every change makes Envoy build its tables anew.
    */
   readonly previous?: FrontendResources;
+  /** Default `override-host`. Envoys that cannot do it are given the next best; see `shortcomingsOf`. */
+  readonly steering?: Steering;
   /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
   readonly connectTimeoutMs?: number;
   /** Writes a line per request to Envoy's standard output; default false. */
@@ -60,22 +64,28 @@ export function buildResources(input: ResourceInput): FrontendResources {
     const engines = enginesOf(id).map((hosts) => ({ ...hosts, weight: weightOf.get(hosts.engine.id) ?? 0 }));
     return endpointsOf(id, engines);
   });
-  const shared: [typeUrl: string, Collection][] = [
-    [CLUSTER_TYPE, createCollection(pools.map((pool) => clusterOf(pool, input.connectTimeoutMs ?? 1000)))],
-    [ENDPOINTS_TYPE, createCollection(endpoints)],
-    [ROUTE_TYPE, createCollection([routes()])],
-  ];
-  const views = new Map<Address, View>();
+  const { wasmModule, filterConfig, accessLog = false, connectTimeoutMs = 1000 } = input;
+  const steering = input.steering ?? 'override-host';
+  const assignments = createCollection(endpoints);
+  const views = new Map<string, View>();
   return {
     weights,
+    shortcomingsOf: (node) => shortcomingsOf(node, steering),
     viewOf(node: NodeIdentity): View {
       const listen = listenOf(node) ?? frontend.listen;
-      let view = views.get(listen);
+      const features = featuresOf(node, steering);
+      const key = JSON.stringify([listen, features]);
+      let view = views.get(key);
       if (view === undefined) {
-        const { wasmModule, filterConfig, accessLog = false } = input;
+        const clusters = pools.map((pool) => clusterOf(pool, { ...features, connectTimeoutMs }));
         const listener = listenerOf({ listen, wasmModule, filterConfig, accessLog });
-        view = new Map([...shared, [LISTENER_TYPE, createCollection([listener])]]);
-        views.set(listen, view);
+        view = new Map([
+          [CLUSTER_TYPE, createCollection(clusters)],
+          [ENDPOINTS_TYPE, assignments],
+          [LISTENER_TYPE, createCollection([listener])],
+          [ROUTE_TYPE, createCollection([routes(features.steering)])],
+        ]);
+        views.set(key, view);
       }
       return view;
     },

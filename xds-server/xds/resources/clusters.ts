@@ -7,10 +7,14 @@ import { HeaderMutationSchema } from '../../gen/envoy/extensions/filters/http/he
 import { UpstreamCodecSchema } from '../../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
 import { MaglevSchema } from '../../gen/envoy/extensions/load_balancing_policies/maglev/v3/maglev_pb.js';
 import { OverrideHostSchema } from '../../gen/envoy/extensions/load_balancing_policies/override_host/v3/override_host_pb.js';
+import { RingHashSchema } from '../../gen/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash_pb.js';
+import { RoundRobinSchema } from '../../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.js';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import type { Resource } from '../protocol/resource.js';
+import type { EnvoyFeatures } from './envoy-features.js';
 import { removals } from './headers.js';
 import { duration, extension, filter, pack, resource } from './pack.js';
+import type { Steering } from './steering.js';
 
 /** Key of the options of upstream HTTP connections, in any cluster. */
 export const HTTP_PROTOCOL_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
@@ -22,29 +26,38 @@ export const HTTP_PROTOCOL_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpPro
  */
 const MAX_PARALLEL = 100_000;
 
+/** Points of a ring; weights are kept to about one in as many. */
+const RING_SIZE = 65_536n;
+
 /**
  * Engines on uvicorn close idle connections after 5 s; a request sent at that moment would be lost. Ours go first.
  */
 const UPSTREAM_IDLE_MS = 4000;
 
-const built = new WeakMap<Pool, { readonly connectTimeoutMs: number; readonly cluster: Resource }>();
+export interface ClusterOptions extends EnvoyFeatures {
+  readonly connectTimeoutMs: number;
+}
+
+const built = new WeakMap<Pool, Map<string, Resource>>();
 
 /** The cluster of a pool; built once for all frontends and plans. */
-export function clusterOf(pool: Pool, connectTimeoutMs: number): Resource {
-  const known = built.get(pool);
-  if (known?.connectTimeoutMs === connectTimeoutMs) return known.cluster;
-  const cluster = buildCluster(pool, connectTimeoutMs);
-  built.set(pool, { connectTimeoutMs, cluster });
+export function clusterOf(pool: Pool, options: ClusterOptions): Resource {
+  const key = JSON.stringify([options.connectTimeoutMs, options.steering, options.retryBudgetInterval]);
+  let variants = built.get(pool);
+  if (variants === undefined) {
+    variants = new Map();
+    built.set(pool, variants);
+  }
+  let cluster = variants.get(key);
+  if (cluster === undefined) {
+    cluster = buildCluster(pool, options);
+    variants.set(key, cluster);
+  }
   return cluster;
 }
 
-/** The filter names the endpoint, and what it leaves open is spread by the weights of EDS. */
-function buildCluster(pool: Pool, connectTimeoutMs: number): Resource {
-  const maglev = extension('envoy.load_balancing_policies.maglev', MaglevSchema, {});
-  const overrideHost = extension('envoy.load_balancing_policies.override_host', OverrideHostSchema, {
-    overrideHostSources: [{ header: DESTINATION_HEADER }],
-    fallbackPolicy: { policies: [{ typedExtensionConfig: maglev }] },
-  });
+function buildCluster(pool: Pool, options: ClusterOptions): Resource {
+  const isNative = options.steering !== 'override-host';
   return resource(
     pool.id,
     ClusterSchema,
@@ -58,8 +71,8 @@ function buildCluster(pool: Pool, connectTimeoutMs: number): Resource {
           configSourceSpecifier: { case: 'ads', value: {} },
         },
       },
-      connectTimeout: duration(connectTimeoutMs),
-      loadBalancingPolicy: { policies: [{ typedExtensionConfig: overrideHost }] },
+      connectTimeout: duration(options.connectTimeoutMs),
+      loadBalancingPolicy: policies(loadBalancers[options.steering]()),
       // Nobody ready: trying one is better than refusing. All hosts of a pool are eligible, so that breaks no need.
       commonLbConfig: { healthyPanicThreshold: { value: 1 } },
       circuitBreakers: {
@@ -68,14 +81,53 @@ function buildCluster(pool: Pool, connectTimeoutMs: number): Resource {
           maxConnections: MAX_PARALLEL,
           maxPendingRequests: MAX_PARALLEL,
           maxRequests: MAX_PARALLEL,
-          maxRetries: MAX_PARALLEL,
+          ...(isNative ? { retryBudget: retryBudget(options) } : { maxRetries: MAX_PARALLEL }),
         })),
       },
+      ...(isNative && { outlierDetection }),
       typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: httpOptions() },
     },
     [pool.id],
   );
 }
+
+const policies = (typedExtensionConfig: ReturnType<typeof extension>) => ({
+  policies: [{ typedExtensionConfig }],
+});
+
+/**
+ * With `override-host` the filter names the host; what it leaves open goes to a maglev table, which keeps the keys of
+ * hosts that stay. Native steering leaves everything open.
+ */
+const loadBalancers: Record<Steering, () => ReturnType<typeof extension>> = {
+  'override-host': () =>
+    extension('envoy.load_balancing_policies.override_host', OverrideHostSchema, {
+      overrideHostSources: [{ header: DESTINATION_HEADER }],
+      fallbackPolicy: policies(loadBalancers.maglev()),
+    }),
+  maglev: () => extension('envoy.load_balancing_policies.maglev', MaglevSchema, {}),
+  'ring-hash': () =>
+    extension('envoy.load_balancing_policies.ring_hash', RingHashSchema, { minimumRingSize: RING_SIZE }),
+  'round-robin': () => extension('envoy.load_balancing_policies.round_robin', RoundRobinSchema, {}),
+};
+
+/** The filter has no say in native steering, so that Envoy itself must limit retries. */
+function retryBudget({ retryBudgetInterval }: ClusterOptions) {
+  return {
+    budgetPercent: { value: 20 },
+    minRetryConcurrency: 3,
+    // Of the requests that came in lately: those that are active grow with the length of streams.
+    ...(retryBudgetInterval && { budgetInterval: duration(10_000) }),
+  };
+}
+
+/** Only for native steering: hosts that the filter names are tried whatever Envoy thinks of them. */
+const outlierDetection = {
+  consecutive5xx: 5,
+  interval: duration(1000),
+  baseEjectionTime: duration(10_000),
+  maxEjectionPercent: 50,
+};
 
 /** HTTP/1.1 to engines, without the headers that steered the request here. */
 function httpOptions() {

@@ -6,7 +6,14 @@ const frontends = [
   { id: 'west-1', region: 'westeurope', listen: '' },
   { id: 'west-2', region: 'westeurope', listen: '' },
 ];
-const node = { id: 'n1', cluster: '', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+const node = {
+  id: 'n1',
+  cluster: '',
+  region: '',
+  metadata: {},
+  userAgent: '',
+  userAgentVersion: '',
+};
 
 describe('the frontend of a node', () => {
   it('is the one that its metadata names', () => {

@@ -1,7 +1,9 @@
-import { CLUSTER_HEADER } from '../../../wire/names.js';
+import { CLUSTER_HEADER, KEY_HEADERS } from '../../../wire/names.js';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
+import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import type { Resource } from '../protocol/resource.js';
-import { duration, resource } from './pack.js';
+import { duration, filter, resource } from './pack.js';
+import type { Steering } from './steering.js';
 
 export const ROUTES_NAME = 'wardrop';
 
@@ -16,8 +18,20 @@ const STREAM_IDLE_MS = 660_000;
 /** Another host takes the retry, so there is nothing to wait for; the jitter only spreads simultaneous ones. */
 const RETRY_BACKOFF_MS = { base: 5, max: 50 };
 
+/** Without a filter that grants retries: this many, at other hosts, within the cluster's budget. */
+const nativeRetries = {
+  numRetries: 2,
+  retryHostPredicate: [
+    filter('envoy.retry_host_predicates.previous_hosts', PreviousHostsPredicateSchema, {}),
+  ],
+  hostSelectionRetryMaxAttempts: 5n,
+};
+
+/** Retries are granted per request by the filter, in x-envoy-max-retries; without a grant, none. */
+const grantedRetries = { numRetries: 0 };
+
 /** The one route: the filter names the cluster, and how often Envoy may try. */
-export function routes(): Resource {
+export function routes(steering: Steering): Resource {
   return resource(ROUTES_NAME, RouteConfigurationSchema, {
     name: ROUTES_NAME,
     virtualHosts: [
@@ -36,12 +50,16 @@ export function routes(): Resource {
                 // No limit on the whole: a long answer is not a fault.
                 timeout: duration(0),
                 idleTimeout: duration(STREAM_IDLE_MS),
+                // Where Envoy picks the host, the requests of a conversation go to the same one.
+                hashPolicy: KEY_HEADERS.map((headerName) => ({
+                  policySpecifier: { case: 'header' as const, value: { headerName } },
+                  terminal: true,
+                })),
                 retryPolicy: {
                   // A failure before the response headers. Once they are sent, nothing is retried.
                   retryOn: 'connect-failure,refused-stream,reset,retriable-status-codes',
                   retriableStatusCodes: [502, 503, 504],
-                  // Retries are granted per request by the filter, in x-envoy-max-retries; without a grant, none.
-                  numRetries: 0,
+                  ...(steering === 'override-host' ? grantedRetries : nativeRetries),
                   perTryIdleTimeout: duration(ATTEMPT_IDLE_MS),
                   retryBackOff: {
                     baseInterval: duration(RETRY_BACKOFF_MS.base),

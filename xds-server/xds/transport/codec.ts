@@ -57,6 +57,7 @@ function identityOf(node: Node): NodeIdentity {
         : agent.case === 'userAgentVersion'
           ? agent.value
           : '',
+    extensions: new Set(node.extensions.map(({ name }) => name)),
   };
 }
 

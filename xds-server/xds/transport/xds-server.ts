@@ -67,8 +67,10 @@ export class XdsServer {
     this.#plane = new ControlPlane({
       now: Date.now,
       resolveFrontend: options.resolveFrontend,
-      onConnect: ({ id, userAgentVersion }, frontendId) =>
-        options.log.info({ nodeId: id, frontendId, userAgentVersion }, 'an Envoy connected'),
+      onConnect: ({ id, userAgentVersion }, frontendId, shortcomings) => {
+        options.log.info({ nodeId: id, frontendId, userAgentVersion }, 'an Envoy connected');
+        for (const shortcoming of shortcomings) options.log.warn({ nodeId: id, frontendId }, shortcoming);
+      },
       onDisconnect: ({ id }, frontendId) =>
         options.log.info({ nodeId: id, frontendId }, 'an Envoy disconnected'),
       onAccept: () => this.#wakeWaiters(),
