@@ -1,4 +1,4 @@
-import { encodeSnapshot } from '../../wire/snapshot-writer.js';
+import { checkSnapshot } from '../../wire/snapshot-rules.js';
 import { WardropError } from '../errors.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
@@ -70,7 +70,7 @@ export async function makePlan(solver: Solver, planInput: PlanInput): Promise<Pl
  */
 export function checkSnapshots(plan: Plan, { fleet, engines }: FleetState): void {
   const rest = { plan, fleet, engines, version: 1, salt: 'any', issuedAtMs: 0 };
-  for (const { id } of fleet.frontends) encodeSnapshot(buildSnapshotView({ ...rest, frontendId: id }));
+  for (const { id } of fleet.frontends) checkSnapshot(buildSnapshotView({ ...rest, frontendId: id }));
 }
 
 export function optimizerInput({ previous, state, profiles, policy }: PlanInput): OptimizerInput {

@@ -12,13 +12,16 @@ export function readVllmPage(text: string): EngineReading {
   };
 }
 
+/** A sample is `name{labels} value [timestamp]`; label values may hold spaces and braces. */
+const SAMPLE = /(?:\{(?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*\})?[ \t]+(\S+)/y;
+
 /** Sum over all samples of a gauge; undefined without any, or when one is no count. */
 function sumOf(text: string, name: string): number | undefined {
   let sum: number | undefined;
-  for (const line of text.split('\n')) {
-    if (!line.startsWith(name)) continue;
-    // A sample is `name{labels} value [timestamp]`; label values may hold spaces and braces.
-    const value = /^(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?\s+(\S+)/.exec(line.slice(name.length))?.[1];
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + name.length)) {
+    if (at > 0 && text[at - 1] !== '\n') continue;
+    SAMPLE.lastIndex = at + name.length;
+    const value = SAMPLE.exec(text)?.[1];
     if (value === undefined) continue;
     const number = Number(value);
     if (!Number.isFinite(number) || number < 0) return undefined;

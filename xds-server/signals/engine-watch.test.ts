@@ -87,3 +87,23 @@ it('asks an engine that is gone from the fleet no more', async () => {
   expect(leaves.paths.length).toBe(asked);
   expect(watched.readings.has(leaves.address)).toBe(false);
 });
+
+it('an answer that is overdue because this process stalled is no failure', async () => {
+  let stalls = 0;
+  const server = createServer((request, response) => {
+    setTimeout(() => response.end(), 50);
+    if (request.url !== '/health' || stalls >= 3) return;
+    stalls++;
+    setImmediate(() => {
+      const end = performance.now() + 1_300;
+      while (performance.now() < end);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push({ close: () => server.closeAllConnections() }, server);
+  const { watch: watched, health, results } = watch();
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  watched.watch(fleetOf([address]));
+  await vi.waitUntil(() => stalls === 3 && health.get(address)?.state === 'up', 15_000);
+  expect(results.filter(({ ok }) => !ok)).toEqual([]);
+});

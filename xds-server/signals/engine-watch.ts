@@ -7,7 +7,6 @@ const PROBE_INTERVAL_MS = 500;
 const PROBE_TIMEOUT_MS = 1_000;
 /** A first failure is confirmed or cleared after this time. */
 const SUSPECT_DELAY_MS = 100;
-const HEALTH_PAGE_BYTES = 64 * 1024;
 
 const SCRAPE_INTERVAL_MS = 2_000;
 const SCRAPE_TIMEOUT_MS = 2_000;
@@ -33,7 +32,7 @@ export class EngineWatch {
     this.#prober = new HttpPoller({
       intervalMs: PROBE_INTERVAL_MS,
       timeoutMs: PROBE_TIMEOUT_MS,
-      maxBytes: HEALTH_PAGE_BYTES,
+      maxBytes: 0,
       onAnswer: (target, answer) => {
         const health = onProbe(target.engineId, target.address, probeResult(answer));
         return isSuspect(health) ? SUSPECT_DELAY_MS : undefined;

@@ -1,6 +1,7 @@
 import { Agent } from 'undici';
 import type { Address } from '../fleet/fleet.js';
 import type { ProbeFailure } from './replica-health.js';
+import { StallWatch } from './stall-watch.js';
 
 export interface PollTarget {
   readonly engineId: string;
@@ -8,6 +9,7 @@ export interface PollTarget {
   readonly path: string;
 }
 
+/** A body is given byte by byte (Latin-1), which is all that metric names and numbers need. */
 export type PollAnswer =
   | { readonly status: number; readonly body: string }
   | { readonly failure: ProbeFailure; readonly detail: string };
@@ -17,20 +19,25 @@ export interface PollerOptions {
   readonly intervalMs: number;
   /** Milliseconds from connecting to the end of the body. */
   readonly timeoutMs: number;
-  /** Longest body in bytes; a longer one is a failure. */
+  /** Longest body that is read, in bytes, a longer one being a failure; 0 when bodies do not matter. */
   readonly maxBytes: number;
   /** Takes an answer; a number is the milliseconds to the next request instead of `intervalMs`. */
   readonly onAnswer: (target: PollTarget, answer: PollAnswer) => number | undefined;
 }
 
+/** What is thrown away of a body that does not matter; more of it costs the connection. */
+const DUMPED_BYTES = 64 * 1024;
 /** First requests are spread over this time. */
 const START_SPREAD_MS = 50;
 const JITTER = 0.2;
+/** After a stall of our own, the request is repeated this soon. */
+const STALL_RETRY_MS = 100;
 
 /** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
 export class HttpPoller {
   readonly #options: PollerOptions;
   readonly #agent: Agent;
+  readonly #stalls = new StallWatch();
   readonly #timers = new Map<string, { target: PollTarget; timer: NodeJS.Timeout }>();
 
   constructor(options: PollerOptions) {
@@ -55,6 +62,7 @@ export class HttpPoller {
 
   async stop(): Promise<void> {
     this.setTargets([]);
+    this.#stalls.stop();
     await this.#agent.destroy();
   }
 
@@ -64,8 +72,14 @@ export class HttpPoller {
   }
 
   async #poll(key: string, target: PollTarget): Promise<void> {
+    const startedMs = performance.now();
     const answer = await this.#ask(target);
     if (!this.#timers.has(key)) return;
+    const isLate = 'failure' in answer && answer.failure === 'timeout';
+    if (isLate && this.#stalls.hasStalledSince(startedMs)) {
+      this.#schedule(key, target, STALL_RETRY_MS);
+      return;
+    }
     const { intervalMs, onAnswer } = this.#options;
     const jittered = intervalMs * (1 - JITTER + 2 * JITTER * Math.random());
     this.#schedule(key, target, onAnswer(target, answer) ?? jittered);
@@ -80,6 +94,10 @@ export class HttpPoller {
         method: 'GET',
         signal: AbortSignal.timeout(timeoutMs),
       });
+      if (maxBytes === 0) {
+        await body.dump({ limit: DUMPED_BYTES });
+        return { status: statusCode, body: '' };
+      }
       const chunks: Buffer[] = [];
       let size = 0;
       for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -87,7 +105,7 @@ export class HttpPoller {
         if (size > maxBytes) return { failure: 'other', detail: `the page is longer than ${maxBytes} bytes` };
         chunks.push(chunk);
       }
-      return { status: statusCode, body: Buffer.concat(chunks).toString('utf8') };
+      return { status: statusCode, body: Buffer.concat(chunks).toString('latin1') };
     } catch (error) {
       return failureOf(error, timeoutMs);
     }

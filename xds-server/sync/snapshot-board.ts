@@ -23,8 +23,8 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 
 interface Entry {
   readonly content: SnapshotContent;
-  /** Encoded without version and time, to tell whether content changed. */
-  readonly unversioned: Uint8Array;
+  /** As text, to tell quickly whether it changed. */
+  readonly text: string;
   readonly snapshot: Snapshot;
 }
 
@@ -51,10 +51,9 @@ export class SnapshotBoard {
 
   /** Issues a snapshot unless the frontend has the same already; true when it did. */
   publish(content: SnapshotContent): boolean {
-    const unversioned = encodeSnapshot({ ...content, version: 1, issuedAtMs: 0 });
-    const before = this.#entries.get(content.frontendId);
-    if (before !== undefined && Buffer.compare(before.unversioned, unversioned) === 0) return false;
-    this.#issue(content, unversioned);
+    const text = JSON.stringify(content);
+    if (this.#entries.get(content.frontendId)?.text === text) return false;
+    this.#issue(content, text);
     return true;
   }
 
@@ -107,7 +106,7 @@ export class SnapshotBoard {
     const entry = this.#entries.get(frontendId);
     if (entry !== undefined && heldVersion > entry.snapshot.version) {
       this.#lastVersion = Math.max(this.#lastVersion, heldVersion);
-      this.#issue(entry.content, entry.unversioned);
+      this.#issue(entry.content, entry.text);
     }
     const find = () => {
       const snapshot = this.current(frontendId);
@@ -133,12 +132,12 @@ export class SnapshotBoard {
     });
   }
 
-  #issue(content: SnapshotContent, unversioned: Uint8Array): void {
+  #issue(content: SnapshotContent, text: string): void {
     const issuedAtMs = this.#now();
     const version = Math.max(this.#lastVersion + 1, issuedAtMs);
     this.#lastVersion = version;
     const bytes = encodeSnapshot({ ...content, version, issuedAtMs });
-    this.#entries.set(content.frontendId, { content, unversioned, snapshot: { version, bytes } });
+    this.#entries.set(content.frontendId, { content, text, snapshot: { version, bytes } });
     for (const look of [...this.#waiters]) look();
   }
 }
