@@ -83,27 +83,6 @@ describe('the resources of a frontend', () => {
     expect(changed).toEqual([ENDPOINTS_TYPE]);
   });
 
-  it('keep weights that moved by no more than 0.02, counted from those that were pushed', () => {
-    const first = buildResources(input);
-    const weigh = (a: number, previous = first) =>
-      buildResources({ ...input, plan: planOf(fleet, { a, b: 1 - a }), previous });
-    const endpoints = (set: typeof first) => set.viewOf(node).get(ENDPOINTS_TYPE)!.version;
-    const second = weigh(0.615);
-    expect(endpoints(second)).toBe(endpoints(first));
-    const third = weigh(0.63, second);
-    expect(endpoints(third)).not.toBe(endpoints(first));
-    expect(third.weights.get('m1')?.get('a')).toBe(0.63);
-  });
-
-  it('still follow readiness while weights are kept', () => {
-    const first = buildResources(input);
-    const engines = statesOf(fleet, ['10.0.0.1:80']);
-    const second = buildResources({ ...input, engines, previous: first });
-    expect(second.viewOf(node).get(ENDPOINTS_TYPE)!.version).not.toBe(
-      first.viewOf(node).get(ENDPOINTS_TYPE)!.version,
-    );
-  });
-
   it('listen where the frontend says, or where the Envoy itself says', () => {
     const address = (view: View) => json(view)[LISTENER_TYPE]!.wardrop!.address;
     expect(address(viewOf())).toEqual({ socketAddress: { address: '0.0.0.0', portValue: 8080 } });

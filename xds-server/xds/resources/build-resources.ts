@@ -28,11 +28,6 @@ export interface ResourceInput {
    * otherwise not used. Leave it out once no filter needs it.
    */
   readonly previousFleet?: Fleet;
-  /**
-   * The set that the frontend was given last. Weights that stayed within 0.02 of it are left as they are: the filter
-   * steers by its snapshot, and every change makes Envoy build its tables anew.
-   */
-  readonly previous?: FrontendResources;
   /** Default `override-host`. Envoys that cannot do it are given the next best; see `shortcomingsOf`. */
   readonly steering?: Steering;
   /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
@@ -41,35 +36,22 @@ export interface ResourceInput {
   readonly accessLog?: boolean;
 }
 
-/** Shares of a frontend's traffic by pool and engine, as EDS shows them. */
-export type EdsWeights = ReadonlyMap<string, ReadonlyMap<string, number>>;
-
-export interface FrontendResources extends ResourceSet {
-  readonly weights: EdsWeights;
-}
-
-/** Largest difference of a weight that is not worth a push. */
-const WEIGHT_TOLERANCE = 0.02;
-
 /** What the Envoys of a frontend are given: a function of the input, byte for byte. */
-export function buildResources(input: ResourceInput): FrontendResources {
+export function buildResources(input: ResourceInput): ResourceSet {
   const frontend = input.fleet.frontends[indexById(input.fleet.frontends, input.frontendId)]!;
   const pools = union(input.fleet.pools, input.previousFleet?.pools ?? []);
-  const weights: EdsWeights = new Map(
-    pools.map(({ id }) => [id, steadied(plannedWeights(input, id), input.previous?.weights.get(id))]),
-  );
   const enginesOf = engineLookup(input);
-  const endpoints = pools.map(({ id }) => {
-    const weightOf = weights.get(id)!;
-    const engines = enginesOf(id).map((hosts) => ({ ...hosts, weight: weightOf.get(hosts.engine.id) ?? 0 }));
-    return endpointsOf(id, engines);
-  });
+  const assignments = createCollection(
+    pools.map(({ id }) => {
+      const weights = weightsOf(input, id);
+      const engines = enginesOf(id).map((hosts) => ({ ...hosts, weight: weights.get(hosts.engine.id) ?? 0 }));
+      return endpointsOf(id, engines);
+    }),
+  );
   const { wasmModule, filterConfig, accessLog = false, connectTimeoutMs = 1000 } = input;
   const steering = input.steering ?? 'override-host';
-  const assignments = createCollection(endpoints);
   const views = new Map<string, View>();
   return {
-    weights,
     shortcomingsOf: (node) => shortcomingsOf(node, steering),
     viewOf(node: NodeIdentity): View {
       const listen = listenOf(node) ?? frontend.listen;
@@ -92,18 +74,9 @@ export function buildResources(input: ResourceInput): FrontendResources {
   };
 }
 
-function plannedWeights(input: ResourceInput, poolId: string): ReadonlyMap<string, number> {
+function weightsOf(input: ResourceInput, poolId: string): ReadonlyMap<string, number> {
   const row = input.plan.rows.find((row) => row.frontendId === input.frontendId && row.poolId === poolId);
   return new Map(row?.weights.map(({ engineId, weight }) => [engineId, weight]));
-}
-
-function steadied(
-  planned: ReadonlyMap<string, number>,
-  published: ReadonlyMap<string, number> = new Map(),
-): ReadonlyMap<string, number> {
-  const engines = new Set([...planned.keys(), ...published.keys()]);
-  const changes = [...engines].map((id) => Math.abs((planned.get(id) ?? 0) - (published.get(id) ?? 0)));
-  return Math.max(...changes) > WEIGHT_TOLERANCE ? planned : published;
 }
 
 /** Finds the engines of a pool as this frontend sees them, sorted by id; those that it cannot reach are left out. */
