@@ -11,7 +11,7 @@ import type { SnapshotView } from '../wire/snapshot-view.js';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import type { Solver } from './control/planner.js';
 import type { WhatIf } from './control/what-if.js';
-import { ControlServer } from './control-server.js';
+import { type Changed, ControlServer } from './control-server.js';
 import { WardropError } from './errors.js';
 import { Optimizer } from './optimizer/index.js';
 
@@ -363,6 +363,27 @@ describe('ControlServer', () => {
       status: 400,
       body: { code: 'WARDROP_QUERY_INVALID', message: 'say which engine; known: a' },
     });
+  });
+
+  it('says which input changed which weight', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    expect((await site.get('/v1/changes')).status).toBe(400);
+    const { sequence } = server.plan!;
+    a.kill();
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    const { body } = await site.get(`/v1/changes?since=${sequence}`);
+    const { since, until, effects } = body as Changed;
+    expect([since.sequence, until.sequence]).toEqual([sequence, server.plan!.sequence]);
+    const capacity = effects.find(({ cause }) => cause === 'capacity')!;
+    expect(capacity.weights).toContainEqual(expect.objectContaining({ engineId: 'a', after: 0 }));
+    const words = await (
+      await fetch(`${site.admin}/v1/changes`, { headers: { accept: 'text/plain' } })
+    ).text();
+    expect(words).toMatch(/^From plan \d+ \(.*\) to plan \d+ /);
+    expect(words).toMatch(/^capacity: /m);
   });
 
   it('answers what would be without an engine and how much can grow', async () => {

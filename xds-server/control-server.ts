@@ -10,6 +10,7 @@ import { ConfigError } from './config/problem.js';
 import {
   downReplicas,
   failingEngines,
+  lackingEnvoys,
   lostPools,
   rejections,
   shedding,
@@ -21,13 +22,21 @@ import { ConfigWatch } from './control/config-watch.js';
 import { type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
+import { type PastPlan, PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
 import { whyUnfit } from './control/saved-plan.js';
 import { SolveSchedule } from './control/solve-schedule.js';
 import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
-import { type Explanation, explain, type OptimizerInput, type Solution } from './optimizer/index.js';
+import {
+  type Explanation,
+  explain,
+  type OptimizerInput,
+  type Solution,
+  type WhatChanged,
+  whatChanged,
+} from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import { EngineWatch } from './signals/engine-watch.js';
@@ -55,6 +64,12 @@ export interface Explained {
   readonly explanation: Explanation;
 }
 
+/** What changed between two plans, and why. */
+export interface Changed extends WhatChanged {
+  readonly since: Omit<PastPlan, 'input'>;
+  readonly until: Omit<PastPlan, 'input'>;
+}
+
 const TICK_MS = 200;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
@@ -76,6 +91,7 @@ export class ControlServer {
   readonly #publisher: Publisher;
   readonly #configWatch: ConfigWatch;
   readonly #schedule = new SolveSchedule();
+  readonly #history = new PlanHistory();
   readonly #startedAtMs = Date.now();
   #admin: AdminServer | undefined;
   #config: Config;
@@ -219,6 +235,15 @@ export class ControlServer {
     return this.#ask((input) => whatIf(this.#options.questionSolver, input, changes));
   }
 
+  /** Which input changed which weight since the plan with this number; by default, since the one before. */
+  async changes(sequence: number | undefined): Promise<Changed> {
+    const [before, after] = this.#history.since(sequence);
+    const solver = this.#options.questionSolver;
+    const { effects, weights } = await this.#ask(() => whatChanged(solver, before.input, after.input));
+    const named = ({ input: _input, ...plan }: PastPlan) => plan;
+    return { since: named(before), until: named(after), effects, weights };
+  }
+
   headroom(): Promise<Headroom> {
     return this.#ask((input) => headroom(this.#options.questionSolver, input));
   }
@@ -326,6 +351,7 @@ export class ControlServer {
     if (plan !== this.#plan) {
       const { id: planId, sequence } = plan;
       this.#log.info({ planId, sequence, solveMs: Date.now() - startedMs }, 'a new plan is in force');
+      this.#history.add(plan, input);
     }
     this.#plan = plan;
     this.#publish(plan);
@@ -429,7 +455,9 @@ export class ControlServer {
     this.alarms.set('shedding', shedding(this.plan));
     if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;
     this.#nodeAlarmsAtMs = nowMs;
-    this.alarms.set('envoy-rejects', rejections(this.#xds.nodes()));
+    const nodes = this.#xds.nodes();
+    this.alarms.set('envoy-rejects', rejections(nodes));
+    this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
   }
 }
 

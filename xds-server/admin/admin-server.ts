@@ -2,10 +2,10 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
-import type { ControlServer, Explained } from '../control-server.js';
+import type { Changed, ControlServer, Explained } from '../control-server.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
-import { explanationText } from '../optimizer/index.js';
+import { explanationText, whatChangedText } from '../optimizer/index.js';
 import { indexPage } from './index-page.js';
 import { envoysView, fleetView } from './views.js';
 import { readChanges } from './what-if-request.js';
@@ -94,6 +94,14 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
       text: () => response.send(explainedText(explained)),
     });
   });
+  app.get('/v1/changes', async (request, response) => {
+    const since = text(request.query.since);
+    const changed = await server.changes(since === undefined ? undefined : Number(since));
+    response.format({
+      json: () => response.json(changed),
+      text: () => response.send(changedText(changed)),
+    });
+  });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
     response.json(await server.whatIf(readChanges(request.body)));
   });
@@ -122,6 +130,13 @@ function text(parameter: unknown): string | undefined {
 function explainedText({ planId, failure, explanation }: Explained): string {
   const stale = failure === null ? '' : `\nThe last solve failed, this is the one before it: ${failure}`;
   return `${explanationText(explanation)}\n\nPlan ${planId}.${stale}\n`;
+}
+
+function changedText(changed: Changed): string {
+  const { since, until } = changed;
+  const time = (ms: number) => new Date(ms).toISOString();
+  const title = `From plan ${since.sequence} (${time(since.createdAtMs)}) to plan ${until.sequence} (${time(until.createdAtMs)}):`;
+  return `${title}\n${whatChangedText(changed)}\n`;
 }
 
 const statuses: Partial<Record<ErrorCode, number>> = {

@@ -1,26 +1,31 @@
-import { InvalidArgumentError } from 'commander';
-import type { DemandChange } from '../control/what-if.js';
+import { type Command, InvalidArgumentError } from 'commander';
+import { ask, type SourceOptions, withSource } from './source.js';
 
-/** `engine=b`, repeated, as a list of engine ids. */
-export function withoutOption(text: string, before: readonly string[] = []): readonly string[] {
-  const id = /^engine=(.+)$/.exec(text)?.[1];
-  if (id === undefined) throw new InvalidArgumentError('expected engine=ID.');
-  return [...before, id];
+interface ChangesOptions extends SourceOptions {
+  readonly since?: number;
+  readonly json?: boolean;
 }
 
-/** `west=+30%`, `west=-10%`, `west=120` or `west/POOL=120`, repeated. */
-export function demandOption(text: string, before: readonly DemandChange[] = []): readonly DemandChange[] {
-  const match = /^([^/=]+)(?:\/(.+))?=(?:([+-]\d+(?:\.\d+)?)%|(\d+(?:\.\d+)?))$/.exec(text);
-  if (match === null) {
-    throw new InvalidArgumentError('expected FRONTEND[/POOL]=+30%, =-10% or =120 (requests per second).');
-  }
-  const [, frontendId, poolId, percent, rps] = match;
-  return [
-    ...before,
-    {
-      frontendId: frontendId!,
-      ...(poolId === undefined ? {} : { poolId }),
-      ...(percent === undefined ? { requestsPerSecond: Number(rps) } : { factor: 1 + Number(percent) / 100 }),
-    },
-  ];
+export function registerChanges(program: Command): void {
+  withSource(
+    program
+      .command('changes')
+      .summary('say which input changed which weight')
+      .description(
+        'Say which input (demand, capacity, network, profiles, configuration, time) changed which weight between an ' +
+          'earlier plan and the one in force, by solving again with one kind of input exchanged after the other.',
+      )
+      .option('--since <sequence>', 'number of the earlier plan (default: the one before)', sequence)
+      .option('--json', 'print JSON'),
+  ).action(async (options: ChangesOptions) => {
+    const query = options.since === undefined ? '' : `?since=${options.since}`;
+    const accept = options.json === true ? 'application/json' : 'text/plain';
+    console.log((await ask(options, `/v1/changes${query}`, { accept })).trimEnd());
+  });
+}
+
+function sequence(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new InvalidArgumentError('expected the number of a plan.');
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { registerFit } from '../profiles/fit/command.js';
 import { registerBootstrap } from './bootstrap.js';
+import { registerChanges } from './changes.js';
 import { registerExplain } from './explain.js';
 import { registerHeadroom } from './headroom.js';
 import { packageVersion } from './package-files.js';
@@ -16,6 +17,7 @@ Examples:
   wardrop bootstrap -c fleet.yaml --frontend west >west.yaml
   envoy -c west.yaml                                    run an Envoy of frontend west
   wardrop explain -c fleet.yaml --frontend west --engine b
+  wardrop changes -c fleet.yaml
   wardrop solve -c fleet.yaml --without engine=b --demand west=+30%
   wardrop headroom -c fleet.yaml
 
@@ -32,6 +34,7 @@ export function buildProgram(): Command {
   registerValidate(program);
   registerBootstrap(program);
   registerExplain(program);
+  registerChanges(program);
   registerSolve(program);
   registerHeadroom(program);
   registerFit(program);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import { demandOption, withoutOption } from './changes.js';
+import { demandOption, withoutOption } from './change-options.js';
 import { run } from './run.js';
 
 const fixture = (name: string) => resolve(import.meta.dirname, '../config/testdata', name);
@@ -54,6 +54,7 @@ describe('wardrop', () => {
     [['solve'], 'give --config or --url'],
     [['solve', '--offline'], '--offline needs --config'],
     [['headroom', '--url', 'nonsense'], 'is no URL'],
+    [['changes', '--since', 'x'], 'expected the number of a plan'],
     [
       ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'wset'],
       '"wset" is none of east, west',
@@ -69,7 +70,17 @@ describe('wardrop', () => {
 
   it('prints help, with every command', async () => {
     expect(await run(['--help'])).toBe(0);
-    for (const name of ['serve', 'validate', 'bootstrap', 'explain', 'solve', 'headroom', 'fit', 'schema']) {
+    for (const name of [
+      'serve',
+      'validate',
+      'bootstrap',
+      'explain',
+      'changes',
+      'solve',
+      'headroom',
+      'fit',
+      'schema',
+    ]) {
       expect(out).toMatch(new RegExp(`^  ${name} `, 'm'));
       expect(await run([name, '--help'])).toBe(0);
     }

@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load.js';
 import { offlineInput } from '../control/offline.js';
 import { type Changes, type DemandChange, type WhatIf, whatIf } from '../control/what-if.js';
 import { Optimizer } from '../optimizer/index.js';
-import { demandOption, withoutOption } from './changes.js';
+import { demandOption, withoutOption } from './change-options.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';
 import { formatTable, percent } from './table.js';
 

@@ -69,3 +69,11 @@ export function rejections(nodes: readonly NodeView[]): Messages {
     ),
   );
 }
+
+export function lackingEnvoys(nodes: readonly NodeView[]): Messages {
+  return new Map(
+    nodes.flatMap(({ nodeId, shortcomings }): [string, string][] =>
+      shortcomings.length === 0 ? [] : [[nodeId, `Envoy ${nodeId}: ${shortcomings.join('; ')}`]],
+    ),
+  );
+}
