@@ -49,8 +49,10 @@ const STEP = 1.2;
 const STEP_SECONDS = 900;
 /** How often the server solves, whether anything changed or not. */
 const SOLVE_SECONDS = 10;
-/** Settling: the rates are known after some minutes, and after half an hour the horizon of move costs is at its longest. */
-const SETTLING_SECONDS = 2700;
+/** Settled: no rate has moved for more than half an hour, after which the horizon of move costs grows no more. */
+const SETTLED_SECONDS = 2000;
+/** A run that does not settle by then is watched all the same. */
+const LONGEST_SETTLING_SECONDS = 4 * 3600;
 
 /**
  * Poisson demand from three frontends on three engines, one in each place, of equal capacity, so that the engine of the
@@ -64,7 +66,7 @@ export async function measureNoise(options: NoiseOptions): Promise<NoiseResult> 
   for (const rate of rates) {
     for (const utilization of utilizations) {
       const run = new Run(options.solve, rate, utilization, new Random(seed, `${rate} at ${utilization}`));
-      await run.advance(SETTLING_SECONDS, 1);
+      await run.settle();
       run.forget();
       await run.advance(seconds, 1);
       movesUnderNoise += run.moved;
@@ -126,6 +128,13 @@ class Run {
     this.plans = 0;
     this.movingPlans = 0;
     this.#origin = this.#plan;
+  }
+
+  /** Lets steady traffic flow until nothing has changed for long. */
+  async settle(): Promise<void> {
+    const isSettled = () => this.#nowMs - this.#settledSinceMs >= SETTLED_SECONDS * 1000;
+    while (!isSettled() && this.#nowMs < LONGEST_SETTLING_SECONDS * 1000)
+      await this.advance(SOLVE_SECONDS, 1);
   }
 
   /** Lets traffic flow, from the busiest frontend at `factor` times the usual rate. */
