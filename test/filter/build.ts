@@ -16,10 +16,11 @@ export function filterModule(): WebAssembly.Module {
   return new WebAssembly.Module(readFileSync(file));
 }
 
-/** The filter's hash as a module of its own. */
-export function hashModule(): WebAssembly.Module {
-  const file = join(output, 'hash.wasm');
-  compile(file, join(root, 'filter'), ['hash.ts', '--runtime', 'stub', '-O3', '--initialMemory', '1']);
+/** Single files of the filter as a module of their own. */
+export function partModule(name: string, ...sources: readonly string[]): WebAssembly.Module {
+  const file = join(output, `${name}.wasm`);
+  // From within the folder, so that the filter's own configuration is not found.
+  compile(file, join(root, 'filter'), [...sources, '--runtime', 'stub', '-O3', '--enable', 'simd', '--disableWarning', '235']);
   return new WebAssembly.Module(readFileSync(file));
 }
 
