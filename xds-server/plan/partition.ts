@@ -42,7 +42,7 @@ export interface OwnedRun {
  * possible. What moves is chosen in this order: parts of an engine that leaves go to their backups, where a guardrail
  * has already sent their conversations; engines that grow take back what they gave away last; what is left moves so
  * that few runs arise. Only when there are more runs than the limits allow, the smallest are exchanged, at twice their
- * size: about 0.2 % more moves in pools of 12 engines whose weights never stop changing, none otherwise.
+ * size: about 0.1 % more moves in pools of 12 engines whose weights never stop changing, none in most fleets.
  *
  * `lengths` by engine id, integers that add up to 2^32; engines without one leave. When nobody is left (`lengths` is
  * empty) there are no runs, but everybody's parts are remembered.
