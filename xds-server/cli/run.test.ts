@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
+import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { run } from './run.js';
 
@@ -140,7 +141,11 @@ describe('wardrop bootstrap', () => {
   it('asks for what only the operator knows', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-cli-'));
     const file = join(folder, 'fleet.yaml');
-    for (const name of ['cert.pem', 'key.pem', 'ca.pem']) writeFileSync(join(folder, name), 'PEM');
+    const authority = new CertificateAuthority();
+    const { certificate, key } = authority.issue('127.0.0.1');
+    writeFileSync(join(folder, 'cert.pem'), certificate);
+    writeFileSync(join(folder, 'key.pem'), key);
+    writeFileSync(join(folder, 'ca.pem'), authority.certificate);
     const text = (server: string) =>
       `server: {${server}}\nfrontends: [{id: f, region: r}]\nengines: [{id: e, region: r, models: [m], endpoints: [127.0.0.1:1]}]\n`;
     const bootstrap = (...args: string[]) => run(['bootstrap', '-c', file, '--frontend', 'f', ...args]);

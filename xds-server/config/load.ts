@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { normaliseAddress } from './address.js';
 import { buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
 import type { Config, ServerSettings, TlsSettings } from './config.js';
@@ -93,12 +94,19 @@ class NamedFiles {
     const cert = this.#text(['server', 'tls', 'cert'], server?.tls?.cert);
     const key = this.#text(['server', 'tls', 'key'], server?.tls?.key);
     const clientCa = this.#text(['server', 'tls', 'clientCa'], server?.tls?.clientCa);
-    return {
-      ...(token === undefined ? {} : { token }),
-      ...(cert === undefined || key === undefined
-        ? {}
-        : { tls: { cert, key, ...(clientCa === undefined ? {} : { clientCa }) } }),
-    };
+    if (cert === undefined || key === undefined) return token === undefined ? {} : { token };
+    const tls = { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
+    this.#checkTls(tls);
+    return { ...(token === undefined ? {} : { token }), tls };
+  }
+
+  #checkTls({ cert, key, clientCa }: TlsSettings): void {
+    try {
+      createSecureContext({ cert, key, ca: clientCa });
+    } catch (error) {
+      const message = `certificate and key cannot be used: ${messageOf(error)}`;
+      this.problems.push(this.#source.problem(['server', 'tls'], message, { at: 'key' }));
+    }
   }
 
   #text(path: Path, file: string | undefined): string | undefined {

@@ -38,7 +38,7 @@ export class HttpPoller {
   readonly #options: PollerOptions;
   readonly #agent: Agent;
   readonly #stalls = new StallWatch();
-  readonly #timers = new Map<string, { target: PollTarget; timer: NodeJS.Timeout }>();
+  readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout }>();
 
   constructor(options: PollerOptions) {
     this.#options = options;
@@ -68,13 +68,15 @@ export class HttpPoller {
 
   #schedule(key: string, target: PollTarget, delayMs: number): void {
     const timer = setTimeout(() => void this.#poll(key, target), delayMs);
-    this.#timers.set(key, { target, timer });
+    this.#timers.set(key, { timer });
   }
 
   async #poll(key: string, target: PollTarget): Promise<void> {
+    const scheduled = this.#timers.get(key);
     const startedMs = performance.now();
     const answer = await this.#ask(target);
-    if (!this.#timers.has(key)) return;
+    // The target may have left meanwhile, and even be back with a schedule of its own.
+    if (this.#timers.get(key) !== scheduled) return;
     const isLate = 'failure' in answer && answer.failure === 'timeout';
     if (isLate && this.#stalls.hasStalledSince(startedMs)) {
       this.#schedule(key, target, STALL_RETRY_MS);

@@ -1,8 +1,6 @@
 const BIN_MS = 500;
+/** A series looks back 512 s. */
 const BINS = 1024;
-
-/** Longest time that a series looks back. */
-export const LONGEST_WINDOW_MS = BIN_MS * BINS;
 
 /** Window lengths that are looked at, in bins: from 2 s to all there is. */
 const WINDOW_BINS = [

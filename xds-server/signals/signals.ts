@@ -58,10 +58,6 @@ export class Signals {
     this.#settledSinceMs = nowMs;
   }
 
-  get fleet(): Fleet {
-    return this.#fleet;
-  }
-
   /** Takes a new configuration; what was measured of things that stay is kept. */
   reconfigure(config: Config, nowMs: number): void {
     const before = this.#fleet;

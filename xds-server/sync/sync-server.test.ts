@@ -1,5 +1,7 @@
 import { request as httpRequest } from 'node:http';
+import { Agent, request } from 'undici';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_PATH, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { UsageReport } from '../../wire/usage-report.js';
@@ -164,6 +166,30 @@ describe('POST /v1/sync', () => {
     expect(reports).toEqual([]);
     expect((await call(0, { headers: { authorization: 'Bearer the-real-token-0123' } })).status).toBe(200);
     expect(JSON.stringify(log.warn.mock.calls)).not.toMatch(/0123|4567/);
+  });
+
+  it('over TLS, serves only callers with a certificate of the authority', async () => {
+    const authority = new CertificateAuthority();
+    const pem = ({ certificate, key }: { certificate: Buffer; key: Buffer }) => ({
+      cert: certificate.toString(),
+      key: key.toString(),
+    });
+    const own = pem(authority.issue('127.0.0.1'));
+    const clientCa = authority.certificate.toString();
+    const { board, address } = await start({ tls: { ...own, clientCa } });
+    board.publish(content());
+    const sync = (client: object) => {
+      const agent = new Agent({ connect: { ca: clientCa, ...client } });
+      return request(`https://${address}${SYNC_PATH}`, {
+        method: 'POST',
+        headers: { [SYNC_NODE_HEADER]: 'envoy-1', [SYNC_FRONTEND_HEADER]: 'west' },
+        body: encodeUsageReport(report),
+        dispatcher: agent,
+      }).finally(() => agent.close());
+    };
+    expect((await sync(pem(authority.issue('envoy')))).statusCode).toBe(200);
+    await expect(sync({})).rejects.toThrow();
+    await expect(sync(pem(new CertificateAuthority().issue('envoy')))).rejects.toThrow();
   });
 
   it('logs the refusals of a node once', async () => {
