@@ -18,10 +18,12 @@ export const EVEN_LOAD_SECONDS = 1e-5;
 /**
  * Just below the hard limit the value of capacity rises, in a straight line, to more than any detour can be worth. What
  * capacity is worth at a full engine (its scarcity price) then follows from the load as any other price does, instead of
- * hanging in the air. The width is a share of the limit; the height is in seconds per request.
+ * hanging in the air. The width is a share of the limit; the height is in seconds per request. Beyond the limit it rises
+ * on, as much again for each percent, so that a search may start from an overload and finds the way out if there is one.
  */
-const WALL_WIDTH = 5e-7;
-const WALL_SECONDS = 1e4;
+const WALL_WIDTH = 2e-6;
+const WALL_SECONDS = 3e3;
+const OVERLOAD_WIDTH = 0.01;
 
 /** A Newton step this small in utilisation leaves an error in the last bits only. */
 const LAST_STEP = 3e-9;
@@ -41,8 +43,10 @@ export interface Limits {
  */
 export class Congestion {
   readonly max: number;
-  /** Worth of work at the hard limit, the end of what `worth` and `rhoAt` know. */
+  /** Worth of work at the hard limit. */
   readonly maxWorth: number;
+  /** Derivative of the worth beyond the hard limit. */
+  readonly overloadSlope: number;
   readonly #wall: number;
   readonly #wallPrice: number;
   readonly #wallSlope: number;
@@ -69,6 +73,7 @@ export class Congestion {
     this.#wall = limits.max * (1 - WALL_WIDTH);
     this.#wallPrice = this.price(this.#wall);
     this.#wallSlope = (requests * WALL_SECONDS) / (limits.max - this.#wall);
+    this.overloadSlope = (requests * WALL_SECONDS) / OVERLOAD_WIDTH;
     this.maxWorth = this.#wallPrice + requests * WALL_SECONDS;
   }
 
@@ -98,18 +103,21 @@ export class Congestion {
   /** Price, and close to the hard limit the scarcity of capacity on top. */
   worth(rho: number): number {
     if (rho <= this.#wall) return this.price(rho);
-    return this.#wallPrice + this.#wallSlope * (rho - this.#wall);
+    if (rho <= this.max) return this.#wallPrice + this.#wallSlope * (rho - this.#wall);
+    return this.maxWorth + this.overloadSlope * (rho - this.max);
   }
 
   /** Derivative of `worth`. */
   worthSlope(rho: number): number {
-    return rho <= this.#wall ? this.#slope(rho) : this.#wallSlope;
+    if (rho <= this.#wall) return this.#slope(rho);
+    return rho <= this.max ? this.#wallSlope : this.overloadSlope;
   }
 
-  /** Utilisation in 0..max at which work is worth this much; a good guess saves steps. */
+  /** Utilisation at which work is worth this much; a good guess saves steps. */
   rhoAt(worth: number, guess: number): number {
     if (worth <= this.#wallPrice) return this.#inverse(worth, guess, this.#wall);
-    return Math.min(this.max, this.#wall + (worth - this.#wallPrice) / this.#wallSlope);
+    if (worth <= this.maxWorth) return this.#wall + (worth - this.#wallPrice) / this.#wallSlope;
+    return this.max + (worth - this.maxWorth) / this.overloadSlope;
   }
 
   /** Least value of `cost(rho) - price * rho` over 0..max. */

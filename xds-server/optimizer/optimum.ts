@@ -27,34 +27,38 @@ export interface Optimum {
 
 export type OptimumResult =
   | { readonly fits: true; readonly optimum: Optimum }
-  /** Requests per second by row for which there is no room. */
-  | { readonly fits: false; readonly unplaced: Float64Array };
+  /** Requests per second by row for which there is no room, where they are known. */
+  | { readonly fits: false; readonly unplaced?: Float64Array };
 
 /**
  * Best flows when `served` of each row (requests per second) goes somewhere. With weights in force the optimum is near
- * them, and the simplex steps of the polish get there by themselves. Without, or when demand may not fit, the linear
+ * them, and the simplex steps of the polish get there by themselves. Without, or when they do not arrive, the linear
  * program finds who goes where, and the polish makes it exact.
  */
 export function findOptimum(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
-  const flowProblem = buildFlowProblem(problem, served);
-  const near = nearWeightsInForce(flowProblem);
-  if (near) return { fits: true, optimum: prove(flowProblem, near) };
-  return viaLinearProgram(solver, flowProblem);
+  if (problem.arcPrevious.some((weight) => weight > 0)) {
+    const result = fromWeightsInForce(buildFlowProblem(problem, served));
+    if (result) return result;
+  }
+  return findByProgram(solver, problem, served);
 }
 
-function nearWeightsInForce(flowProblem: FlowProblem): PolishedFlows | undefined {
-  if (!hasWeightsInForce(flowProblem)) return undefined;
+/** Nothing when the way from the weights in force is too long. */
+function fromWeightsInForce(flowProblem: FlowProblem): OptimumResult | undefined {
   const start = Float64Array.from(flowProblem.kink);
   settleRows(flowProblem, start);
   const polished = polishWhole(flowProblem, start, new Uint8Array(start.length));
-  return polished.converged && isWithinLimits(flowProblem, polished.flows) ? polished : undefined;
+  if (!polished.converged) return undefined;
+  if (!isWithinLimits(flowProblem, polished.flows)) return { fits: false };
+  return { fits: true, optimum: prove(flowProblem, polished) };
 }
 
-function viaLinearProgram(solver: LinearSolver, flowProblem: FlowProblem): OptimumResult {
-  const { problem, served } = flowProblem;
+/** Best flows by way of the linear program; how much has no room when not everything has. */
+export function findByProgram(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
+  const flowProblem = buildFlowProblem(problem, served);
   const arcs = Int32Array.from(problem.arcRow.keys());
   let best: PolishedFlows | undefined;
-  let expected = hasWeightsInForce(flowProblem) ? utilisation(flowProblem, flowProblem.kink) : undefined;
+  let expected: Float64Array | undefined;
   let spread = FIRST_SPREAD;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const program = new FlowProgram(flowProblem, arcs, choosePoints(flowProblem, expected, spread));
@@ -85,10 +89,6 @@ function prove(flowProblem: FlowProblem, { flows, columnPrices }: PolishedFlows)
 function better(flowProblem: FlowProblem, a: PolishedFlows | undefined, b: PolishedFlows): PolishedFlows {
   if (!a || b.converged) return b;
   return objective(flowProblem, b.flows) < objective(flowProblem, a.flows) ? b : a;
-}
-
-function hasWeightsInForce({ problem }: FlowProblem): boolean {
-  return problem.arcPrevious.some((weight) => weight > 0);
 }
 
 function isWithinLimits(flowProblem: FlowProblem, flows: Float64Array): boolean {

@@ -3,8 +3,9 @@ import { type FlowProblem, loadsOf } from './flow-problem.js';
 import { Forest, Tree } from './forest.js';
 import type { Row } from './problem.js';
 
-/** Marginal costs of a row's engines may differ by this many seconds at the end. */
-export const COST_TOLERANCE = 1e-8;
+/** Marginal costs of a row's engines may differ by this many seconds at the end, and by this share of them. */
+const COST_TOLERANCE = 1e-8;
+const COST_PRECISION = 1e-9;
 /** Flows closer to a bound than this share of the largest row are at it. */
 const FLOW_TOLERANCE = 1e-12;
 /** Loads fit together when they miss by no more than this share of the tree's capacity. */
@@ -49,6 +50,11 @@ interface Shift {
  */
 export function polish(flowProblem: FlowProblem, start: Float64Array, basic: Uint8Array): PolishedFlows {
   return new Polisher(flowProblem, start, basic).run();
+}
+
+/** Differences of cost around this value that are no reason to shift flow. */
+export function costTolerance(cost: number): number {
+  return COST_TOLERANCE + COST_PRECISION * Math.abs(cost);
 }
 
 class Polisher {
@@ -213,7 +219,7 @@ class Polisher {
   #gains(arc: number, state: number): boolean {
     const { arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
     const cost = this.#slopeIn(arc, state) + arcWork[arc]! * this.#price[this.#rows + arcColumn[arc]!]!;
-    return Math.abs(cost - this.#price[arcRow[arc]!]!) > COST_TOLERANCE;
+    return Math.abs(cost - this.#price[arcRow[arc]!]!) > costTolerance(cost);
   }
 
   /** Adds an arc between two trees. */
@@ -244,18 +250,17 @@ class Polisher {
   }
 
   /**
-   * Takes an arc's marginal cost to its row's, or goes as far as its range and the tree's room allow.
+   * Takes an arc's marginal cost to its row's, or to the end of its range.
    * Returns what was cut, or nothing when no more is to be gained.
    */
   #shiftAlone(arc: number, state: number): number[] | undefined {
+    const rowPrice = this.#price[this.#flowProblem.problem.arcRow[arc]!]!;
     const perAmount = this.#loadPerAmount(arc);
     const fixedPart = this.#advantage(arc, state, 0);
     const advantage = (amount: number): number => fixedPart + perAmount * this.#rootPrice(amount * perAmount);
     const first = advantage(0);
-    if (Math.abs(first) <= COST_TOLERANCE) return undefined;
-    const range = (first > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!;
-    const room = Math.max(0, this.#headroom());
-    const most = -range * perAmount > room ? -room / perAmount : range;
+    if (Math.abs(first) <= costTolerance(rowPrice)) return undefined;
+    const most = (first > 0 ? this.#high(arc, state) : this.#low(arc, state)) - this.#x[arc]!;
     if (Math.abs(most) <= this.#tolerance) return undefined;
     const shift = { arc, amount: first * advantage(most) >= 0 ? most : bisect(advantage, most) };
     const price = this.#rootPrice(shift.amount * perAmount);
@@ -272,8 +277,9 @@ class Polisher {
    * constant, and something blocks in the end.
    */
   #shiftWith(partner: number, arc: number, state: number): number[] | undefined {
+    const rowPrice = this.#price[this.#flowProblem.problem.arcRow[arc]!]!;
     const advantage = this.#advantage(arc, state, this.#price[this.#tree.nodes[0]!]!);
-    if (Math.abs(advantage) <= COST_TOLERANCE) return undefined;
+    if (Math.abs(advantage) <= costTolerance(rowPrice)) return undefined;
     const partnerState = this.#aside.get(partner)!;
     const sign = Math.sign(advantage);
     const shifts = [
@@ -323,20 +329,6 @@ class Polisher {
     return Math.abs(this.#loadPerAmount(arc)) <= NEUTRAL_GAIN * this.#gain[row]!;
   }
 
-  /** By how much, in units of the root, the tree's load could grow. */
-  #headroom(): number {
-    const { columns } = this.#flowProblem.problem;
-    const { size, nodes } = this.#tree;
-    let room = 0;
-    for (let at = 0; at < size; at++) {
-      const column = nodes[at]! - this.#rows;
-      if (column < 0) continue;
-      const { capacity, congestion } = columns[column]!;
-      room += this.#gain[at]! * (capacity * congestion.max - this.#loads[column]!);
-    }
-    return room;
-  }
-
   /** Prices along the tree as functions of the root's. The gains are also the loads' factors in the balance at the root. */
   #prepare(): void {
     const { arcWork } = this.#flowProblem.problem;
@@ -358,10 +350,7 @@ class Polisher {
     }
   }
 
-  /**
-   * The root price at which the loads that all prices ask for add up to what the tree's rows bring, plus an offset; the
-   * lowest one that fills every column if they do not suffice.
-   */
+  /** The root price at which the loads that all prices ask for add up to what the tree's rows bring, plus an offset. */
   #rootPrice(offset = 0): number {
     const { columns } = this.#flowProblem.problem;
     const { size, nodes } = this.#tree;
@@ -378,8 +367,9 @@ class Polisher {
       high = Math.max(high, (this.#congestion(column).maxWorth - this.#base[at]!) / this.#gain[at]!);
       capacity += this.#gain[at]! * columns[column]!.capacity;
     }
+    const overloaded = this.#overloadPrice(high, offset);
+    if (overloaded >= high) return overloaded;
     const tolerance = LOAD_TOLERANCE * capacity;
-    if (this.#headroom() + offset <= tolerance) return high;
     const balance = { value: 0, slope: 0 };
     let price = Math.min(Math.max(this.#price[nodes[0]!]!, low), high);
     let width = high - low;
@@ -398,6 +388,26 @@ class Polisher {
     return price;
   }
 
+  /**
+   * The root price if no column is below its hard limit, as from the price `from` on: the balance is a straight line
+   * there. Prices below `from` mean that some are.
+   */
+  #overloadPrice(from: number, offset: number): number {
+    const { columns } = this.#flowProblem.problem;
+    const { size, nodes } = this.#tree;
+    let value = offset;
+    let slope = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - this.#rows;
+      if (column < 0) continue;
+      const { capacity, congestion } = columns[column]!;
+      const gain = this.#gain[at]!;
+      value += gain * (capacity * congestion.rhoAt(this.#base[at]! + gain * from, 0) - this.#loads[column]!);
+      slope += (gain * gain * capacity) / congestion.overloadSlope;
+    }
+    return from - value / slope;
+  }
+
   /** By how much the loads asked for at a root price exceed the present ones, in units of the root; and its slope. */
   #balance(price: number, offset: number, out: { value: number; slope: number }): void {
     const { columns } = this.#flowProblem.problem;
@@ -411,7 +421,7 @@ class Polisher {
       const rho = congestion.rhoAt(this.#base[at]! + this.#gain[at]! * price, this.#rho[column]!);
       this.#rho[column] = rho;
       out.value += this.#gain[at]! * (capacity * rho - this.#loads[column]!);
-      if (rho > 0 && rho < congestion.max) {
+      if (rho > 0) {
         out.slope += (this.#gain[at]! * capacity * this.#gain[at]!) / congestion.worthSlope(rho);
       }
     }
@@ -548,7 +558,7 @@ class Polisher {
       }
     }
     const gain = dearest - cheapest;
-    return gain > COST_TOLERANCE ? { taker, giver, gain } : undefined;
+    return gain > costTolerance(dearest) ? { taker, giver, gain } : undefined;
   }
 
   /** Marginal cost of more flow on an arc; Infinity at its upper bound. */

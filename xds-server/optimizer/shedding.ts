@@ -5,7 +5,7 @@ import { type LinearSolver, ProgramBuilder } from './linear-program.js';
 import type { Problem } from './problem.js';
 
 /** Share of the hard limit that is left empty when demand is cut to fit, so that rounding never makes it fit no more. */
-const MARGIN = 2e-6;
+const MARGIN = 6e-6;
 /** Shed fractions and their prices below this are none. */
 const NOTHING = 1e-7;
 

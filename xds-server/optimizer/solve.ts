@@ -1,8 +1,8 @@
-import { compare } from './collections.js';
+import { compare, sum } from './collections.js';
 import { describe } from './describe.js';
 import { checkInput } from './input.js';
 import type { LinearSolver } from './linear-program.js';
-import { findOptimum, type Optimum } from './optimum.js';
+import { findByProgram, findOptimum, type Optimum } from './optimum.js';
 import { buildProblem, type Problem } from './problem.js';
 import { shareCapacity } from './shedding.js';
 import type { OptimizerInput, Solution } from './solution.js';
@@ -11,6 +11,8 @@ import type { OptimizerInput, Solution } from './solution.js';
 const MOST_SHARINGS = 5;
 /** Relative change of work below which sharing again would change nothing. */
 const SAME_WORK = 1e-6;
+/** Relative excess over what has no room by which it is cut, four times as much in each trial. */
+const LEAST_CUT = 1e-6;
 
 /**
  * The plan of flows for this input: who serves how much of whose requests, and what is refused.
@@ -60,18 +62,24 @@ function place(solver: LinearSolver, input: OptimizerInput): Placement {
 /** Places what was found to fit; should rounding leave a little without room after all, that is refused as well. */
 function trim(solver: LinearSolver, problem: Problem, shared: readonly (readonly number[])[]): Placement {
   const served = shared.map((rates) => [...rates]);
-  for (;;) {
-    const totals = Float64Array.from(served, (rates) => rates.reduce((sum, rate) => sum + rate, 0));
-    const result = findOptimum(solver, problem, totals);
+  for (let trial = 0; ; trial++) {
+    const totals = Float64Array.from(served, sum);
+    let result = findOptimum(solver, problem, totals);
+    if (!result.fits) result = findByProgram(solver, problem, totals);
     if (result.fits) return { problem, served, optimum: result.optimum };
-    result.unplaced.forEach((unplaced, row) => {
-      let rest = unplaced * (1 + 1e-6);
-      for (let at = served[row]!.length - 1; at >= 0 && rest > 0; at--) {
-        const cut = Math.min(rest, served[row]![at]!);
-        served[row]![at]! -= cut;
-        rest -= cut;
-      }
+    result.unplaced?.forEach((unplaced, row) => {
+      cutLowest(served[row]!, unplaced * (1 + LEAST_CUT * 4 ** trial));
     });
+  }
+}
+
+/** Takes requests per second off classes, given from the highest priority to the lowest. */
+function cutLowest(rates: number[], amount: number): void {
+  let rest = amount;
+  for (let at = rates.length - 1; at >= 0 && rest > 0; at--) {
+    const cut = Math.min(rest, rates[at]!);
+    rates[at]! -= cut;
+    rest -= cut;
   }
 }
 

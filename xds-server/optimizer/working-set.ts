@@ -1,5 +1,5 @@
 import { type FlowProblem, loadsOf } from './flow-problem.js';
-import { COST_TOLERANCE, type PolishedFlows, polish } from './polish.js';
+import { costTolerance, type PolishedFlows, polish } from './polish.js';
 import { pick, restrict } from './restrict.js';
 
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
@@ -53,7 +53,7 @@ function missedArcs(
   isKept: Uint8Array,
 ): number[] {
   return whole.problem.rows.flatMap(({ firstArc, endArc }, row) => {
-    const limit = rowCosts[row]! - COST_TOLERANCE;
+    const limit = rowCosts[row]! - costTolerance(rowCosts[row]!);
     return cheapest(whole, columnPrices, firstArc, endArc, MOST_JOINING, limit, isKept);
   });
 }
