@@ -8,13 +8,20 @@ const LARGEST_WIDTH = 0.5;
  * Windows are looked at every second, so these are high enough that steady Poisson traffic moves a settled rate less
  * than once in hours; a rise by half at 40 requests/s still shows within about 3 s.
  */
-const SIGMAS_FROM_RATE = 4.5;
-const SIGMAS_FROM_EDGE = 3;
+const SIGMAS_FROM_RATE = 5.5;
+const SIGMAS_FROM_EDGE = 4;
+/** A change this large is believed on less evidence, once a window holds enough requests: surges must be seen fast. */
+const LARGE_CHANGE = 0.4;
+const LARGE_CHANGE_COUNT = 150;
+const LARGE_SIGMAS_FROM_RATE = 4.5;
+const LARGE_SIGMAS_FROM_EDGE = 3;
 /** A rise is believed within seconds, a fall when it has lasted: too little demand hurts more than too much. */
 const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
-/** From this count on, two standard deviations are within `LEAST_WIDTH`, and the rate is taken as known. */
-export const SETTLED_COUNT = (2 / LEAST_WIDTH) ** 2;
+/** While young, a rate follows better measurements that differ by a standard deviation and at least this share. */
+const REFINED_WIDTH = 0.0125;
+/** From this count on, four standard deviations are within `LEAST_WIDTH`, and the rate is taken as known. */
+export const SETTLED_COUNT = (4 / LEAST_WIDTH) ** 2;
 
 /** A rate and how many requests it was measured on; infinitely many for a configured one. */
 export interface BandState {
@@ -57,7 +64,7 @@ export class DemandBand {
   }
 
   #leave(windows: readonly WindowCount[], endMs: number): boolean {
-    let most = SIGMAS_FROM_RATE;
+    let most = 0;
     let telling: WindowCount | undefined;
     for (const window of windows) {
       const sigmas = this.#sigmasAway(window);
@@ -83,7 +90,12 @@ export class DemandBand {
     const isFall = count < mean * (1 - width);
     if (seconds < LEAST_RISE_SECONDS || (!isRise && !isFall)) return 0;
     const edge = mean * (isRise ? 1 + width : 1 - width);
-    return rootDeviance(count, edge) > SIGMAS_FROM_EDGE ? rootDeviance(count, mean) : 0;
+    const sigmas = rootDeviance(count, mean);
+    const isLarge =
+      Math.max(count, mean) >= LARGE_CHANGE_COUNT && Math.abs(count - mean) > LARGE_CHANGE * mean;
+    const fromEdge = isLarge ? LARGE_SIGMAS_FROM_EDGE : SIGMAS_FROM_EDGE;
+    const fromRate = isLarge ? LARGE_SIGMAS_FROM_RATE : SIGMAS_FROM_RATE;
+    return rootDeviance(count, edge) > fromEdge && sigmas > fromRate ? sigmas : 0;
   }
 
   #width(): number {
@@ -94,7 +106,7 @@ export class DemandBand {
     const { requestsPerSecond, count } = this.#state;
     if (longest === undefined || count >= SETTLED_COUNT || longest.count < 2 * count) return false;
     const measured = longest.count / longest.seconds;
-    const width = Math.max(LEAST_WIDTH * requestsPerSecond, (2 * Math.sqrt(longest.count)) / longest.seconds);
+    const width = Math.max(REFINED_WIDTH * requestsPerSecond, Math.sqrt(longest.count) / longest.seconds);
     const moves = Math.abs(measured - requestsPerSecond) > width;
     this.#state = { requestsPerSecond: moves ? measured : requestsPerSecond, count: longest.count };
     return moves;
