@@ -1,4 +1,4 @@
-import { endOfCurves, poleLoad, poleLoadCurvature, poleLoadSlope } from '../profiles/curves.js';
+import { endOfCurves } from '../profiles/curves.js';
 import type { Profile } from '../profiles/profile.js';
 import type { ReferenceMix } from './solution.js';
 
@@ -154,20 +154,27 @@ export class Congestion {
 
   /** Derivative of the price. */
   #slope(rho: number): number {
-    const curved = rho < this.#end;
+    let slope = rho > this.#target ? this.#even + this.#soft : this.#even;
+    if (rho < this.#end) {
+      const queue = 1 / (1 - rho);
+      const crowd = 1 / (1 - this.#kappa * rho);
+      slope += 2 * (this.#queue * queue * queue * queue + this.#tokens * this.#kappa * crowd * crowd * crowd);
+    }
+    return slope;
+  }
+
+  /** `rho` times the delay at it. */
+  #curve(rho: number): number {
     return (
-      (curved ? this.#queue * poleLoadCurvature(1, rho) : 0) +
-      (curved ? this.#tokens * poleLoadCurvature(this.#kappa, rho) : 0) +
-      this.#even +
-      (rho > this.#target ? this.#soft : 0)
+      (this.#queue * rho * rho) / (1 - rho) +
+      (this.#tokens * this.#kappa * rho * rho) / (1 - this.#kappa * rho)
     );
   }
 
-  #curve(rho: number): number {
-    return this.#queue * poleLoad(1, rho) + this.#tokens * poleLoad(this.#kappa, rho);
-  }
-
+  /** Derivative of the curve; that of `k rho^2 / (1 - k rho)` is `1 / (1 - k rho)^2 - 1`. */
   #curvePrice(rho: number): number {
-    return this.#queue * poleLoadSlope(1, rho) + this.#tokens * poleLoadSlope(this.#kappa, rho);
+    const queue = 1 / (1 - rho);
+    const crowd = 1 / (1 - this.#kappa * rho);
+    return this.#queue * (queue * queue - 1) + this.#tokens * (crowd * crowd - 1);
   }
 }

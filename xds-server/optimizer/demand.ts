@@ -20,6 +20,7 @@ const NO_REQUEST: MeanRequest = { uncachedPromptTokens: 0, outputTokens: 1, cach
  */
 export function meanMix(demands: readonly Demand[], rates?: readonly number[]): MeanRequest {
   if (demands.length === 0) return NO_REQUEST;
+  if (demands.length === 1) return requestOf(demands[0]!);
   const weighed = demands.map((demand, index) => ({
     demand,
     rate: rates ? rates[index]! : demand.requestsPerSecond,
@@ -33,6 +34,11 @@ export function meanMix(demands: readonly Demand[], rates?: readonly number[]): 
     outputTokens: mean((demand) => demand.outputTokens),
     cachedTokenSeconds: mean(cachedTokenSeconds),
   };
+}
+
+function requestOf(demand: Demand): MeanRequest {
+  const { uncachedPromptTokens, outputTokens } = demand;
+  return { uncachedPromptTokens, outputTokens, cachedTokenSeconds: cachedTokenSeconds(demand) };
 }
 
 /** Offered requests per second of these demands, summed in an order that does not depend on priorities. */

@@ -40,6 +40,13 @@ interface Shift {
   readonly amount: number;
 }
 
+/** What a row gains per request that it shifts from one arc to another. */
+interface Gain {
+  readonly taker: number;
+  readonly giver: number;
+  readonly gain: number;
+}
+
 /**
  * Turns feasible flows into the exact optimum of the convex problem. A simplex method for convex costs:
  *
@@ -136,9 +143,9 @@ class Polisher {
 
   #freeArcs(): number[] {
     const arcs: number[] = [];
-    this.#state.forEach((state, arc) => {
-      if (state !== FIXED) arcs.push(arc);
-    });
+    for (let arc = 0; arc < this.#state.length; arc++) {
+      if (this.#state[arc] !== FIXED) arcs.push(arc);
+    }
     return arcs;
   }
 
@@ -360,15 +367,21 @@ class Polisher {
     let low = Infinity;
     let high = -Infinity;
     let capacity = 0;
+    let room = offset;
     for (let at = 0; at < size; at++) {
       const column = nodes[at]! - this.#rows;
       if (column < 0) continue;
-      low = Math.min(low, -this.#base[at]! / this.#gain[at]!);
-      high = Math.max(high, (this.#congestion(column).maxWorth - this.#base[at]!) / this.#gain[at]!);
-      capacity += this.#gain[at]! * columns[column]!.capacity;
+      const { congestion, capacity: own } = columns[column]!;
+      const gain = this.#gain[at]!;
+      low = Math.min(low, -this.#base[at]! / gain);
+      high = Math.max(high, (congestion.maxWorth - this.#base[at]!) / gain);
+      capacity += gain * own;
+      room += gain * (congestion.max * own - this.#loads[column]!);
     }
-    const overloaded = this.#overloadPrice(high, offset);
-    if (overloaded >= high) return overloaded;
+    if (room <= 0) {
+      const overloaded = this.#overloadPrice(high, offset);
+      if (overloaded >= high) return overloaded;
+    }
     const tolerance = LOAD_TOLERANCE * capacity;
     const balance = { value: 0, slope: 0 };
     let price = Math.min(Math.max(this.#price[nodes[0]!]!, low), high);
@@ -517,8 +530,14 @@ class Polisher {
    * between them. Rows that gain less wait: often the others' shifts leave them nothing to gain.
    */
   #gainfulArcs(): number[] {
-    const shifts = this.#flowProblem.problem.rows.flatMap((row) => this.#bestShift(row) ?? []);
-    const most = shifts.reduce((best, { gain }) => Math.max(best, gain), 0);
+    const shifts: Gain[] = [];
+    let most = 0;
+    for (const row of this.#flowProblem.problem.rows) {
+      const shift = this.#bestShift(row);
+      if (!shift) continue;
+      shifts.push(shift);
+      most = Math.max(most, shift.gain);
+    }
     const gainful: number[] = [];
     for (const { taker, giver, gain } of shifts) {
       if (gain < GAIN_SHARE * most) continue;
@@ -540,7 +559,7 @@ class Polisher {
     return dearest;
   }
 
-  #bestShift({ firstArc, endArc }: Row): { taker: number; giver: number; gain: number } | undefined {
+  #bestShift({ firstArc, endArc }: Row): Gain | undefined {
     let cheapest = Infinity;
     let dearest = -Infinity;
     let taker = -1;

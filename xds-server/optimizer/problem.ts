@@ -4,7 +4,7 @@ import { idleTbotSeconds, idleTtftSeconds } from '../profiles/curves.js';
 import type { TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { followable, type RowBounds } from './bounds.js';
-import { groupBy, sum } from './collections.js';
+import { compare, groupBy, sum } from './collections.js';
 import { buildColumns, type Column } from './columns.js';
 import { type MeanRequest, meanMix, totalRps } from './demand.js';
 import type { OptimizerInput } from './solution.js';
@@ -75,15 +75,9 @@ class ProblemBuilder {
   readonly #previous: ReadonlyMap<string, ReadonlyMap<string, number>>;
   readonly #bounds: ReadonlyMap<string, readonly WeightBound[]>;
   readonly #columns: readonly Column[];
+  readonly #columnOf = new Map<string, number>();
   readonly #horizon: number;
   readonly #rows: Row[] = [];
-  readonly #arcRow: number[] = [];
-  readonly #arcColumn: number[] = [];
-  readonly #arcCost: number[] = [];
-  readonly #arcWork: number[] = [];
-  readonly #arcPrevious: number[] = [];
-  readonly #arcMin: number[] = [];
-  readonly #arcMax: number[] = [];
   readonly #warnings: string[] = [];
 
   constructor(input: OptimizerInput, servedRps: readonly number[] | undefined) {
@@ -93,50 +87,40 @@ class ProblemBuilder {
     this.#previous = new Map(input.previousWeights.map((row) => [keyOf(row), row.weights]));
     this.#bounds = groupBy(input.policy.bounds, keyOf);
     this.#columns = buildColumns(input);
+    this.#columns.forEach(({ members }, at) => {
+      for (const member of members) this.#columnOf.set(this.#idOf(member), at);
+    });
     this.#horizon = horizonSeconds(input.state.settledSeconds);
   }
 
   build(): Problem {
     const { frontends, pools } = this.#input.state.fleet;
-    const eligible = pools.map((pool) => this.#eligibleColumns(new Set(pool.engineIds)));
+    const eligible = pools.map((pool) => this.#eligibleColumns(pool.engineIds));
+    const arcs = new ArcList(frontends.length * sum(eligible.map((columns) => columns.length)));
     frontends.forEach((frontend, at) => {
       pools.forEach((pool, poolAt) => {
-        this.#addRow(at, { frontendId: frontend.id, poolId: pool.id }, eligible[poolAt]!);
+        this.#addRow(arcs, at, { frontendId: frontend.id, poolId: pool.id }, eligible[poolAt]!);
       });
     });
-    return {
-      rows: this.#rows,
-      columns: this.#columns,
-      arcRow: Int32Array.from(this.#arcRow),
-      arcColumn: Int32Array.from(this.#arcColumn),
-      arcCost: Float64Array.from(this.#arcCost),
-      arcWork: Float64Array.from(this.#arcWork),
-      arcPrevious: Float64Array.from(this.#arcPrevious),
-      arcMin: Float64Array.from(this.#arcMin),
-      arcMax: Float64Array.from(this.#arcMax),
-      warnings: this.#warnings,
-    };
+    return { rows: this.#rows, columns: this.#columns, ...arcs.finish(), warnings: this.#warnings };
   }
 
-  #eligibleColumns(engineIds: ReadonlySet<string>): number[] {
-    return this.#columns.flatMap((column, at) => (engineIds.has(this.#idOf(column)) ? [at] : []));
+  #eligibleColumns(engineIds: readonly string[]): number[] {
+    const columns = new Set(engineIds.flatMap((id) => this.#columnOf.get(id) ?? []));
+    return [...columns].sort(compare);
   }
 
-  #addRow(frontend: number, names: RowNames, eligible: readonly number[]): void {
-    const { fleet } = this.#input.state;
-    const network = fleet.networkSeconds[frontend]!;
+  #addRow(arcs: ArcList, frontend: number, names: RowNames, eligible: readonly number[]): void {
+    const network = this.#input.state.fleet.networkSeconds[frontend]!;
     const reachable = eligible.filter((at) => network[this.#columns[at]!.members[0]!]! < Infinity);
     const key = keyOf(names);
     const { classes, mean } = this.#demands.get(key) ?? {
       classes: [],
       mean: this.#poolMeans.get(names.poolId)!,
     };
-    const ids = reachable.flatMap((at) =>
-      this.#columns[at]!.members.map((member) => fleet.engines[member]!.id),
-    );
-    const bounds = followable(this.#bounds.get(key) ?? [], ids, this.#warnings);
-    const firstArc = this.#arcRow.length;
-    for (const at of reachable) this.#addArc(frontend, at, mean, bounds, this.#previous.get(key));
+    const firstArc = arcs.size;
+    for (const at of reachable) this.#addArc(arcs, frontend, at, mean);
+    this.#noteWeightsInForce(arcs, key, firstArc);
     this.#rows.push({
       ...names,
       demandRps: totalRps(classes),
@@ -144,39 +128,43 @@ class ProblemBuilder {
       mix: mean,
       moveSeconds: this.#moveSeconds(mean, reachable),
       firstArc,
-      endArc: this.#arcRow.length,
-      bounds,
+      endArc: arcs.size,
+      bounds: this.#noteBounds(arcs, key, firstArc, reachable),
     });
   }
 
-  #addArc(
-    frontend: number,
-    at: number,
-    mean: MeanRequest,
-    bounds: RowBounds,
-    previous: ReadonlyMap<string, number> | undefined,
-  ): void {
-    const { fleet } = this.#input.state;
+  #addArc(arcs: ArcList, frontend: number, at: number, mean: MeanRequest): void {
+    const { networkSeconds, egressDollarsPerRequest } = this.#input.state.fleet;
     const { members, profile, latencyFactor } = this.#columns[at]!;
     const engine = members[0]!;
     const idle =
       idleTtftSeconds(profile, mean.uncachedPromptTokens) +
       (mean.outputTokens - 1) * idleTbotSeconds(profile);
-    const dollars = fleet.egressDollarsPerRequest?.[frontend]?.[engine] ?? 0;
-    const bound = bounds.get(fleet.engines[engine]!.id);
-    this.#arcRow.push(this.#rows.length);
-    this.#arcColumn.push(at);
-    this.#arcCost.push(
-      fleet.networkSeconds[frontend]![engine]! +
-        latencyFactor * idle +
-        this.#input.policy.egressSecondsPerDollar * dollars,
-    );
-    this.#arcWork.push(workSeconds(profile, mean));
-    this.#arcPrevious.push(
-      previous ? sum(members.map((member) => previous.get(fleet.engines[member]!.id) ?? 0)) : 0,
-    );
-    this.#arcMin.push(bound?.min ?? 0);
-    this.#arcMax.push(bound?.max ?? 1);
+    const dollars = egressDollarsPerRequest?.[frontend]?.[engine] ?? 0;
+    const egress = this.#input.policy.egressSecondsPerDollar * dollars;
+    const cost = networkSeconds[frontend]![engine]! + latencyFactor * idle + egress;
+    arcs.add(this.#rows.length, at, cost, workSeconds(profile, mean));
+  }
+
+  #noteWeightsInForce(arcs: ArcList, key: string, firstArc: number): void {
+    for (const [engineId, weight] of this.#previous.get(key) ?? []) {
+      const arc = arcs.arcTo(this.#columnOf.get(engineId), firstArc);
+      if (arc >= 0) arcs.previous[arc]! += weight;
+    }
+  }
+
+  /** Engines with bounds are columns of their own. */
+  #noteBounds(arcs: ArcList, key: string, firstArc: number, reachable: readonly number[]): RowBounds {
+    const bounds = this.#bounds.get(key);
+    if (!bounds) return new Map();
+    const ids = reachable.flatMap((at) => this.#columns[at]!.members.map((member) => this.#idOf(member)));
+    const followed = followable(bounds, ids, this.#warnings);
+    for (const [engineId, { min, max }] of followed) {
+      const arc = arcs.arcTo(this.#columnOf.get(engineId), firstArc);
+      arcs.min[arc] = min;
+      arcs.max[arc] = max;
+    }
+    return followed;
   }
 
   /**
@@ -184,19 +172,74 @@ class ProblemBuilder {
    * mean over the engines that could take the flow.
    */
   #moveSeconds(mean: MeanRequest, reachable: readonly number[]): number {
-    const columns = reachable.map((at) => this.#columns[at]!);
-    const engines = sum(columns.map(({ members }) => members.length));
-    const perToken = sum(
-      columns.map(({ members, profile, latencyFactor }) => {
-        const share = members.length / engines;
-        return share * latencyFactor * profile.ttft.secondsPerUncachedPromptToken;
-      }),
-    );
-    return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / this.#horizon);
+    let engines = 0;
+    let perToken = 0;
+    for (const at of reachable) {
+      const { members, profile, latencyFactor } = this.#columns[at]!;
+      engines += members.length;
+      perToken += members.length * latencyFactor * profile.ttft.secondsPerUncachedPromptToken;
+    }
+    if (engines === 0) return LEAST_MOVE_SECONDS;
+    return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / engines / this.#horizon);
   }
 
-  #idOf(column: Column): string {
-    return this.#input.state.fleet.engines[column.members[0]!]!.id;
+  #idOf(engine: number): string {
+    return this.#input.state.fleet.engines[engine]!.id;
+  }
+}
+
+/** The arcs of a problem while they are being listed. */
+class ArcList {
+  size = 0;
+  readonly row: Int32Array;
+  readonly column: Int32Array;
+  readonly cost: Float64Array;
+  readonly work: Float64Array;
+  readonly previous: Float64Array;
+  readonly min: Float64Array;
+  readonly max: Float64Array;
+
+  constructor(most: number) {
+    this.row = new Int32Array(most);
+    this.column = new Int32Array(most);
+    this.cost = new Float64Array(most);
+    this.work = new Float64Array(most);
+    this.previous = new Float64Array(most);
+    this.min = new Float64Array(most);
+    this.max = new Float64Array(most).fill(1);
+  }
+
+  add(row: number, column: number, cost: number, work: number): void {
+    this.row[this.size] = row;
+    this.column[this.size] = column;
+    this.cost[this.size] = cost;
+    this.work[this.size] = work;
+    this.size++;
+  }
+
+  /** The arc to a column among those from `firstArc` on, which ascend by column; -1 when there is none. */
+  arcTo(column: number | undefined, firstArc: number): number {
+    if (column === undefined) return -1;
+    let low = firstArc;
+    let high = this.size;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.column[middle]! < column) low = middle + 1;
+      else high = middle;
+    }
+    return low < this.size && this.column[low] === column ? low : -1;
+  }
+
+  finish(): Omit<Problem, 'rows' | 'columns' | 'warnings'> {
+    return {
+      arcRow: this.row.slice(0, this.size),
+      arcColumn: this.column.slice(0, this.size),
+      arcCost: this.cost.slice(0, this.size),
+      arcWork: this.work.slice(0, this.size),
+      arcPrevious: this.previous.slice(0, this.size),
+      arcMin: this.min.slice(0, this.size),
+      arcMax: this.max.slice(0, this.size),
+    };
   }
 }
 

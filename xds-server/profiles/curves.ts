@@ -47,22 +47,8 @@ export function tbotSeconds(profile: Profile, rho: number): number {
 /** `k rho / (1 - k rho)` up to `end`; beyond, what makes `rho` times it a straight line with the slope at `end`. */
 function poleDelay(k: number, rho: number, end: number): number {
   if (rho <= end) return (k * rho) / (1 - k * rho);
-  return (poleLoad(k, end) + poleLoadSlope(k, end) * (rho - end)) / rho;
-}
-
-/** `rho * k rho / (1 - k rho)`, convex for `0 <= k rho < 1`. */
-export function poleLoad(k: number, rho: number): number {
-  return (k * rho * rho) / (1 - k * rho);
-}
-
-/** Derivative of `poleLoad` by rho. */
-export function poleLoadSlope(k: number, rho: number): number {
-  const rest = 1 - k * rho;
-  return (k * rho * (2 - k * rho)) / (rest * rest);
-}
-
-/** Second derivative of `poleLoad` by rho. */
-export function poleLoadCurvature(k: number, rho: number): number {
-  const rest = 1 - k * rho;
-  return (2 * k) / (rest * rest * rest);
+  const rest = 1 - k * end;
+  const load = (k * end * end) / rest;
+  const slope = 1 / (rest * rest) - 1;
+  return (load + slope * (rho - end)) / rho;
 }
