@@ -5,10 +5,22 @@ const PARTS = 32;
 /** Columns considered for one row: those that are cheapest now. */
 const MOST_CANDIDATES = 8;
 
-/** Where one column's traffic of one row goes when one of its engines is gone: shares by column, adding up to 1. */
+/** Where one engine's traffic of one row goes when the engine is gone. */
 export interface ColumnBackup {
   readonly column: number;
+  /** Shares of a row's backups add up to 1. */
   readonly share: number;
+}
+
+/** A row's traffic that has lost its engine. */
+interface Placement {
+  readonly arc: number;
+  /** Requests per second of one part. */
+  readonly flow: number;
+  /** Arcs that it may go to. */
+  readonly candidates: readonly number[];
+  /** Parts that went to each of them. */
+  readonly taken: number[];
 }
 
 /**
@@ -20,74 +32,96 @@ export class BackupPlanner {
   readonly #optimum: Optimum;
   /** By row: its cheapest arcs, best first; one more than are used, since the owner's own may be among them. */
   readonly #candidates: readonly (readonly number[])[];
-  readonly #rowsOfColumn: readonly (readonly number[])[];
+  /** By column: arcs with weight. */
+  readonly #arcsOfColumn: readonly (readonly number[])[];
+  /** Loads and capacities as they are, changed only while one engine is away. */
+  readonly #loads: Float64Array;
+  readonly #capacities: Float64Array;
 
   constructor(optimum: Optimum, weights: Float64Array) {
-    this.#optimum = optimum;
     const { problem } = optimum.flowProblem;
+    this.#optimum = optimum;
+    this.#loads = Float64Array.from(optimum.loads);
+    this.#capacities = Float64Array.from(problem.columns, ({ capacity }) => capacity);
     this.#candidates = problem.rows.map((_, row) => this.#cheapestArcs(row));
-    const rowsOfColumn: number[][] = problem.columns.map(() => []);
+    const arcsOfColumn: number[][] = problem.columns.map(() => []);
     weights.forEach((weight, arc) => {
-      if (weight > 0) rowsOfColumn[problem.arcColumn[arc]!]!.push(arc);
+      if (weight > 0) arcsOfColumn[problem.arcColumn[arc]!]!.push(arc);
     });
-    this.#rowsOfColumn = rowsOfColumn;
+    this.#arcsOfColumn = arcsOfColumn;
   }
 
   /**
    * Backups for one member of a column, by arc from a row to that column. The column itself is among the backups when
-   * it has other members. No entry for rows that nobody else can serve.
+   * it has other members. None for rows that nobody else can serve.
    */
   withoutMember(column: number, member: number): ReadonlyMap<number, readonly ColumnBackup[]> {
-    const { flows, loads, flowProblem } = this.#optimum;
-    const { columns, arcRow, arcWork, arcColumn, arcCost } = flowProblem.problem;
+    const { columns, arcColumn } = this.#optimum.flowProblem.problem;
     const { capacity, capacities } = columns[column]!;
     const share = capacities[member]! / capacity;
-    const capacityOf = (at: number): number =>
-      at === column ? capacity * (1 - share) : columns[at]!.capacity;
-    const load = new Map<number, number>([[column, loads[column]! * (1 - share)]]);
-    const loadOf = (at: number): number => load.get(at) ?? loads[at]!;
-    const placements = this.#rowsOfColumn[column]!.map((arc) => ({
-      arc,
-      part: (flows[arc]! * share) / PARTS,
-      candidates: this.#candidates[arcRow[arc]!]!.filter((each) => capacityOf(arcColumn[each]!) > 0),
-      taken: new Map<number, number>(),
-    }));
-    for (let part = 0; part < PARTS; part++) {
-      for (const placement of placements) {
-        let best = -1;
-        let least = Infinity;
-        for (const arc of placement.candidates) {
-          const at = arcColumn[arc]!;
-          const rho = (loadOf(at) + arcWork[arc]! * placement.part) / capacityOf(at);
-          const cost = arcCost[arc]! + arcWork[arc]! * columns[at]!.congestion.price(rho);
-          if (cost < least) {
-            least = cost;
-            best = arc;
-          }
-        }
-        if (best < 0) continue;
-        const at = arcColumn[best]!;
-        load.set(at, loadOf(at) + arcWork[best]! * placement.part);
-        placement.taken.set(at, (placement.taken.get(at) ?? 0) + 1);
-      }
+    this.#loads[column]! *= 1 - share;
+    this.#capacities[column]! *= 1 - share;
+    const placements = this.#placements(column, share);
+    for (let part = 0; part < PARTS; part++) for (const placement of placements) this.#placePart(placement);
+    for (const { candidates } of placements) {
+      for (const arc of candidates) this.#restore(arcColumn[arc]!);
     }
+    this.#restore(column);
     return new Map(
-      placements.map(({ arc, taken }) => [
+      placements.map(({ arc, candidates, taken }) => [
         arc,
-        [...taken].sort(([a], [b]) => a - b).map(([at, parts]) => ({ column: at, share: parts / PARTS })),
+        candidates
+          .map((candidate, at) => ({ column: arcColumn[candidate]!, share: taken[at]! / PARTS }))
+          .filter((backup) => backup.share > 0),
       ]),
     );
   }
 
+  #placements(column: number, share: number): Placement[] {
+    const { arcRow, arcColumn } = this.#optimum.flowProblem.problem;
+    return this.#arcsOfColumn[column]!.map((arc) => {
+      const candidates = this.#candidates[arcRow[arc]!]!.filter(
+        (each) => this.#capacities[arcColumn[each]!]! > 0,
+      );
+      const flow = (this.#optimum.flows[arc]! * share) / PARTS;
+      return { arc, flow, candidates, taken: candidates.map(() => 0) };
+    });
+  }
+
+  #placePart({ flow, candidates, taken }: Placement): void {
+    const { columns, arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
+    let best = -1;
+    let least = Infinity;
+    for (let at = 0; at < candidates.length; at++) {
+      const arc = candidates[at]!;
+      const column = arcColumn[arc]!;
+      const work = arcWork[arc]!;
+      const rho = (this.#loads[column]! + work * flow) / this.#capacities[column]!;
+      const cost = arcCost[arc]! + work * columns[column]!.congestion.price(rho);
+      if (cost < least) {
+        least = cost;
+        best = at;
+      }
+    }
+    if (best < 0) return;
+    this.#loads[arcColumn[candidates[best]!]!]! += arcWork[candidates[best]!]! * flow;
+    taken[best]!++;
+  }
+
+  #restore(column: number): void {
+    this.#loads[column] = this.#optimum.loads[column]!;
+    this.#capacities[column] = this.#optimum.flowProblem.problem.columns[column]!.capacity;
+  }
+
   #cheapestArcs(row: number): readonly number[] {
-    const { flowProblem, loads } = this.#optimum;
-    const { rows, columns, arcColumn, arcCost, arcWork, arcMax } = flowProblem.problem;
+    const { rows, columns, arcColumn, arcCost, arcWork, arcMax } = this.#optimum.flowProblem.problem;
     const { firstArc, endArc } = rows[row]!;
     const best: { readonly arc: number; readonly cost: number }[] = [];
     for (let arc = firstArc; arc < endArc; arc++) {
       if (arcMax[arc] === 0) continue;
-      const { congestion, capacity } = columns[arcColumn[arc]!]!;
-      const cost = arcCost[arc]! + arcWork[arc]! * congestion.price(loads[arcColumn[arc]!]! / capacity);
+      const column = arcColumn[arc]!;
+      const rho = this.#loads[column]! / this.#capacities[column]!;
+      const cost = arcCost[arc]! + arcWork[arc]! * columns[column]!.congestion.price(rho);
       if (best.length > MOST_CANDIDATES && cost >= best[MOST_CANDIDATES]!.cost) continue;
       const at = best.findIndex((other) => cost < other.cost);
       best.splice(at < 0 ? best.length : at, 0, { arc, cost });

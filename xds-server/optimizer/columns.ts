@@ -1,4 +1,4 @@
-import { effectiveCapacity } from '../fleet/fleet-state.js';
+import { type Demand, effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { groupBy, sum } from './collections.js';
@@ -31,9 +31,10 @@ export interface Column {
  */
 export function buildColumns(input: OptimizerInput): readonly Column[] {
   const kinds = groupBy(usableEngines(input), engineKinds(input));
+  const mixes = new ReferenceMixes(input);
   const columns: Column[] = [];
   for (const members of kinds.values()) {
-    const mix = sharedMix(input, members);
+    const mix = mixes.of(members);
     const groups = proportional(input, members) ? [members] : members.map((member) => [member]);
     for (const group of groups) columns.push(buildColumn(input, group, mix));
   }
@@ -97,25 +98,46 @@ function proportional({ state, previousWeights }: OptimizerInput, members: reado
   });
 }
 
-/** Mean of the measured mixes of these engines; without any, what the demand they may serve would make. */
-function sharedMix(input: OptimizerInput, members: readonly number[]): ReferenceMix {
-  const { fleet } = input.state;
-  const measured = members.flatMap((member) => {
-    const mix = input.referenceMix.get(fleet.engines[member]!.id);
-    return mix && mix.requestsPerWorkSecond > 0 ? [mix] : [];
-  });
-  if (measured.length > 0) {
+/** Mean of the measured mixes of equal engines; without any, what the demand that they may serve would make. */
+class ReferenceMixes {
+  readonly #input: OptimizerInput;
+  readonly #poolsOf: readonly (readonly string[])[];
+  readonly #demandOf: ReadonlyMap<string, readonly Demand[]>;
+  readonly #meanOf = new Map<string, TokenMix>();
+
+  constructor(input: OptimizerInput) {
+    const { fleet, demands } = input.state;
+    this.#input = input;
+    this.#demandOf = groupBy(demands, ({ poolId }) => poolId);
+    const pools = new Map(fleet.engines.map(({ id }): [string, string[]] => [id, []]));
+    for (const pool of fleet.pools) for (const id of pool.engineIds) pools.get(id)!.push(pool.id);
+    this.#poolsOf = fleet.engines.map(({ id }) => pools.get(id)!);
+  }
+
+  of(members: readonly number[]): ReferenceMix {
+    const { fleet } = this.#input.state;
+    const measured = members.flatMap((member) => {
+      const mix = this.#input.referenceMix.get(fleet.engines[member]!.id);
+      return mix && mix.requestsPerWorkSecond > 0 ? [mix] : [];
+    });
+    if (measured.length === 0) {
+      const profile = this.#input.profiles.get(fleet.engines[members[0]!]!.profile)!;
+      return mixOf(profile, this.#eligibleMean(this.#poolsOf[members[0]!]!));
+    }
     return {
       requestsPerWorkSecond: mean(measured.map((mix) => mix.requestsPerWorkSecond)),
       outputTokensPerWorkSecond: mean(measured.map((mix) => mix.outputTokensPerWorkSecond)),
     };
   }
-  const engine = fleet.engines[members[0]!]!;
-  const pools = new Set(
-    fleet.pools.filter(({ engineIds }) => engineIds.includes(engine.id)).map(({ id }) => id),
-  );
-  const eligible = meanMix(input.state.demands.filter(({ poolId }) => pools.has(poolId)));
-  return mixOf(input.profiles.get(engine.profile)!, eligible);
+
+  #eligibleMean(pools: readonly string[]): TokenMix {
+    const key = JSON.stringify(pools);
+    const known = this.#meanOf.get(key);
+    if (known) return known;
+    const found = meanMix(pools.flatMap((pool) => this.#demandOf.get(pool) ?? []));
+    this.#meanOf.set(key, found);
+    return found;
+  }
 }
 
 function mixOf(profile: Profile, tokens: TokenMix): ReferenceMix {
