@@ -12,12 +12,18 @@ export let tenantHeaderAt: usize = 0;
 export let tenantHeaderLength: usize = 0;
 export let syncPeriodMs: u32 = 0;
 export let startupHoldMs: u32 = 0;
+export let readBodies: bool = false;
+export let maxBodyBytes: u32 = 0;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
 const SYNC_PERIOD = new Text('syncPeriodMs');
 const STARTUP_HOLD = new Text('startupHoldMs');
 const TENANT_HEADER = new Text('tenantHeader');
+const READ_BODIES = new Text('readBodies');
+const MAX_BODY_BYTES = new Text('maxBodyBytes');
+const TRUE = new Text('true');
+const FALSE = new Text('false');
 
 const MAX_SIZE: usize = 8192;
 
@@ -27,6 +33,7 @@ const NOT_A_PAIR = new Text('must be name=value');
 const UNKNOWN = new Text('no option has this name: ');
 const BAD_TEXT = new Text('a value is missing, too long or has characters that are not allowed: ');
 const BAD_NUMBER = new Text('must be a whole number in range: ');
+const BAD_SWITCH = new Text('must be true or false: ');
 const NO_FRONTEND = new Text('configuration: frontendId is missing');
 const TOO_LONG = new Text('configuration: has more than 8192 bytes');
 
@@ -41,6 +48,8 @@ export function readConfiguration(at: usize, length: usize): bool {
   tenantHeaderLength = 0;
   syncPeriodMs = 100;
   startupHoldMs = 2_000;
+  readBodies = false;
+  maxBodyBytes = 1 << 20;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -85,6 +94,15 @@ function readLine(at: usize, length: usize, line: u32): bool {
     const ms = number(value, valueLength);
     if (ms < 0 || ms > 60_000) return complain(line, BAD_NUMBER, at, nameLength);
     startupHoldMs = <u32>ms;
+  } else if (equals(at, nameLength, READ_BODIES.at, READ_BODIES.length)) {
+    readBodies = equals(value, valueLength, TRUE.at, TRUE.length);
+    if (!readBodies && !equals(value, valueLength, FALSE.at, FALSE.length)) {
+      return complain(line, BAD_SWITCH, at, nameLength);
+    }
+  } else if (equals(at, nameLength, MAX_BODY_BYTES.at, MAX_BODY_BYTES.length)) {
+    const bytes = number(value, valueLength);
+    if (bytes < 1024 || bytes > 1 << 30) return complain(line, BAD_NUMBER, at, nameLength);
+    maxBodyBytes = <u32>bytes;
   } else {
     return complain(line, UNKNOWN, at, nameLength);
   }
@@ -121,12 +139,12 @@ function isHeaderName(at: usize, length: usize): bool {
   return length >= 5 && length <= 64;
 }
 
-/** The whole number that the digits are, or -1. */
-function number(at: usize, length: usize): i32 {
-  if (length == 0 || length > 6) return -1;
-  let value = 0;
+/** The whole number that the at most 10 digits are, or -1. */
+function number(at: usize, length: usize): i64 {
+  if (length == 0 || length > 10) return -1;
+  let value: i64 = 0;
   for (let i: usize = 0; i < length; i++) {
-    const digit = <i32>load<u8>(at + i) - 48;
+    const digit = <i64>load<u8>(at + i) - 48;
     if (digit < 0 || digit > 9) return -1;
     value = value * 10 + digit;
   }

@@ -2,7 +2,7 @@
 
 import './abi/abort';
 import { resetArena, RESULT, resultAt, resultLength } from './abi/memory';
-import { CONTINUE, getBuffer, getProperty, PLUGIN_CONFIGURATION, setTickPeriod } from './abi/host';
+import { CONTINUE, getBuffer, getProperty, PLUGIN_CONFIGURATION, setTickPeriod, STOP } from './abi/host';
 import { seedRandom } from './abi/random';
 import { clear, Text } from './abi/text';
 import {
@@ -14,9 +14,9 @@ import {
   tenantHeaderLength,
 } from './config';
 import { watchHeaders } from './request/attributes';
-import { decideNew } from './request/decide';
+import { decideNew, decideOnBody, finishReading } from './request/decide';
 import { noteBody, noteEnd, noteGone, noteResponse } from './request/outcome';
-import { findStream, Stream } from './request/streams';
+import { findStream, HELD, READING, Stream } from './request/streams';
 import { defineCounters } from './state/counters';
 import { isRoot, noteAnswer, setRoot, startSync, tick } from './sync/sync';
 
@@ -61,6 +61,22 @@ export function proxy_on_http_call_response(root: u32, call: u32, headers: u32, 
 export function proxy_on_request_headers(context: u32, headers: u32, ended: u32): i32 {
   enter();
   return decideNew(context, ended != 0);
+}
+
+export function proxy_on_request_body(context: u32, size: u32, ended: u32): i32 {
+  const stream = findStream(context);
+  if (!stream) return CONTINUE;
+  enter();
+  const state = changetype<Stream>(stream).state;
+  if (state == READING) return decideOnBody(changetype<Stream>(stream), size, ended != 0);
+  return state == HELD ? STOP : CONTINUE;
+}
+
+export function proxy_on_request_trailers(context: u32, trailers: u32): i32 {
+  const stream = findStream(context);
+  if (!stream || changetype<Stream>(stream).state != READING) return CONTINUE;
+  enter();
+  return finishReading(changetype<Stream>(stream));
 }
 
 export function proxy_on_response_headers(context: u32, headers: u32, ended: u32): i32 {

@@ -11,8 +11,12 @@ describe('the filter configuration', () => {
         syncPeriodMs: 50,
         startupHoldMs: 0,
         tenantHeader: 'x-tenant',
+        readBodies: true,
+        maxBodyBytes: 65536,
       }),
-    ).toBe('frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\n');
+    ).toBe(
+      'frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\nreadBodies=true\nmaxBodyBytes=65536\n',
+    );
   });
 
   it.each<[string, Partial<FilterConfig>]>([
@@ -23,6 +27,7 @@ describe('the filter configuration', () => {
     ['syncPeriodMs', { syncPeriodMs: 100.5 }],
     ['startupHoldMs', { startupHoldMs: 60_001 }],
     ['tenantHeader', { tenantHeader: 'X-Tenant' }],
+    ['maxBodyBytes', { maxBodyBytes: 0 }],
   ])('is refused when %s is out of range', (name, change) => {
     expect(() => encodeFilterConfig({ frontendId: 'west', ...change })).toThrow(`filter ${name}: `);
   });

@@ -12,6 +12,15 @@ export interface FilterConfig {
   readonly startupHoldMs?: number;
   /** Name of the header that carries the tenant, set by something trusted in front of Envoy; default none. */
   readonly tenantHeader?: string;
+  /**
+   * Whether model and key are looked for in JSON bodies when a header does not give them; default false. The plugin
+   * needs `allow_on_headers_stop_iteration`, and Envoy 1.40 or later.
+   */
+  readonly readBodies?: boolean;
+  /**
+   * Longest body that is read, in bytes; 1024..1073741824, default 1048576. Envoy's own buffer limit must be larger.
+   */
+  readonly maxBodyBytes?: number;
 }
 
 /**
@@ -31,6 +40,10 @@ export function encodeFilterConfig(config: FilterConfig): string {
   }
   if (config.tenantHeader !== undefined) {
     lines.push(`tenantHeader=${text('tenantHeader', config.tenantHeader, /^[a-z0-9_-]{5,64}$/)}`);
+  }
+  if (config.readBodies !== undefined) lines.push(`readBodies=${config.readBodies}`);
+  if (config.maxBodyBytes !== undefined) {
+    lines.push(`maxBodyBytes=${integer('maxBodyBytes', config.maxBodyBytes, 1024, 2 ** 30)}`);
   }
   return `${lines.join('\n')}\n`;
 }

@@ -4,6 +4,7 @@
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
+import { TEXT_LIMIT } from '../body/scan';
 import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
 
 // Numbers of the headers looked for. Keys come in the order of precedence, then what clients may not send.
@@ -12,7 +13,10 @@ const METHOD: i32 = 1;
 const MODEL: i32 = 2;
 const TENANT: i32 = 3;
 const CLIENT_RETRIES: i32 = 4;
-const FIRST_KEY: i32 = 5;
+const CONTENT_TYPE: i32 = 5;
+const CONTENT_ENCODING: i32 = 6;
+const CONTENT_LENGTH: i32 = 7;
+const FIRST_KEY: i32 = 8;
 const FIRST_STEERING: i32 = FIRST_KEY + KEY_HEADERS.length;
 
 export let pathAt: usize = 0;
@@ -27,6 +31,12 @@ export let keyAt: usize = 0;
 export let keyLength: usize = 0;
 /** The client says that this is a retry of its own. */
 export let clientRetry: bool = false;
+export let typeAt: usize = 0;
+export let typeLength: usize = 0;
+export let encodingAt: usize = 0;
+export let encodingLength: usize = 0;
+/** What `content-length` says, 0 if there is none. */
+export let contentLength: u64 = 0;
 /** Bit i: the client sent CLIENT_STEERING_HEADERS[i]. */
 export let steeringSent: u32 = 0;
 
@@ -42,6 +52,9 @@ export function watchHeaders(tenant: usize, tenantNameLength: usize): void {
   watch(new Text(':method'), METHOD);
   watch(new Text(MODEL_HEADER), MODEL);
   watch(new Text('x-stainless-retry-count'), CLIENT_RETRIES);
+  watch(new Text('content-type'), CONTENT_TYPE);
+  watch(new Text('content-encoding'), CONTENT_ENCODING);
+  watch(new Text('content-length'), CONTENT_LENGTH);
   if (tenantNameLength > 0) watchBytes(tenant, tenantNameLength, TENANT);
   for (let i = 0; i < KEY_HEADERS.length; i++) watch(new Text(KEY_HEADERS[i]), FIRST_KEY + i);
   for (let i = 0; i < CLIENT_STEERING_HEADERS.length; i++) {
@@ -88,6 +101,9 @@ export function readAttributes(): void {
   modelLength = 0;
   tenantLength = 0;
   keyLength = 0;
+  typeLength = 0;
+  encodingLength = 0;
+  contentLength = 0;
   bodyless = false;
   clientRetry = false;
   steeringSent = 0;
@@ -114,7 +130,7 @@ export function readAttributes(): void {
       if (header < keyNumber && length > 0) {
         keyNumber = header;
         keyAt = value;
-        keyLength = length;
+        keyLength = min<usize>(length, TEXT_LIMIT);
       }
     } else if (header == PATH) {
       pathAt = value;
@@ -131,10 +147,35 @@ export function readAttributes(): void {
         tenantAt = value;
         tenantLength = length;
       }
+    } else if (header == CONTENT_TYPE) {
+      typeAt = value;
+      typeLength = length;
+    } else if (header == CONTENT_ENCODING) {
+      encodingAt = value;
+      encodingLength = length;
+    } else if (header == CONTENT_LENGTH) {
+      contentLength = number(value, length);
     } else {
       clientRetry = length > 0 && (length > 1 || load<u8>(value) != 0x30);
     }
   }
+}
+
+/** Model and key from elsewhere, where the headers gave none. */
+export function supplyModel(at: usize, length: usize): void {
+  modelAt = at;
+  modelLength = length;
+}
+
+export function supplyKey(at: usize, length: usize): void {
+  keyAt = at;
+  keyLength = length;
+}
+
+function number(at: usize, length: usize): u64 {
+  let value: u64 = 0;
+  for (let i: usize = 0; i < min<usize>(length, 15); i++) value = value * 10 + (load<u8>(at + i) & 15);
+  return value;
 }
 
 const GET = new Text('GET');

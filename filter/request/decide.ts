@@ -3,6 +3,8 @@
 import { CONTINUE, HOLD, STOP } from '../abi/host';
 import { nowNs } from '../abi/clock';
 import { equals, Text } from '../abi/text';
+import { isComplete, Scan } from '../body/scan';
+import { readBodies } from '../config';
 import { hash64, shedPoint } from '../hash';
 import { planId, poolCount, poolRows, poolStates, saltHash, snapshot } from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
@@ -13,6 +15,8 @@ import { READY_PATH } from '../../wire/names';
 import {
   bodyless,
   clientRetry,
+  encodingAt,
+  encodingLength,
   keyAt,
   keyLength,
   modelAt,
@@ -22,21 +26,41 @@ import {
   readAttributes,
   tenantAt,
   tenantLength,
+  typeAt,
+  typeLength,
 } from './attributes';
+import { closeBody, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
 import { onlyPool, poolOfModel } from './eligibility';
 import { pick, randomKey } from './pick';
-import { MODEL_MISSING, MODEL_NOT_FOUND, NO_KEY, PASSED, PLANNED, SHED, STARTING, UNAVAILABLE } from './reasons';
 import {
+  BODY_TOO_LARGE,
+  INVALID_JSON,
+  MODEL_MISSING,
+  MODEL_NOT_FOUND,
+  NO_KEY,
+  PASSED,
+  PLANNED,
+  SHED,
+  STARTING,
+  UNAVAILABLE,
+  UNSUPPORTED_ENCODING,
+  UNSUPPORTED_TYPE,
+} from './reasons';
+import {
+  answerInvalidJson,
   answerModelMissing,
   answerModelNotFound,
   answerReadyCheck,
   answerShed,
   answerStarting,
+  answerTooLarge,
   answerUnavailable,
+  answerUnsupportedEncoding,
+  answerUnsupportedType,
 } from './replies';
 import { ANY, HEALTHY, READY } from './replicas';
 import { steer } from './steer';
-import { HELD, openStream, ROUTED, SETTLED, Stream } from './streams';
+import { HELD, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
 
@@ -64,12 +88,34 @@ export function decideNew(context: u32, ended: bool): i32 {
   const stream = openStream(context);
   stream.startedNs = nowNs();
   stream.bodyless = ended || bodyless;
-  if (snapshot) return decide(stream);
-  if (startupHold) {
-    stream.state = HELD;
-    return HOLD;
+  if (!snapshot && !startupHold) return refuseStarting(stream);
+  if (!stream.bodyless && judgeBody() == Unread.READ) {
+    openBody(stream);
+    stream.state = READING;
+    return STOP;
   }
-  return refuseStarting(stream);
+  if (snapshot) return decide(stream);
+  stream.state = HELD;
+  return HOLD;
+}
+
+/** More of a body that is being read has arrived, `size` bytes by now. */
+export function decideOnBody(stream: Stream, size: u32, ended: bool): i32 {
+  const fits = readBody(stream, size);
+  if (fits && !ended) return STOP;
+  if (!fits) closeBody(stream);
+  return finishReading(stream);
+}
+
+/** The body that is being read has ended. */
+export function finishReading(stream: Stream): i32 {
+  if (!snapshot) {
+    if (!startupHold) return refuseStarting(stream);
+    stream.state = HELD;
+    return STOP;
+  }
+  readAttributes();
+  return decide(stream);
 }
 
 /** Decides on a request that was held; its context must be the effective one. True when it may go on. */
@@ -84,9 +130,15 @@ export function refuseHeld(stream: Stream): void {
 }
 
 function refuseStarting(stream: Stream): i32 {
-  count(STARTING);
-  stream.state = SETTLED;
+  closeBody(stream);
   answerStarting();
+  return refused(stream, STARTING);
+}
+
+/** An answer of our own has been given. */
+function refused(stream: Stream, reason: u8): i32 {
+  stream.state = SETTLED;
+  count(reason);
   return STOP;
 }
 
@@ -95,32 +147,55 @@ function isReadyCheck(): bool {
   return pathLength == READY_CHECK.length || load<u8>(pathAt + READY_CHECK.length) == 0x3f;
 }
 
+/** Decides by the attributes read last, and by the body if it was read. */
 function decide(stream: Stream): i32 {
   stream.planId = planId;
-  stream.state = SETTLED;
+  if (stream.scan) takeFromBody(stream);
   const keyed = keyLength > 0;
-  const hash = keyed
-    ? hash64(keyAt, keyLength, hash64(tenantAt, tenantLength, saltHash))
-    : randomKey();
+  const hash = keyed ? hash64(keyAt, keyLength, hash64(tenantAt, tenantLength, saltHash)) : randomKey();
   if (stream.bodyless) return pass(stream, hash);
 
-  let pool: i32;
+  const pool = modelLength > 0 ? poolOfModel(modelAt, modelLength) : poolWithoutModel(stream);
+  const outcome = pool < 0 ? refuseModel(stream) : serve(stream, <u32>pool, hash, keyed);
+  closeBody(stream);
+  return outcome;
+}
+
+/** The only pool, for a request that names no model: unless its body should have been read and could not be. */
+function poolWithoutModel(stream: Stream): i32 {
+  if (readBodies && !(stream.scan && isComplete(changetype<Scan>(stream.scan)))) return -1;
+  return onlyPool();
+}
+
+/** Says what keeps the request from having a pool. */
+function refuseModel(stream: Stream): i32 {
   if (modelLength > 0) {
-    pool = poolOfModel(modelAt, modelLength);
-    if (pool < 0) {
-      count(MODEL_NOT_FOUND);
-      answerModelNotFound(modelAt, modelLength);
-      return STOP;
-    }
-  } else {
-    pool = onlyPool();
-    if (pool < 0) {
-      count(MODEL_MISSING);
-      answerModelMissing();
-      return STOP;
-    }
+    answerModelNotFound(modelAt, modelLength);
+    return refused(stream, MODEL_NOT_FOUND);
   }
-  return serve(stream, <u32>pool, hash, keyed);
+  if (!readBodies) return refuseMissing(stream);
+  if (stream.scan) {
+    const body = changetype<Scan>(stream.scan);
+    if (isComplete(body)) return refuseMissing(stream);
+    answerInvalidJson(body.tooDeep);
+    return refused(stream, INVALID_JSON);
+  }
+  switch (judgeBody()) {
+    case Unread.TYPE:
+      answerUnsupportedType(typeAt, typeLength);
+      return refused(stream, UNSUPPORTED_TYPE);
+    case Unread.ENCODING:
+      answerUnsupportedEncoding(encodingAt, encodingLength);
+      return refused(stream, UNSUPPORTED_ENCODING);
+    default:
+      answerTooLarge();
+      return refused(stream, BODY_TOO_LARGE);
+  }
+}
+
+function refuseMissing(stream: Stream): i32 {
+  answerModelMissing();
+  return refused(stream, MODEL_MISSING);
 }
 
 /** A request for a model. */
@@ -141,16 +216,14 @@ function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   if (!keyed) state.withoutKey++;
   const shedFraction = load<f64>(poolRows + <usize>pool * L.POOL_SIZE, L.POOL_SHED_FRACTION);
   if (<f64>shedPoint(hash) < shedFraction * 4294967296.0) {
-    count(SHED);
     state.shed++;
     answerShed(again);
-    return STOP;
+    return refused(stream, SHED);
   }
   if (!pick(stream, pool, hash, keyed, worst)) {
-    count(UNAVAILABLE);
     state.unavailable++;
     answerUnavailable(again);
-    return STOP;
+    return refused(stream, UNAVAILABLE);
   }
   return route(stream, pool);
 }
@@ -172,9 +245,8 @@ function pass(stream: Stream, hash: u64): i32 {
       if (++pool == poolCount) pool = 0;
     }
   }
-  count(UNAVAILABLE);
   answerUnavailable(true);
-  return STOP;
+  return refused(stream, UNAVAILABLE);
 }
 
 function route(stream: Stream, pool: u32): i32 {

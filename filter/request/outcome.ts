@@ -10,6 +10,7 @@ import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../sta
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
 import { pairKey } from '../state/rows';
 import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
+import { closeBody } from './body';
 import { reasonName, RETRY } from './reasons';
 import { ANSWERED, closeStream, ROUTED, SETTLED, Stream } from './streams';
 
@@ -90,6 +91,7 @@ export function noteEnd(stream: Stream): void {
 export function noteGone(stream: Stream): void {
   if (stream.state == ROUTED) finishUnanswered(stream, -1);
   finish(stream);
+  closeBody(stream);
   closeStream(stream);
 }
 

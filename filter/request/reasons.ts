@@ -22,7 +22,11 @@ export const UNAVAILABLE: u8 = 8;
 export const MODEL_NOT_FOUND: u8 = 9;
 export const MODEL_MISSING: u8 = 10;
 export const STARTING: u8 = 11;
-export const REASONS: i32 = 12;
+export const UNSUPPORTED_TYPE: u8 = 12;
+export const UNSUPPORTED_ENCODING: u8 = 13;
+export const INVALID_JSON: u8 = 14;
+export const BODY_TOO_LARGE: u8 = 15;
+export const REASONS: i32 = 16;
 
 const words: StaticArray<string> = [
   'planned',
@@ -37,6 +41,10 @@ const words: StaticArray<string> = [
   'model_not_found',
   'model_missing',
   'starting',
+  'unsupported_type',
+  'unsupported_encoding',
+  'invalid_json',
+  'body_too_large',
 ];
 const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
 const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);

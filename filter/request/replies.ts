@@ -5,7 +5,19 @@ import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { random } from '../abi/random';
 import { begin, lengthFrom, put, putBytes, putDecimal, putJson, Text } from '../abi/text';
 import { REASON_HEADER } from '../../wire/names';
-import { MODEL_MISSING, MODEL_NOT_FOUND, reasonCode, reasonName, SHED, STARTING, UNAVAILABLE } from './reasons';
+import {
+  BODY_TOO_LARGE,
+  INVALID_JSON,
+  MODEL_MISSING,
+  MODEL_NOT_FOUND,
+  reasonCode,
+  reasonName,
+  SHED,
+  STARTING,
+  UNAVAILABLE,
+  UNSUPPORTED_ENCODING,
+  UNSUPPORTED_TYPE,
+} from './reasons';
 
 const DETAILS = new Text('wardrop_');
 const CONTENT_TYPE = new Text('content-type');
@@ -28,6 +40,12 @@ const SERVER_ERROR = new Text('server_error');
 const MODEL_START = new Text('The model `');
 const MODEL_END = new Text('` does not exist or is not served here.');
 const MISSING = new Text('Several models are served here: name one.');
+const NO_TYPE = new Text('Bodies of the type `');
+const NO_ENCODING = new Text('Bodies with the encoding `');
+const NAME_MODEL = new Text('` are not read here: name the model in the header x-wardrop-model.');
+const NOT_JSON = new Text('The body is not valid JSON.');
+const TOO_DEEP = new Text('The body nests too deeply.');
+const TOO_LARGE = new Text('The body is too large to be read here: name the model in the header x-wardrop-model.');
 const OVERLOADED = new Text('All engines of this model are at their limit. Try again later.');
 const NO_ENGINE = new Text('No engine of this model is available. Try again later.');
 const NO_PLAN = new Text('The proxy is starting and has no plan yet. Try again later.');
@@ -37,18 +55,36 @@ const ECHO_LIMIT: usize = 128;
 
 /** 404: the model that the client names is not in the snapshot. */
 export function answerModelNotFound(modelAt: usize, modelLength: usize): void {
-  startReply(MODEL_NOT_FOUND);
-  const message = begin();
-  put(MODEL_START);
-  putJson(modelAt, modelLength, ECHO_LIMIT);
-  put(MODEL_END);
-  endReply(404, MODEL_NOT_FOUND, message, lengthFrom(message), INVALID_REQUEST);
+  answerEchoing(404, MODEL_NOT_FOUND, MODEL_START, modelAt, modelLength, MODEL_END);
 }
 
 /** 400: the client names no model and there are several. */
 export function answerModelMissing(): void {
   startReply(MODEL_MISSING);
   endReply(400, MODEL_MISSING, MISSING.at, MISSING.length, INVALID_REQUEST);
+}
+
+/** 415: the model is in a body of a type that is not read. */
+export function answerUnsupportedType(typeAt: usize, typeLength: usize): void {
+  answerEchoing(415, UNSUPPORTED_TYPE, NO_TYPE, typeAt, typeLength, NAME_MODEL);
+}
+
+/** 415: the model is in an encoded body. */
+export function answerUnsupportedEncoding(encodingAt: usize, encodingLength: usize): void {
+  answerEchoing(415, UNSUPPORTED_ENCODING, NO_ENCODING, encodingAt, encodingLength, NAME_MODEL);
+}
+
+/** 400: the model should be in the body, and the body is not JSON, or nests too deeply. */
+export function answerInvalidJson(tooDeep: bool): void {
+  startReply(INVALID_JSON);
+  const message = tooDeep ? TOO_DEEP : NOT_JSON;
+  endReply(400, INVALID_JSON, message.at, message.length, INVALID_REQUEST);
+}
+
+/** 413: the model should be in the body, and the body is longer than is read. */
+export function answerTooLarge(): void {
+  startReply(BODY_TOO_LARGE);
+  endReply(413, BODY_TOO_LARGE, TOO_LARGE.at, TOO_LARGE.length, INVALID_REQUEST);
 }
 
 /** 429: the plan sheds this request; `again` tells the client's own retry logic whether to come back. */
@@ -94,6 +130,16 @@ function addRetryAfter(again: bool): void {
   putDecimal((ms + 999) / 1_000);
   addPair(RETRY_AFTER, seconds, lengthFrom(seconds));
   addPairText(SHOULD_RETRY, again ? TRUE : FALSE);
+}
+
+/** An error of the client's whose message repeats something the client sent. */
+function answerEchoing(status: u32, reason: u8, before: Text, at: usize, length: usize, after: Text): void {
+  startReply(reason);
+  const message = begin();
+  put(before);
+  putJson(at, length, ECHO_LIMIT);
+  put(after);
+  endReply(status, reason, message, lengthFrom(message), INVALID_REQUEST);
 }
 
 function startReply(reason: u8): void {

@@ -3,6 +3,8 @@
 import { Region } from '../abi/memory';
 import { FlowState, PoolState, ReplicaState } from '../state/rows';
 
+/** Its body is being read. */
+export const READING: u8 = 5;
 /** Waiting for the first snapshot. */
 export const HELD: u8 = 1;
 /** Sent to an engine; its end has to be accounted for. */
@@ -33,6 +35,8 @@ export class Stream {
   probesEngine: bool;
   probesReplica: bool;
   startedNs: u64;
+  /** What is read of its body, 0 if nothing is. */
+  scan: usize;
   planId: u64;
   pool: PoolState;
   /** Of the attempt that was answered, the first before that. */

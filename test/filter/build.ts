@@ -19,8 +19,11 @@ export function filterModule(): WebAssembly.Module {
 /** Single files of the filter as a module of their own. */
 export function partModule(name: string, ...sources: readonly string[]): WebAssembly.Module {
   const file = join(output, `${name}.wasm`);
-  // From within the folder, so that the filter's own configuration is not found.
-  compile(file, join(root, 'filter'), [...sources, '--runtime', 'stub', '-O3', '--enable', 'simd', '--disableWarning', '235']);
+  if (modified(file) < Math.max(...sources.map((source) => modified(join(root, 'filter', source))))) {
+    // From within the folder, so that the filter's own configuration is not found.
+    const options = ['--runtime', 'stub', '-O3', '--enable', 'simd', '--disableWarning', '235'];
+    compile(file, join(root, 'filter'), [...sources, ...options]);
+  }
   return new WebAssembly.Module(readFileSync(file));
 }
 

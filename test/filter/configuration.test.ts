@@ -10,6 +10,8 @@ describe('the filter configuration', () => {
       syncPeriodMs: 250,
       startupHoldMs: 0,
       tenantHeader: 'x-tenant',
+      readBodies: true,
+      maxBodyBytes: 1 << 20,
     });
     expect(vm.tickPeriodMs).toBe(250);
     vm.tick();
@@ -38,6 +40,8 @@ describe('the filter configuration', () => {
     ['frontendId=west\nstartupHoldMs=-1', 'line 2: must be a whole number in range: startupHoldMs'],
     ['frontendId=west\nstartupHoldMs=99999999999', 'line 2: must be a whole number in range: startupHoldMs'],
     ['frontendId=west\ntenantHeader=X-Tenant', 'line 2: a value is missing, too long'],
+    ['frontendId=west\nreadBodies=yes', 'line 2: must be true or false: readBodies'],
+    ['frontendId=west\nmaxBodyBytes=100', 'line 2: must be a whole number in range: maxBodyBytes'],
     [`frontendId=west\n${'#'.repeat(9000)}`, 'has more than 8192 bytes'],
   ])('is refused with a log line that says where and why: %j', (configuration, complaint) => {
     const host = new Host();

@@ -165,6 +165,12 @@ export class Vm {
     return type === 0 ? stream.requestHeaders : stream.responseHeaders;
   }
 
+  #buffer(type: number): Uint8Array | undefined {
+    if (type === 7) return this.#configuration;
+    if (type === 4) return this.#answer.body;
+    return this.#streams.get(this.#effective)?.buffered;
+  }
+
   #hostCalls(): WebAssembly.ModuleImports {
     const { host } = this;
     const calls: Record<string, (...args: never[]) => number> = {
@@ -252,7 +258,7 @@ export class Vm {
         pointerAt: number,
         lengthAt: number,
       ) => {
-        const buffer = type === 7 ? this.#configuration : type === 4 ? this.#answer.body : undefined;
+        const buffer = this.#buffer(type);
         if (!buffer || start > buffer.length) return BAD_ARGUMENT;
         return this.#give(buffer.subarray(start, start + length), pointerAt, lengthAt);
       },
@@ -341,6 +347,8 @@ export class Stream {
   requestHeaders: Headers;
   responseHeaders: Headers = [];
   readonly properties = new Map<string, Uint8Array>();
+  /** What the filter has stopped of the body. */
+  buffered: Uint8Array = new Uint8Array();
   /** What the filter said to the request headers: 0 go on, 1 stop. */
   action = -1;
   resumed = false;
@@ -375,8 +383,22 @@ export class Stream {
     return Number(this.header('x-envoy-max-retries'));
   }
 
-  body(size: number, ended = false): number {
-    return this.#vm.enter(this, 'proxy_on_request_body', size, ended ? 1 : 0);
+  /** A piece of the request's body arrives; pieces add up while the filter stops them. */
+  send(piece: string | Uint8Array, ended = false): this {
+    const bytes = typeof piece === 'string' ? utf8.encode(piece) : piece;
+    this.buffered = Buffer.concat([this.buffered, bytes]);
+    const action = this.#vm.enter(this, 'proxy_on_request_body', this.buffered.length, ended ? 1 : 0);
+    if (action === 0) {
+      this.action = 0;
+      this.buffered = new Uint8Array();
+    }
+    return this;
+  }
+
+  /** The request's body ends with trailers. */
+  sendTrailers(): this {
+    if (this.#vm.enter(this, 'proxy_on_request_trailers', 1) === 0) this.action = 0;
+    return this;
   }
 
   /** Response headers arrive; the served endpoint is the one that the attempt count leads to unless told. */

@@ -1,0 +1,112 @@
+// Step 1, where headers do not tell: model and key from a JSON body, read as it arrives while the request waits.
+
+import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
+import { RESULT, resultAt, resultLength } from '../abi/memory';
+import { equals, Text } from '../abi/text';
+import { Field, FIRST_KEY_FIELD, LAST_KEY_FIELD } from '../body/fields';
+import { isComplete, Kind, kindOf, lengthOf, Scan, scan, SCAN_SIZE, startScan, TEXT_LIMIT, textOf } from '../body/scan';
+import { maxBodyBytes, readBodies } from '../config';
+import {
+  contentLength,
+  encodingAt,
+  encodingLength,
+  keyLength,
+  modelLength,
+  supplyKey,
+  supplyModel,
+  typeAt,
+  typeLength,
+} from './attributes';
+import { Stream } from './streams';
+
+const JSON_TYPE = new Text('application/json');
+const JSON_SUFFIX = new Text('+json');
+const IDENTITY = new Text('identity');
+
+/** Why a body is not read. */
+export enum Unread {
+  /** It is, or was. */
+  READ,
+  /** Headers tell everything, or bodies are not to be read. */
+  NOT_NEEDED,
+  TYPE,
+  ENCODING,
+  LARGE,
+}
+
+let spare: usize = 0;
+
+/** Whether the body of the request whose headers were read last is to be read, and if not, why. */
+export function judgeBody(): Unread {
+  if (!readBodies || (modelLength > 0 && keyLength > 0)) return Unread.NOT_NEEDED;
+  if (!isJsonType()) return Unread.TYPE;
+  if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length)) return Unread.ENCODING;
+  return contentLength > maxBodyBytes ? Unread.LARGE : Unread.READ;
+}
+
+export function openBody(stream: Stream): void {
+  if (spare) {
+    stream.scan = spare;
+    spare = <usize>load<u32>(spare);
+  } else {
+    stream.scan = heap.alloc(SCAN_SIZE);
+  }
+  startScan(stream.scan);
+}
+
+export function closeBody(stream: Stream): void {
+  if (!stream.scan) return;
+  store<u32>(stream.scan, <u32>spare);
+  spare = stream.scan;
+  stream.scan = 0;
+}
+
+/** Reads what has arrived since the last time, of `size` bytes that are buffered; false when that is too much. */
+export function readBody(stream: Stream, size: u32): bool {
+  const body = changetype<Scan>(stream.scan);
+  if (size > maxBodyBytes) return false;
+  if (size <= body.offset) return true;
+  store<u64>(RESULT, 0);
+  if (getBuffer(REQUEST_BODY, body.offset, size - body.offset, RESULT, RESULT + 4) == OK) {
+    scan(body, resultAt(), resultLength());
+  }
+  return true;
+}
+
+/** Supplies model and key from the body where the headers gave none. */
+export function takeFromBody(stream: Stream): void {
+  const body = changetype<Scan>(stream.scan);
+  if (!isComplete(body)) return;
+  if (modelLength == 0 && kindOf(body, Field.MODEL) == Kind.TEXT) {
+    supplyModel(textOf(body, Field.MODEL), <usize>min(lengthOf(body, Field.MODEL), TEXT_LIMIT));
+  }
+  if (keyLength > 0) return;
+  for (let field = FIRST_KEY_FIELD; field <= LAST_KEY_FIELD; field++) {
+    if (kindOf(body, field) != Kind.TEXT || lengthOf(body, field) == 0) continue;
+    supplyKey(textOf(body, field), <usize>min(lengthOf(body, field), TEXT_LIMIT));
+    return;
+  }
+}
+
+/** `application/json`, or a type that ends in `+json`, whatever its parameters; also no type at all. */
+function isJsonType(): bool {
+  let length: usize = 0;
+  while (length < typeLength && load<u8>(typeAt + length) != 0x3b) length++;
+  while (length > 0 && load<u8>(typeAt + length - 1) == 0x20) length--;
+  if (length == 0) return true;
+  if (length < JSON_SUFFIX.length) return false;
+  return (
+    equalsIgnoringCase(typeAt, length, JSON_TYPE) ||
+    equalsIgnoringCase(typeAt + length - JSON_SUFFIX.length, JSON_SUFFIX.length, JSON_SUFFIX)
+  );
+}
+
+function equalsIgnoringCase(at: usize, length: usize, lower: Text): bool {
+  if (length != lower.length) return false;
+  for (let i: usize = 0; i < length; i++) {
+    const byte = load<u8>(at + i);
+    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+    if (folded != load<u8>(lower.at + i)) return false;
+  }
+  return true;
+}

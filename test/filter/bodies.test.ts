@@ -1,0 +1,260 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { filterModule } from './build.js';
+import { Host, type Stream, type Vm } from './host.js';
+import { deliver, sketch } from './snapshots.js';
+
+const module = filterModule();
+const engines = Array.from({ length: 32 }, () => ({ weight: 1 }));
+const view = sketch(engines, {
+  models: [
+    { name: 'm', pool: 0 },
+    { name: 'modèle', pool: 1 },
+  ],
+  pools: [sketch(engines).pools[0]!, { ...sketch(engines).pools[0]!, id: 'n', cluster: 'pool-n' }],
+});
+
+function started(options: { maxBodyBytes?: number } = {}): Vm {
+  const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true, ...options });
+  deliver(vm, view);
+  return vm;
+}
+
+function post(vm: Vm, body: string | Uint8Array, headers: Record<string, string> = {}, pieces = 1): Stream {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  const stream = vm.request({ 'content-type': 'application/json', ...headers });
+  const size = Math.ceil(bytes.length / pieces);
+  for (let piece = 0; piece < pieces && !stream.forwarded && !stream.reply; piece++) {
+    stream.send(bytes.subarray(piece * size, (piece + 1) * size), piece === pieces - 1);
+  }
+  return stream;
+}
+
+function code(stream: Stream): string {
+  return JSON.parse(stream.reply!.body).error.code;
+}
+
+describe('a body that is read', () => {
+  it('names the model, in any spelling and any pieces', () => {
+    const vm = started();
+    for (const pieces of [1, 2, 7, 100]) {
+      const plain = post(vm, '{"messages":[],"model":"modèle"}', {}, pieces);
+      expect(plain.header('x-wardrop-cluster')).toBe('pool-n');
+      const spelled = post(vm, '{"m\\u006fdel":"mod\\u00e8le"}', {}, pieces);
+      expect(spelled.header('x-wardrop-cluster')).toBe('pool-n');
+    }
+  });
+
+  it('holds the request back until its end, then lets it go or answers it', () => {
+    const vm = started();
+    const stream = vm.request({ 'content-type': 'application/json' });
+    stream.send('{"model":"m"');
+    expect(stream.forwarded).toBe(false);
+    stream.send(',"model":"modèle"}', true);
+    expect(stream.header('x-wardrop-cluster')).toBe('pool-n');
+    expect(stream.forwarded).toBe(true);
+
+    const trailing = vm.request({ 'content-type': 'application/json' });
+    trailing.send('{"model":"m"}');
+    expect(trailing.forwarded).toBe(false);
+    expect(trailing.sendTrailers().forwarded).toBe(true);
+
+    const unknown = post(vm, '{"model":"M"}');
+    expect(unknown.reply?.status).toBe(404);
+    expect(code(unknown)).toBe('model_not_found');
+  });
+
+  it('gives the key that its fields have in their order, the same as a header would', () => {
+    const vm = started();
+    const home = (body: object, headers: Record<string, string> = {}) =>
+      post(vm, JSON.stringify({ model: 'm', ...body }), headers).endpoints[0];
+    const expected = home({}, { 'x-session-id': 'conversation é' });
+    const fields = [
+      { prompt_cache_key: 'conversation é' },
+      { conversation: 'conversation é' },
+      { metadata: { user_id: 'conversation é' } },
+      { session_id: 'conversation é' },
+      { safety_identifier: 'conversation é' },
+      { user: 'conversation é' },
+    ];
+    const decoys = [
+      { prompt_cache_key: 'd' },
+      { conversation: { id: 'd' } },
+      { metadata: { user_id: 'd' } },
+      { session_id: 'd' },
+      { safety_identifier: 'd' },
+      { user: 'd' },
+    ];
+    for (const [index, field] of fields.entries()) {
+      expect(home(field)).toBe(expected);
+      expect(home(Object.assign({}, ...decoys.slice(index + 1), field))).toBe(expected);
+    }
+    expect(home({ conversation: { id: 'conversation é' } })).toBe(expected);
+    expect(home({ prompt_cache_key: 'd' }, { 'x-session-id': 'conversation é' })).toBe(expected);
+    expect(home({ prompt_cache_key: '', user: 'conversation é' })).toBe(expected);
+    expect(home({ prompt_cache_key: null, user: 'conversation é' })).toBe(expected);
+  });
+
+  it('does not take the id of an earlier response for a key', () => {
+    const vm = started();
+    const streams = Array.from({ length: 20 }, () =>
+      post(vm, '{"model":"m","previous_response_id":"resp_1"}'),
+    );
+    expect(new Set(streams.map((stream) => stream.endpoints[0])).size).toBeGreaterThan(5);
+    expect(streams[0]!.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+  });
+
+  it('yields to a model in a header', () => {
+    const stream = post(started(), '{"model":"m","user":"u"}', { 'x-wardrop-model': 'modèle' });
+    expect(stream.header('x-wardrop-cluster')).toBe('pool-n');
+  });
+
+  it.each([
+    ['{"model":"m"', 'invalid_json', 400],
+    ['{"model":"m",}', 'invalid_json', 400],
+    ['', 'invalid_json', 400],
+    ['\ufeff{"model":"m"}', 'invalid_json', 400],
+    ['['.repeat(200_000), 'invalid_json', 400],
+    [`{"model":"m","x":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'invalid_json', 400],
+    ['[{"model":"m"}]', 'model_missing', 400],
+    ['{"messages":[]}', 'model_missing', 400],
+    ['{"model":5}', 'model_missing', 400],
+    ['{"model":null}', 'model_missing', 400],
+    ['{"model":"m\\u0000"}', 'model_not_found', 404],
+    [`{"model":"${'m'.repeat(300)}"}`, 'model_not_found', 404],
+  ])('that cannot be used is answered with a reason: %.20s', (body, expected, status) => {
+    for (const pieces of [1, 3]) {
+      const stream = post(started(), body, {}, pieces);
+      expect([stream.reply?.status, code(stream)]).toEqual([status, expected]);
+    }
+  });
+
+  it('that is not JSON does no harm when headers name the model', () => {
+    const vm = started();
+    const home = post(vm, 'not json', { 'x-wardrop-model': 'm' });
+    expect(home.forwarded).toBe(true);
+    expect(home.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+  });
+});
+
+describe('a body that is not read', () => {
+  it('is one of another type or encoding: 415 that names it, unless a header names the model', () => {
+    const vm = started();
+    const cases: [Record<string, string>, string, string][] = [
+      [{ 'content-encoding': 'gzip' }, 'unsupported_encoding', 'gzip'],
+      [{ 'content-encoding': 'zstd' }, 'unsupported_encoding', 'zstd'],
+      [{ 'content-type': 'multipart/form-data; boundary=x' }, 'unsupported_type', 'multipart/form-data'],
+      [{ 'content-type': 'text/plain' }, 'unsupported_type', 'text/plain'],
+    ];
+    for (const [headers, expected, named] of cases) {
+      const stream = vm.request({ 'content-type': 'application/json', ...headers });
+      expect([stream.reply?.status, code(stream)]).toEqual([415, expected]);
+      expect(stream.reply?.body).toContain(named);
+      const { forwarded } = vm.request({
+        'content-type': 'application/json',
+        ...headers,
+        'x-wardrop-model': 'm',
+      });
+      expect(forwarded).toBe(true);
+    }
+    for (const type of [
+      'application/json',
+      'Application/JSON ; charset=utf-8',
+      'application/vnd.api+json',
+      '',
+    ]) {
+      expect(post(vm, '{"model":"m"}', { 'content-type': type }).forwarded).toBe(true);
+    }
+  });
+
+  it('is one that is too large, announced or not: 413, or no key when a header names the model', () => {
+    const vm = started({ maxBodyBytes: 1024 });
+    const large = JSON.stringify({ prompt: 'x'.repeat(2000), user: 'u', model: 'm' });
+    for (const headers of [{}, { 'content-length': `${large.length}` }] as Record<string, string>[]) {
+      const stream = post(vm, large, headers, 4);
+      expect([stream.reply?.status, code(stream)]).toEqual([413, 'body_too_large']);
+      const named = post(vm, large, { ...headers, 'x-wardrop-model': 'm' }, 4);
+      expect(named.forwarded).toBe(true);
+      expect(named.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+    }
+  });
+
+  it('is one that nobody needs: the request goes on at its headers', () => {
+    const vm = started();
+    expect(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': 'a' }).forwarded).toBe(true);
+    expect(vm.request({ ':method': 'GET' }).forwarded).toBe(true);
+    const headersOnly = new Host(module).startVm();
+    deliver(headersOnly, sketch(engines));
+    expect(headersOnly.request({ 'content-type': 'application/json' }).forwarded).toBe(true);
+  });
+});
+
+describe('before the first snapshot', () => {
+  it('a body is read all the same, and its request waits for the snapshot', () => {
+    const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true });
+    const early = vm.request({ 'content-type': 'application/json' }).send('{"model":');
+    const waiting = post(vm, '{"model":"m","user":"u"}');
+    expect(waiting.forwarded).toBe(false);
+    deliver(vm, view);
+    expect(waiting.resumed).toBe(true);
+    expect(waiting.endpoints[0]).toBe(post(vm, '{"model":"m","user":"u"}').endpoints[0]);
+    expect(early.forwarded).toBe(false);
+    expect(early.send('"m"}', true).forwarded).toBe(true);
+  });
+
+  it('a request whose body ends after the hold is refused', () => {
+    const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true, startupHoldMs: 100 });
+    const stream = vm.request({ 'content-type': 'application/json' });
+    vm.host.nowMs += 200;
+    vm.tick();
+    expect(stream.send('{"model":"m"}', true).reply?.status).toBe(503);
+  });
+});
+
+it('hostile header values and bodies neither trap nor reach an engine that does not serve the model', () => {
+  const vm = started({ maxBodyBytes: 4096 });
+  const value = fc
+    .string({ unit: 'binary-ascii', maxLength: 40 })
+    .map((text) => text.replace(/[\r\n\0]/g, ' '));
+  const name = fc.constantFrom(
+    ...[
+      'x-wardrop-model',
+      'x-session-id',
+      'x-wardrop-key',
+      'content-type',
+      'content-encoding',
+      'content-length',
+    ],
+    ...['x-stainless-retry-count', 'x-gateway-destination-endpoint', 'x', 'abcd', 'abcde', ''],
+  );
+  const body = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }),
+    fc.json({ maxDepth: 3 }).map((text) => new TextEncoder().encode(text)),
+    fc
+      .record({ model: fc.constantFrom('m', 'modèle', 'x'), user: value })
+      .map((object) => new TextEncoder().encode(JSON.stringify(object))),
+  );
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(name, value), { maxLength: 12 }),
+      body,
+      fc.integer({ min: 1, max: 5 }),
+      (headers, bytes, pieces) => {
+        const stream = vm.request(headers);
+        const size = Math.ceil(bytes.length / pieces);
+        for (let piece = 0; piece < pieces && !stream.forwarded && !stream.reply; piece++) {
+          stream.send(bytes.subarray(piece * size, (piece + 1) * size), piece === pieces - 1);
+        }
+        if (stream.forwarded) {
+          expect(['pool-m', 'pool-n']).toContain(stream.header('x-wardrop-cluster'));
+          expect(stream.endpoints).toHaveLength(stream.retries + 1);
+          stream.respond(200);
+        } else {
+          expect(() => JSON.parse(stream.reply!.body)).not.toThrow();
+        }
+        stream.end();
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});
