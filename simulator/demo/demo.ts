@@ -114,12 +114,11 @@ async function withWardrop(
 /** Goes on with the load until the user has seen enough. */
 async function keepRunning(context: PhaseContext): Promise<void> {
   const { addresses, signal } = context;
-  const api = `http://${addresses.admin}`;
   print('\nEverything goes on, with its load. To look at:');
-  print(`  plan                ${api}/v1/plan`);
+  print(`  control server   http://${addresses.admin}/`);
   for (const { id } of frontends) {
     print(
-      `  Envoy of ${id.padEnd(10)} http://${addresses.envoyAdmin[id]}/clusters, requests: http://${addresses.frontend[id]}`,
+      `  Envoy ${id.padEnd(10)} http://${addresses.envoyAdmin[id]}/ takes requests on ${addresses.frontend[id]}`,
     );
   }
   print('Ctrl-C stops it all.');
