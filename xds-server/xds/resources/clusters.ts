@@ -127,6 +127,8 @@ const outlierDetection = {
   interval: duration(1000),
   baseEjectionTime: duration(10_000),
   maxEjectionPercent: 50,
+  // On by default, and no fault of a host that answers harder requests than the others.
+  enforcingSuccessRate: 0,
 };
 
 /** HTTP/1.1 to engines, without the headers that steered the request here. */
