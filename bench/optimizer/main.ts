@@ -1,0 +1,126 @@
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { Optimizer } from '../../xds-server/optimizer/index.js';
+import { type MovesResult, measureMoves } from '../plan/moves.js';
+import { measureNoise } from '../plan/noise.js';
+import { type GapResult, measureGap } from './gap.js';
+import { measureTiming, type Quantiles, type Size, type Timing } from './timing.js';
+
+/** What `--json FILE` writes; milliseconds by `frontends x engines`. */
+interface Figures {
+  readonly gapMax: number;
+  readonly warmMs: Readonly<Record<string, Quantiles>>;
+  readonly coldMs: Readonly<Record<string, Quantiles>>;
+  readonly movesPerTv: MovesResult['movesPerTv'];
+  readonly segmentsPerEngineMax: number;
+  readonly movesUnderNoise: number;
+}
+
+const USAGE = 'usage: npm run bench -- optimizer [--quick] [--json FILE]';
+
+const full: readonly Size[] = [
+  { frontends: 20, engines: 50, warm: 300, cold: 10 },
+  { frontends: 50, engines: 200, warm: 120, cold: 5 },
+  { frontends: 100, engines: 500, warm: 60, cold: 3 },
+  { frontends: 100, engines: 1000, warm: 40, cold: 3 },
+];
+
+const quick: readonly Size[] = [
+  { frontends: 20, engines: 50, warm: 60, cold: 3 },
+  { frontends: 50, engines: 200, warm: 25, cold: 2 },
+  { frontends: 100, engines: 500, warm: 8, cold: 1 },
+  { frontends: 100, engines: 1000, warm: 5, cold: 1 },
+];
+
+async function main(): Promise<void> {
+  const options = readArguments();
+  const optimizer = new Optimizer();
+  try {
+    const gap = await measureGap(optimizer, options.quick ? 60 : 200);
+    report(gapLine(gap));
+    const timings = await measureTimings(options.quick ? quick : full);
+    const moves = measureMoves(options.quick ? { steps: 200 } : {});
+    report(movesLine(moves));
+    const noise = await measureNoise({
+      solve: (input) => optimizer.solve(input),
+      ...(options.quick ? { rates: [40], seconds: 300 } : {}),
+    });
+    report(
+      `noise: ${noise.movesUnderNoise} of all keys moved and ${noise.plansUnderNoise} plans made by Poisson demand ` +
+        'after settling',
+    );
+    for (const step of noise.steps) {
+      report(
+        `  step of +20 % at ${step.requestsPerSecond}/s, utilisation ${step.utilization}: ${step.movingPlans} moving ` +
+          `plans, moves over the least ${step.movesPerLeast.toFixed(3)}`,
+      );
+    }
+    const figures: Figures = {
+      gapMax: gap.gapMax,
+      warmMs: Object.fromEntries(timings.map(([name, { warmMs }]) => [name, warmMs])),
+      coldMs: Object.fromEntries(timings.map(([name, { coldMs }]) => [name, coldMs])),
+      movesPerTv: moves.movesPerTv,
+      segmentsPerEngineMax: moves.segmentsPerEngineMax,
+      movesUnderNoise: noise.movesUnderNoise,
+    };
+    if (options.json) writeFileSync(options.json, `${JSON.stringify(figures, null, 2)}\n`);
+  } finally {
+    await optimizer.close();
+  }
+}
+
+function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
+  try {
+    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
+    return { quick: values.quick ?? false, json: values.json };
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+async function measureTimings(sizes: readonly Size[]): Promise<[string, Timing][]> {
+  const timings: [string, Timing][] = [];
+  report('size           warm p50    p99      cold p50    p99   warm/cold   HiGHS   process');
+  for (const size of sizes) {
+    const name = `${size.frontends}x${size.engines}`;
+    const timing = await measureTiming(size);
+    timings.push([name, timing]);
+    report(timingLine(name, timing));
+  }
+  return timings;
+}
+
+function gapLine({ fleets, solves, gapMax, gapMaxUnshed, shedding }: GapResult): string {
+  return (
+    `gap: at most ${percent(gapMax)} in ${solves} solves of ${fleets} random fleets ` +
+    `(${percent(gapMaxUnshed)} in those that shed nothing, all but ${shedding})`
+  );
+}
+
+function timingLine(name: string, { warmMs, coldMs, solverMegabytes, residentMegabytes }: Timing): string {
+  const numbers = [warmMs.p50, warmMs.p99, coldMs.p50, coldMs.p99].map((value) =>
+    `${value.toFixed(0)} ms`.padStart(10),
+  );
+  const ratio = `1/${(coldMs.p50 / warmMs.p50).toFixed(1)}`.padStart(10);
+  const memory = [solverMegabytes, residentMegabytes].map((value) => `${value.toFixed(0)} MB`.padStart(9));
+  return `${name.padEnd(12)}${numbers.join('')}${ratio}${memory.join('')}`;
+}
+
+function movesLine({ movesPerTv, segmentsPerEngineMax }: MovesResult): string {
+  const { partition, rendezvous, maglev, ringHash } = movesPerTv;
+  return (
+    `moves over total variation: partition ${partition.toFixed(4)}, rendezvous ${rendezvous.toFixed(3)}, ` +
+    `maglev ${maglev.toFixed(3)}, ring hash ${ringHash.toFixed(3)}; at most ${segmentsPerEngineMax} segments an engine`
+  );
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toPrecision(2)} %`;
+}
+
+function report(line: string): void {
+  console.log(line);
+}
+
+await main();
