@@ -7,7 +7,10 @@ import { HeaderMutationSchema } from '../../gen/envoy/extensions/filters/http/he
 import { UpstreamCodecSchema } from '../../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
 import { MaglevSchema } from '../../gen/envoy/extensions/load_balancing_policies/maglev/v3/maglev_pb.js';
 import { OverrideHostSchema } from '../../gen/envoy/extensions/load_balancing_policies/override_host/v3/override_host_pb.js';
-import { RingHashSchema } from '../../gen/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash_pb.js';
+import {
+  RingHash_HashFunction,
+  RingHashSchema,
+} from '../../gen/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash_pb.js';
 import { RoundRobinSchema } from '../../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.js';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import type { Resource } from '../protocol/resource.js';
@@ -107,7 +110,11 @@ const loadBalancers: Record<Steering, () => ReturnType<typeof extension>> = {
     }),
   maglev: () => extension('envoy.load_balancing_policies.maglev', MaglevSchema, {}),
   'ring-hash': () =>
-    extension('envoy.load_balancing_policies.ring_hash', RingHashSchema, { minimumRingSize: RING_SIZE }),
+    extension('envoy.load_balancing_policies.ring_hash', RingHashSchema, {
+      minimumRingSize: RING_SIZE,
+      // Envoy's default too, but gRPC clients want it said.
+      hashFunction: RingHash_HashFunction.XX_HASH,
+    }),
   'round-robin': () => extension('envoy.load_balancing_policies.round_robin', RoundRobinSchema, {}),
 };
 
