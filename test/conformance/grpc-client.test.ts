@@ -2,6 +2,10 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import * as grpc from '@grpc/grpc-js';
 import * as xds from '@grpc/grpc-js-xds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  Cluster_DiscoveryType,
+  ClusterSchema,
+} from '../../xds-server/gen/envoy/config/cluster/v3/cluster_pb.js';
 import { ApiVersion } from '../../xds-server/gen/envoy/config/core/v3/config_source_pb.js';
 import type { LocalityLbEndpointsSchema } from '../../xds-server/gen/envoy/config/endpoint/v3/endpoint_components_pb.js';
 import { ClusterLoadAssignmentSchema } from '../../xds-server/gen/envoy/config/endpoint/v3/endpoint_pb.js';
@@ -9,6 +13,10 @@ import { ListenerSchema } from '../../xds-server/gen/envoy/config/listener/v3/li
 import { RouteConfigurationSchema } from '../../xds-server/gen/envoy/config/route/v3/route_pb.js';
 import { RouterSchema } from '../../xds-server/gen/envoy/extensions/filters/http/router/v3/router_pb.js';
 import { HttpConnectionManagerSchema } from '../../xds-server/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
+import {
+  RingHash_HashFunction,
+  RingHashSchema,
+} from '../../xds-server/gen/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash_pb.js';
 import { XdsServer } from '../../xds-server/xds/index.js';
 import { createCollection } from '../../xds-server/xds/protocol/resource.js';
 import {
@@ -19,7 +27,7 @@ import {
 } from '../../xds-server/xds/protocol/type-url.js';
 import { envoyAddress } from '../../xds-server/xds/resources/address.js';
 import { clusterOf } from '../../xds-server/xds/resources/clusters.js';
-import { filter, pack, resource } from '../../xds-server/xds/resources/pack.js';
+import { extension, filter, pack, resource } from '../../xds-server/xds/resources/pack.js';
 import { eventually } from '../e2e/harness/process.js';
 
 const pool = { id: 'm1', model: 'm1', needs: [], engineIds: ['a'] };
@@ -84,13 +92,35 @@ function viewOf(steering: 'round-robin' | 'ring-hash', localities: Locality[]) {
     clusterName: pool.id,
     endpoints: localities,
   });
-  const cluster = clusterOf(pool, { steering, retryBudgetInterval: true, connectTimeoutMs: 1000 });
+  const native = { steering: 'round-robin', retryBudgetInterval: true, connectTimeoutMs: 1000 } as const;
+  const cluster = steering === 'round-robin' ? clusterOf(pool, native) : ringHashCluster();
   return new Map([
     [CLUSTER_TYPE, createCollection([cluster])],
     [ENDPOINTS_TYPE, createCollection([endpoints])],
     [LISTENER_TYPE, createCollection([listener])],
     [ROUTE_TYPE, createCollection([routes])],
   ]);
+}
+
+/** Plainer than ours: this client reads every size of a ring as text, and then rejects it for not being a number. */
+function ringHashCluster() {
+  const policy = extension('ring_hash', RingHashSchema, { hashFunction: RingHash_HashFunction.XX_HASH });
+  return resource(
+    pool.id,
+    ClusterSchema,
+    {
+      name: pool.id,
+      clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
+      edsClusterConfig: {
+        edsConfig: {
+          resourceApiVersion: ApiVersion.V3,
+          configSourceSpecifier: { case: 'ads', value: {} },
+        },
+      },
+      loadBalancingPolicy: { policies: [{ typedExtensionConfig: policy }] },
+    },
+    [pool.id],
+  );
 }
 
 /** A gRPC server that answers every call with its own name. */
