@@ -52,29 +52,22 @@ export class BackupPlanner {
   }
 
   /**
-   * Backups for one member of a column, by arc from a row to that column. The column itself is among the backups when
-   * it has other members. None for rows that nobody else can serve.
+   * Backups when a column loses this much capacity, by arc from a row to that column. The column itself is among the
+   * backups when it has capacity left. No shares for rows that nobody else can serve.
    */
-  withoutMember(column: number, member: number): ReadonlyMap<number, readonly ColumnBackup[]> {
+  withoutCapacity(column: number, lost: number): ReadonlyMap<number, readonly ColumnBackup[]> {
     const { columns, arcColumn } = this.#optimum.flowProblem.problem;
-    const { capacity, capacities } = columns[column]!;
-    const share = capacities[member]! / capacity;
+    const { capacity } = columns[column]!;
+    const share = lost / capacity;
     this.#loads[column]! *= 1 - share;
-    this.#capacities[column]! *= 1 - share;
+    this.#capacities[column] = lost < capacity ? capacity - lost : 0;
     const placements = this.#placements(column, share);
     for (let part = 0; part < PARTS; part++) for (const placement of placements) this.#placePart(placement);
     for (const { candidates } of placements) {
       for (const arc of candidates) this.#restore(arcColumn[arc]!);
     }
     this.#restore(column);
-    return new Map(
-      placements.map(({ arc, candidates, taken }) => [
-        arc,
-        candidates
-          .map((candidate, at) => ({ column: arcColumn[candidate]!, share: taken[at]! / PARTS }))
-          .filter((backup) => backup.share > 0),
-      ]),
-    );
+    return new Map(placements.map((placement) => [placement.arc, this.#sharesOf(placement)]));
   }
 
   #placements(column: number, share: number): Placement[] {
@@ -84,8 +77,17 @@ export class BackupPlanner {
         (each) => this.#capacities[arcColumn[each]!]! > 0,
       );
       const flow = (this.#optimum.flows[arc]! * share) / PARTS;
-      return { arc, flow, candidates, taken: candidates.map(() => 0) };
+      return { arc, flow, candidates, taken: new Array<number>(candidates.length).fill(0) };
     });
+  }
+
+  #sharesOf({ candidates, taken }: Placement): ColumnBackup[] {
+    const { arcColumn } = this.#optimum.flowProblem.problem;
+    const shares: ColumnBackup[] = [];
+    candidates.forEach((arc, at) => {
+      if (taken[at]! > 0) shares.push({ column: arcColumn[arc]!, share: taken[at]! / PARTS });
+    });
+    return shares;
   }
 
   #placePart({ flow, candidates, taken }: Placement): void {

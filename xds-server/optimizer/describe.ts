@@ -128,9 +128,11 @@ class Description {
     const { rows, columns, arcRow } = this.#problem;
     const planner = new BackupPlanner(this.#optimum, this.#weights);
     const backups: BackupShares[][] = rows.map(() => []);
-    columns.forEach(({ members }, column) => {
+    columns.forEach(({ members, capacities }, column) => {
+      const distinct = [...new Set(capacities)];
+      const byCapacity = new Map(distinct.map((lost) => [lost, planner.withoutCapacity(column, lost)]));
       members.forEach((member, at) => {
-        for (const [arc, shares] of planner.withoutMember(column, at)) {
+        for (const [arc, shares] of byCapacity.get(capacities[at]!)!) {
           const engines = shares.flatMap((share) => this.#splitShare(share.column, share.share, member));
           backups[arcRow[arc]!]!.push({
             ownerId: this.#idOf(member),

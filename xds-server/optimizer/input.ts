@@ -31,7 +31,7 @@ export function checkInput(input: OptimizerInput): CheckedInput {
   const bound = bounder(warnings);
   const state = checkState(input.state, bound);
   checkPolicy(input.policy);
-  for (const engine of state.fleet.engines) checkProfile(engine.id, input.profiles.get(engine.profile));
+  checkProfiles(state.fleet, input.profiles);
   return {
     input: {
       state,
@@ -176,9 +176,19 @@ function checkPolicy(policy: Policy): void {
   }
 }
 
+function checkProfiles({ engines }: Fleet, profiles: ReadonlyMap<string, Profile>): void {
+  const used = new Set<Profile>();
+  for (const { id, profile: name } of engines) {
+    const profile = profiles.get(name);
+    if (!profile)
+      throw new WardropError('WARDROP_PROFILE_INVALID', `engine ${id}: there is no profile ${name}`);
+    used.add(profile);
+  }
+  for (const profile of used) checkProfile(profile);
+}
+
 /** Throws unless the curves can be evaluated everywhere and every request costs some work. */
-export function checkProfile(engineId: string, profile: Profile | undefined): void {
-  if (!profile) throw new WardropError('WARDROP_PROFILE_INVALID', `engine ${engineId} has no profile`);
+function checkProfile(profile: Profile): void {
   const { work, ttft, tbot, maxFittedRho } = profile;
   const values = Object.entries({ ...work, ...prefixed('ttft', ttft), ...prefixed('tbot', tbot) });
   for (const [name, value] of values) {
