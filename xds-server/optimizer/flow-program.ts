@@ -1,5 +1,5 @@
 import { type FlowProblem, flowUnit } from './flow-problem.js';
-import { BASIC, type LinearProgram, type LinearSolution, ProgramBuilder } from './linear-program.js';
+import { type LinearProgram, type LinearSolution, ProgramBuilder } from './linear-program.js';
 import { coarsePoints, segmentsAt } from './tangents.js';
 
 /** Milliseconds rather than seconds, so that the solver's tolerance of 1e-7 is a tenth of a nanosecond of cost. */
@@ -71,18 +71,18 @@ export class FlowProgram {
   }
 
   /** Translates the solver's answer back. */
-  read({ values, basis, objective }: LinearSolution): ProgramFlows {
+  read({ values, isBasic, objective }: LinearSolution): ProgramFlows {
     const { problem, lower, upper, kink } = this.#flowProblem;
     const flows = Float64Array.from(kink);
     const basic = new Uint8Array(flows.length);
     this.#arcs.forEach((arc, at) => {
       flows[arc]! += values[at]! * this.#unit;
-      if (basis.colStatus[at] === BASIC) basic[arc] = 1;
+      if (isBasic(at)) basic[arc] = 1;
     });
     this.#belowArcs.forEach((arc, index) => {
       const at = this.#arcs.length + index;
       flows[arc]! -= values[at]! * this.#unit;
-      if (basis.colStatus[at] === BASIC) basic[arc] = 1;
+      if (isBasic(at)) basic[arc] = 1;
     });
     for (let arc = 0; arc < flows.length; arc++) {
       flows[arc] = Math.min(Math.max(flows[arc]!, lower[arc]!), upper[arc]!);

@@ -18,26 +18,20 @@ export interface LinearSolution {
   readonly values: Float64Array;
   /** By row: change of the objective per unit of right-hand side. */
   readonly rowDuals: Float64Array;
-  readonly basis: Basis;
+  /** Whether a variable is in the basis, so that its value may move without another's leaving a bound. */
+  readonly isBasic: (variable: number) => boolean;
 }
 
-/** Status by variable and by row: see `BASIC` and its companions. */
-export interface Basis {
-  readonly colStatus: Int32Array;
-  readonly rowStatus: Int32Array;
-}
-
-export const AT_LOWER = 0;
-export const BASIC = 1;
-export const AT_UPPER = 2;
+/** Status of a variable whose value follows from the others'. */
+const BASIC = 1;
 
 const OPTIMAL = 7;
 const TIME_LIMIT = 13;
 
 /**
  * HiGHS with one model that lives as long as the solver. A program with the same matrix as the last one only changes
- * bounds and costs. Before each run the solver's memory of earlier ones is dropped and the given basis, if any, is
- * installed, so that the result is a function of program and basis alone.
+ * bounds and costs. Unless told to resume, a run starts with the solver's memory of earlier ones wiped, so that the
+ * result is a function of the program alone; a chain of resumed runs is one of their programs.
  */
 export class LinearSolver {
   readonly #highs: Highs;
@@ -61,12 +55,14 @@ export class LinearSolver {
     this.#model.options.set('time_limit', seconds);
   }
 
-  /** @throws WardropError unless HiGHS proves optimality; anything else it returns may be nonsense. */
-  solve(program: LinearProgram, basis?: Basis): LinearSolution {
+  /**
+   * @param resume start from the last run's optimal basis, which needs a program with the same matrix
+   * @throws WardropError unless HiGHS proves optimality; anything else it returns may be nonsense.
+   */
+  solve(program: LinearProgram, { resume = false } = {}): LinearSolution {
     this.#load(program);
     const model = this.#model;
-    model.clearSolver();
-    if (basis) model.setBasis(basis as Parameters<Model['setBasis']>[0]);
+    if (!resume) model.clearSolver();
     const { modelStatus } = model.run();
     if (modelStatus === TIME_LIMIT) {
       throw new WardropError(
@@ -78,11 +74,12 @@ export class LinearSolver {
       throw new WardropError('WARDROP_SOLVER_FAILED', `HiGHS ended with model status ${modelStatus}`);
     }
     const { colValue, rowDual } = model.getSolution();
+    const { colStatus } = model.getBasis();
     return {
       objective: model.getObjectiveValue(),
       values: colValue,
       rowDuals: rowDual,
-      basis: model.getBasis(),
+      isBasic: (variable) => colStatus[variable] === BASIC,
     };
   }
 

@@ -1,19 +1,22 @@
 import type { MinShare } from '../fleet/policy.js';
 import { groupBy } from './collections.js';
 import { flowUnit } from './flow-problem.js';
-import { type LinearSolver, ProgramBuilder } from './linear-program.js';
+import { type LinearProgram, type LinearSolver, ProgramBuilder } from './linear-program.js';
 import type { Problem } from './problem.js';
 
-/** Share of the hard limit that is left empty when demand is cut to fit, so that rounding never makes it fit no more. */
+/**
+ * Share of the hard limit that is left empty when demand is cut to fit: more than the width in which the worth of
+ * capacity rises (see congestion.ts), so that it can still tell scarce engines from others.
+ */
 const MARGIN = 6e-6;
 /** Shed fractions and their prices below this are none. */
 const NOTHING = 1e-7;
 
-/** One class of one row; rates in requests per second. */
-interface RowClass {
+/** The part of one class of one row that is decided at one level. */
+interface Part {
   readonly row: number;
   readonly priority: number;
-  /** Part of the offered rate that is decided at this level. */
+  /** Offered requests per second. */
   readonly rate: number;
 }
 
@@ -28,87 +31,131 @@ export function shareCapacity(
   problem: Problem,
   minShares: readonly MinShare[],
 ): readonly (readonly number[])[] {
-  const served = problem.rows.map(({ classes }) => classes.map(() => 0));
-  const total = new Float64Array(problem.rows.length);
-  for (const level of levels(problem, minShares)) {
-    let open = level.filter(({ row }) => problem.rows[row]!.endArc > problem.rows[row]!.firstArc);
+  const reachable = ({ row }: Part): boolean => problem.rows[row]!.endArc > problem.rows[row]!.firstArc;
+  const levels = partsByLevel(problem, minShares).map((level) => level.filter(reachable));
+  const sharing = new Sharing(solver, problem, levels.flat());
+  for (const level of levels) {
+    let open = level;
     while (open.length > 0) {
-      const { fraction, stuck } = shareLevel(solver, problem, total, open);
+      const { fraction, stuck } = sharing.shareAmong(open);
       const settled = fraction <= NOTHING ? open : stuck;
-      for (const { row, priority, rate } of settled) {
-        const got = fraction <= NOTHING ? rate : rate * (1 - fraction);
-        total[row]! += got;
-        const at = problem.rows[row]!.classes.findIndex((demand) => demand.priority === priority);
-        served[row]![at]! += got;
-      }
+      for (const part of settled) sharing.settle(part, fraction <= NOTHING ? 0 : fraction);
       const done = new Set(settled);
-      open = open.filter((each) => !done.has(each));
+      open = open.filter((part) => !done.has(part));
     }
   }
-  return served;
+  return problem.rows.map(({ classes }, row) =>
+    classes.map(({ priority }) => sharing.servedOf(row, priority)),
+  );
 }
 
 /** Guaranteed parts of all classes, then what is left of each priority, highest first. */
-function levels(problem: Problem, minShares: readonly MinShare[]): RowClass[][] {
-  const guaranteed: RowClass[] = [];
-  const rest: RowClass[] = [];
+function partsByLevel(problem: Problem, minShares: readonly MinShare[]): Part[][] {
+  const guaranteed: Part[] = [];
+  const rest: Part[] = [];
   problem.rows.forEach(({ poolId, classes }, row) => {
     for (const { priority, requestsPerSecond } of classes) {
-      const share =
-        minShares.find((each) => each.poolId === poolId && each.priority === priority)?.share ?? 0;
+      const minShare = minShares.find((each) => each.poolId === poolId && each.priority === priority);
+      const share = minShare?.share ?? 0;
       if (share > 0) guaranteed.push({ row, priority, rate: share * requestsPerSecond });
       if (share < 1) rest.push({ row, priority, rate: (1 - share) * requestsPerSecond });
     }
   });
   const byPriority = [...groupBy(rest, ({ priority }) => priority)].sort(([a], [b]) => b - a);
-  return [guaranteed, ...byPriority.map(([, classes]) => classes)].map((level) =>
+  return [guaranteed, ...byPriority.map(([, parts]) => parts)].map((level) =>
     level.filter(({ rate }) => rate > 0),
   );
 }
 
-/** The smallest possible largest shed fraction of the open classes, and the classes that cannot get below it. */
-function shareLevel(
-  solver: LinearSolver,
-  problem: Problem,
-  total: Float64Array,
-  open: readonly RowClass[],
-): { readonly fraction: number; readonly stuck: readonly RowClass[] } {
-  const { rows, columns, arcRow, arcColumn, arcWork } = problem;
-  const unit = flowUnit(Float64Array.from(rows, ({ demandRps }) => demandRps));
-  const builder = new ProgramBuilder();
-  const rowLower: number[] = Array.from(total, (flow) => flow / unit);
-  const rowUpper: number[] = [...rowLower];
-  for (const { capacity, congestion } of columns) {
-    rowLower.push(-Infinity);
-    rowUpper.push((congestion.max * capacity * (1 - MARGIN)) / unit);
+/**
+ * One linear program for all levels and rounds. Variables: flow on each arc, served rate of each part, the largest shed
+ * fraction. Rows: each row's flows add up to its parts; loads stay below the limits; an open part is served at least
+ * 1 - fraction; operators' bounds. Only bounds change from round to round, so each starts where the last one ended.
+ */
+class Sharing {
+  readonly #solver: LinearSolver;
+  readonly #parts: ReadonlyMap<Part, number>;
+  readonly #unit: number;
+  readonly #program: LinearProgram;
+  readonly #firstPart: number;
+  readonly #firstFairness: number;
+  readonly #served = new Map<Part, number>();
+  #started = false;
+
+  constructor(solver: LinearSolver, problem: Problem, parts: readonly Part[]) {
+    const { rows, columns, arcRow, arcColumn, arcWork } = problem;
+    const unit = flowUnit(Float64Array.from(rows, ({ demandRps }) => demandRps));
+    const builder = new ProgramBuilder();
+    const rowLower = rows.map(() => 0);
+    const rowUpper = rows.map(() => 0);
+    for (const { capacity, congestion } of columns) {
+      rowLower.push(-Infinity);
+      rowUpper.push((congestion.max * capacity * (1 - MARGIN)) / unit);
+    }
+    this.#firstFairness = rowLower.length;
+    for (const _ of parts) {
+      rowLower.push(-Infinity);
+      rowUpper.push(Infinity);
+    }
+    const bounds = new BoundRows(problem, rowLower, rowUpper);
+    for (let arc = 0; arc < arcRow.length; arc++) {
+      builder.add(0, Infinity);
+      builder.entry(arcRow[arc]!, 1);
+      builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);
+      bounds.arcEntries(builder, arc);
+    }
+    this.#firstPart = builder.size;
+    parts.forEach(({ row }, at) => {
+      builder.add(0, 0);
+      builder.entry(row, -1);
+      builder.entry(this.#firstFairness + at, 1);
+      bounds.servedEntries(builder, row);
+    });
+    builder.add(1, 1);
+    parts.forEach(({ rate }, at) => {
+      builder.entry(this.#firstFairness + at, rate / unit);
+    });
+    this.#solver = solver;
+    this.#parts = new Map(parts.map((part, at) => [part, at]));
+    this.#unit = unit;
+    this.#program = builder.finish(Float64Array.from(rowLower), Float64Array.from(rowUpper));
   }
-  const firstFairness = rowLower.length;
-  for (const { rate } of open) {
-    rowLower.push(rate / unit);
-    rowUpper.push(Infinity);
+
+  /** The smallest possible largest shed fraction of the open parts, and the parts that cannot get below it. */
+  shareAmong(open: readonly Part[]): { readonly fraction: number; readonly stuck: readonly Part[] } {
+    const upper = Float64Array.from(this.#program.upper);
+    const rowLower = Float64Array.from(this.#program.rowLower);
+    for (const part of open) {
+      upper[this.#firstPart + this.#indexOf(part)] = part.rate / this.#unit;
+      rowLower[this.#firstFairness + this.#indexOf(part)] = part.rate / this.#unit;
+    }
+    const program = { ...this.#program, upper, rowLower };
+    const { values, rowDuals } = this.#solver.solve(program, { resume: this.#started });
+    this.#started = true;
+    const price = (part: Part): number => Math.abs(rowDuals[this.#firstFairness + this.#indexOf(part)]!);
+    const stuck = open.filter((part) => price(part) > NOTHING);
+    return { fraction: values.at(-1)!, stuck: stuck.length > 0 ? stuck : open };
   }
-  const bounds = new BoundRows(problem, total, unit, rowLower, rowUpper);
-  for (let arc = 0; arc < arcRow.length; arc++) {
-    builder.add(0, Infinity);
-    builder.entry(arcRow[arc]!, 1);
-    builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);
-    bounds.arcEntries(builder, arc);
+
+  /** Fixes the shed fraction of a part. */
+  settle(part: Part, fraction: number): void {
+    const rate = part.rate * (1 - fraction);
+    const at = this.#firstPart + this.#indexOf(part);
+    this.#served.set(part, rate);
+    this.#program.lower[at] = rate / this.#unit;
+    this.#program.upper[at] = rate / this.#unit;
   }
-  open.forEach(({ row, rate }, index) => {
-    builder.add(0, rate / unit);
-    builder.entry(row, -1);
-    builder.entry(firstFairness + index, 1);
-    bounds.servedEntries(builder, row);
-  });
-  const fractionAt = builder.size;
-  builder.add(1, 1);
-  open.forEach(({ rate }, index) => {
-    builder.entry(firstFairness + index, rate / unit);
-  });
-  const program = builder.finish(Float64Array.from(rowLower), Float64Array.from(rowUpper));
-  const { values, rowDuals } = solver.solve(program);
-  const stuck = open.filter((_, index) => Math.abs(rowDuals[firstFairness + index]!) > NOTHING);
-  return { fraction: values[fractionAt]!, stuck: stuck.length > 0 ? stuck : open };
+
+  servedOf(row: number, priority: number): number {
+    let total = 0;
+    for (const [part, rate] of this.#served)
+      if (part.row === row && part.priority === priority) total += rate;
+    return total;
+  }
+
+  #indexOf(part: Part): number {
+    return this.#parts.get(part)!;
+  }
 }
 
 /** Rows that hold an operator's bounds while it is still open how much of a row is served: they are shares of that. */
@@ -117,22 +164,21 @@ class BoundRows {
   /** By arc: rows of its minimum and maximum, where it has them. */
   readonly #rowsOfArc = new Map<number, { readonly at: number; readonly share: number }[]>();
 
-  constructor(problem: Problem, total: Float64Array, unit: number, rowLower: number[], rowUpper: number[]) {
+  constructor(problem: Problem, rowLower: number[], rowUpper: number[]) {
     this.#problem = problem;
     for (let arc = 0; arc < problem.arcRow.length; arc++) {
       const min = problem.arcMin[arc]!;
       const max = problem.arcMax[arc]!;
-      const flow = total[problem.arcRow[arc]!]! / unit;
       const entries: { at: number; share: number }[] = [];
       if (min > 0) {
         entries.push({ at: rowLower.length, share: min });
-        rowLower.push(min * flow);
+        rowLower.push(0);
         rowUpper.push(Infinity);
       }
       if (max < 1) {
         entries.push({ at: rowLower.length, share: max });
         rowLower.push(-Infinity);
-        rowUpper.push(max * flow);
+        rowUpper.push(0);
       }
       if (entries.length > 0) this.#rowsOfArc.set(arc, entries);
     }
