@@ -12,6 +12,7 @@ import {
   failingEngines,
   lackingEnvoys,
   lostPools,
+  missingSignals,
   rejections,
   shedding,
   silentFrontends,
@@ -453,6 +454,7 @@ export class ControlServer {
     this.alarms.set('engine-failing', failingEngines(this.#view));
     this.alarms.set('replica-down', downReplicas(this.#config.fleet, health));
     this.alarms.set('shedding', shedding(this.plan));
+    this.alarms.set('signal-missing', missingSignals(this.#config.fleet, this.engineWatch.readings, nowMs));
     if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;
     this.#nodeAlarmsAtMs = nowMs;
     const nodes = this.#xds.nodes();

@@ -1,6 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ControlServer } from '../control-server.js';
+import type { SignalName } from '../fleet/fleet.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
+import { trustedValue } from '../signals/replica-reading.js';
 import type { Nack } from '../xds/index.js';
 
 const SOLVE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
@@ -203,20 +205,30 @@ function registerFleet(server: ControlServer, registers: Registers): void {
     () =>
       server.view.state.engines.map((engine) => [{ engine: engine.id }, effectiveCapacity(engine)] as const),
   );
-  for (const value of ['running', 'waiting'] as const) {
+  for (const signal of ['running', 'waiting'] as const) {
     gauge(
       registers,
-      `wardrop_engine_${value}_requests`,
-      `Requests that the engine itself says are ${value}; absent while unknown.`,
+      `wardrop_engine_${signal}_requests`,
+      `Requests that the engine itself says are ${signal}; absent while unknown.`,
       ['engine'],
-      () =>
-        server.config.fleet.engines.flatMap(({ id, endpoints }) => {
-          const readings = endpoints.map((address) => server.engineWatch.readings.get(address)?.[value]);
-          const known = readings.filter((reading) => reading !== undefined);
-          return known.length === 0 ? [] : [[{ engine: id }, known.reduce((a, b) => a + b)] as const];
-        }),
+      () => knownValues(server, signal).map(([labels, values]) => [labels, sum(values)] as const),
     );
   }
+  gauge(
+    registers,
+    'wardrop_engine_kv_use',
+    'Mean use of the key-value cache over replicas, 0 to 1; absent while unknown.',
+    ['engine'],
+    () =>
+      knownValues(server, 'kvUse').map(([labels, values]) => [labels, sum(values) / values.length] as const),
+  );
+  gauge(
+    registers,
+    'wardrop_engine_signal_age_seconds',
+    'Age of the oldest reading of a signal among the replicas of an engine; absent while there is none.',
+    ['engine', 'signal'],
+    () => signalAges(server),
+  );
   gauge(registers, 'wardrop_alarms', 'Present alarms by kind.', ['kind'], () => {
     const kinds = new Map<string, number>();
     for (const { id } of server.alarms.list) {
@@ -225,6 +237,41 @@ function registerFleet(server: ControlServer, registers: Registers): void {
     }
     return [...kinds].map(([kind, count]) => [{ kind }, count] as const);
   });
+}
+
+/** Values of a signal, of the replicas where it can be trusted. */
+function knownValues(
+  server: ControlServer,
+  signal: SignalName,
+): readonly (readonly [{ engine: string }, readonly number[]])[] {
+  const nowMs = Date.now();
+  return server.config.fleet.engines.flatMap(({ id, endpoints }) => {
+    const values = endpoints
+      .map((address) => trustedValue(server.engineWatch.readings.get(address)?.signals.get(signal), nowMs))
+      .filter((value) => value !== undefined);
+    return values.length === 0 ? [] : [[{ engine: id }, values] as const];
+  });
+}
+
+function signalAges(
+  server: ControlServer,
+): readonly (readonly [{ engine: string; signal: string }, number])[] {
+  const nowMs = Date.now();
+  return server.config.fleet.engines.flatMap(({ id, endpoints }) => {
+    const oldest = new Map<SignalName, number>();
+    for (const address of endpoints) {
+      for (const [signal, { atMs }] of server.engineWatch.readings.get(address)?.signals ?? []) {
+        oldest.set(signal, Math.min(oldest.get(signal) ?? Number.POSITIVE_INFINITY, atMs));
+      }
+    }
+    return [...oldest]
+      .filter(([, atMs]) => atMs > 0)
+      .map(([signal, atMs]) => [{ engine: id, signal }, (nowMs - atMs) / 1_000] as const);
+  });
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
 }
 
 /** Counters of usage reports since the server started. */

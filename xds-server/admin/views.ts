@@ -1,5 +1,6 @@
 import type { ControlServer } from '../control-server.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
+import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
 
 // What the API shows, as plain values.
 
@@ -29,7 +30,7 @@ export function fleetView(server: ControlServer): object {
         replicas: replicas.map((replica) => ({
           ...replica,
           health: server.signals.health(replica.address, state.atMs),
-          metrics: server.engineWatch.readings.get(replica.address) ?? null,
+          load: loadView(server.engineWatch.readings.get(replica.address), state.atMs),
         })),
       };
     }),
@@ -42,6 +43,22 @@ export function fleetView(server: ControlServer): object {
     }),
     usage: { pools: server.signals.totals.pools, engines: server.signals.totals.engines },
   };
+}
+
+/** What a replica says about its load; each signal with where it is from, its age and how far it can be trusted. */
+function loadView(reading: ReplicaReading | undefined, nowMs: number): object | null {
+  if (reading === undefined) return null;
+  const signals = [...reading.signals].map(([name, signal]) => [
+    name,
+    {
+      value: signal.value ?? null,
+      source: signal.source ?? null,
+      ageSeconds: signal.value === undefined ? null : Math.max(0, nowMs - signal.atMs) / 1_000,
+      confidence: confidence(signal, nowMs),
+      ...(signal.problem === undefined ? {} : { problem: signal.problem }),
+    },
+  ]);
+  return { ...Object.fromEntries(signals), prefixHitShare: reading.hitShare ?? null };
 }
 
 /** Connected Envoys: what they accepted and rejected, and the snapshot they hold. */

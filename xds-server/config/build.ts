@@ -1,4 +1,4 @@
-import type { Engine, Fleet, Frontend, Pool } from '../fleet/fleet.js';
+import type { Engine, Fleet, Frontend, MetricsSource, Pool } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { normaliseAddress } from './address.js';
@@ -10,6 +10,17 @@ import type { ConfigFile } from './schema.js';
 
 /** Profile of engines that name none, when the file describes none at all: one request per second and replica. */
 const ASSUMED_PROFILE_ID = 'assumed';
+
+/** Path of the page unless the configuration says otherwise. */
+const METRICS_PATHS: Readonly<Record<MetricsSource['kind'], string>> = {
+  vllm: '/metrics',
+  sglang: '/metrics',
+  trtllm: '/prometheus/metrics',
+  triton: '/metrics',
+  tgi: '/metrics',
+  custom: '/metrics',
+  none: '/metrics',
+};
 
 /** What is assumed about requests that the file does not describe. */
 const ASSUMED_RATE = {
@@ -60,7 +71,7 @@ export function buildFleet(
       labels: engine.labels,
       profile: engine.profile ?? mostWork(profiles),
       endpoints: engine.endpoints.map(normaliseAddress).sort(),
-      metrics: engine.metrics,
+      metrics: buildMetrics(engine.metrics),
       healthPath: engine.healthPath,
     }))
     .sort(byId);
@@ -80,6 +91,10 @@ export function buildFleet(
           ),
         }),
   };
+}
+
+function buildMetrics({ kind, path, ...rest }: ConfigFile['engines'][number]['metrics']): MetricsSource {
+  return { kind, path: path ?? METRICS_PATHS[kind], ...rest };
 }
 
 /** Without needs, a model and the engines that serve it are one pool. */

@@ -1,4 +1,5 @@
 import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
+import { parseSelector } from '../fleet/metric-selector.js';
 import { isWildcard, parseAddress, splitAddress } from './address.js';
 import type { NetworkTable } from './network-table.js';
 import type { ConfigProblem, Path } from './problem.js';
@@ -109,6 +110,7 @@ class Checker implements CrossChecked {
           this.#problem(path, `${JSON.stringify(model)} is the name of a cluster that Envoys need`);
         }
       }
+      this.#checkMetrics(index, engine?.metrics);
       const path = ['engines', index, 'profile'];
       if (engine?.profile !== undefined) this.#known(path, 'profile', engine.profile, profileIds);
       else if (engine !== undefined) {
@@ -120,6 +122,23 @@ class Checker implements CrossChecked {
             : 'one request per second and replica is assumed',
         );
       }
+    }
+  }
+
+  #checkMetrics(index: number, metrics: Partly<ConfigFile['engines'][number]['metrics']> | undefined): void {
+    const path = ['engines', index, 'metrics'];
+    const names = Object.entries(metrics?.names ?? {});
+    for (const [signal, text] of names) {
+      if (text === undefined || parseSelector(text) !== undefined) continue;
+      const problem = `${JSON.stringify(text)} is neither a metric's name nor one with labels`;
+      this.#problem([...path, 'names', signal], problem, { hint: 'such as my_queue{kind="waiting"}' });
+    }
+    if (metrics?.kind === 'custom' && names.length === 0) {
+      this.#problem(path, 'kind is custom, but names is empty', { hint: 'name at least running' });
+    } else if (metrics?.kind === 'none' && names.length > 0) {
+      this.#problem([...path, 'names'], 'nothing is read, because kind is none', {
+        hint: 'set kind: custom',
+      });
     }
   }
 

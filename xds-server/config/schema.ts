@@ -156,21 +156,39 @@ const engines = {
       },
       metrics: {
         type: 'object',
-        description: 'How its load is read, to be shown in the API.',
+        description: 'How its load is read; see signals.md.',
         additionalProperties: false,
         properties: {
           kind: {
             type: 'string',
-            enum: ['vllm', 'none'],
-            description: 'Format of the page.',
+            enum: ['vllm', 'sglang', 'trtllm', 'triton', 'tgi', 'custom', 'none'],
+            description: 'Software whose metric names are looked for; `custom` looks for `names` only.',
             default: 'none',
           },
           path: {
             type: 'string',
             pattern: '^/',
             hint: 'start the path with /',
-            description: 'Path of the page.',
-            default: '/metrics',
+            description: 'Path of the page. Default: `/metrics`; `/prometheus/metrics` for `trtllm`.',
+          },
+          port: {
+            type: 'integer',
+            minimum: 1,
+            maximum: 65535,
+            description: 'Port of the page, where it is not that of the endpoint.',
+          },
+          names: {
+            type: 'object',
+            description:
+              'Metrics to read signals from, as `name` or `name{label="value"}`, before those of the kind.',
+            additionalProperties: false,
+            properties: {
+              running: { type: 'string', description: 'Gauge: requests being computed.' },
+              waiting: { type: 'string', description: 'Gauge: requests in the queue.' },
+              kvUse: { type: 'string', description: 'Gauge, 0…1: use of the key-value cache.' },
+              prefixHits: { type: 'string', description: 'Counter: prompt tokens found in the cache.' },
+              prefixQueries: { type: 'string', description: 'Counter: prompt tokens looked up in it.' },
+            },
           },
         },
         default: {},

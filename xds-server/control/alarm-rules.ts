@@ -1,6 +1,7 @@
-import type { Fleet } from '../fleet/fleet.js';
+import type { Fleet, SignalName } from '../fleet/fleet.js';
 import type { Plan } from '../plan/plan.js';
 import type { ReplicaHealth } from '../signals/replica-health.js';
+import type { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
 import type { NodeView } from '../xds/index.js';
 
@@ -39,6 +40,35 @@ export function downReplicas(fleet: Fleet, health: (address: string) => ReplicaH
         return state === 'down' ? [[address, `replica ${address} of engine ${engine.id}: ${detail}`]] : [];
       }),
     ),
+  );
+}
+
+/** Signals that decide something, or that an operator would look for. */
+const ALARMING: readonly SignalName[] = ['running', 'waiting', 'kvUse'];
+/** A signal is worth an alarm when it has been missing for this long. */
+const MISSING_ALARM_MS = 10_000;
+const MOST_REASONS = 3;
+
+/** Engines of which a signal cannot be read, with the signal, the replica and why. */
+export function missingSignals(
+  fleet: Fleet,
+  readings: ReadonlyMap<string, ReplicaReading>,
+  nowMs: number,
+): Messages {
+  return new Map(
+    fleet.engines.flatMap(({ id, endpoints }): [string, string][] => {
+      const reasons = endpoints.flatMap((address) =>
+        ALARMING.flatMap((signal) => {
+          const problem = readings.get(address)?.signals.get(signal)?.problem;
+          const isMissing = problem !== undefined && nowMs - problem.sinceMs >= MISSING_ALARM_MS;
+          return isMissing ? [`${signal} of ${address}: ${problem.reason}`] : [];
+        }),
+      );
+      if (reasons.length === 0) return [];
+      const shown = reasons.slice(0, MOST_REASONS).join('; ');
+      const rest = reasons.length > MOST_REASONS ? `; and ${reasons.length - MOST_REASONS} more` : '';
+      return [[id, `engine ${id} does not tell its load (nothing is assumed): ${shown}${rest}`]];
+    }),
   );
 }
 

@@ -14,10 +14,20 @@ export interface Frontend {
   readonly listen: Address;
 }
 
+/** What an engine's metrics page tells about its load. */
+export type SignalName = 'running' | 'waiting' | 'kvUse' | 'prefixHits' | 'prefixQueries';
+
+/** Software whose metric names are known; `custom` has only configured names. */
+export type EngineKind = 'vllm' | 'sglang' | 'trtllm' | 'triton' | 'tgi' | 'custom';
+
 /** Where and how an engine's load is read. */
 export interface MetricsSource {
-  readonly kind: 'vllm' | 'none';
+  readonly kind: EngineKind | 'none';
   readonly path: string;
+  /** Port of the page on the replica's address; that of the endpoint when absent. */
+  readonly port?: number;
+  /** Metrics to read a signal from, as `name` or `name{label="value"}`, before those that the kind is known for. */
+  readonly names?: Readonly<Partial<Record<SignalName, string>>>;
 }
 
 /** A group of identical replicas in one place, on one kind of hardware. */

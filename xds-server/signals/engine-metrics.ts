@@ -1,31 +1,93 @@
-/** Load of one replica by its own account; a value that is not on the page is undefined, never 0. */
-export interface EngineReading {
-  readonly waiting: number | undefined;
-  readonly running: number | undefined;
+import type { SignalName } from '../fleet/fleet.js';
+import type { Selector } from '../fleet/metric-selector.js';
+import type { SignalMapping } from './metric-names.js';
+import { readSamples, type Sample } from './metrics-text.js';
+
+/** What a page says about one signal. */
+export type PageValue =
+  | {
+      readonly value: number;
+      /** Name of the metric that it was read from. */
+      readonly source: string;
+    }
+  /** `missing`: no known name is there; `invalid`: it is no number that the signal can have. */
+  | { readonly problem: 'missing' | 'invalid' };
+
+export type PageReading = ReadonlyMap<SignalName, PageValue>;
+
+interface Rule {
+  /** How the series of several data-parallel ranks or models become one value. */
+  readonly combine: 'sum' | 'mean';
+  readonly largest: number;
 }
 
-/** Reads vLLM's Prometheus page; values of several models or data-parallel ranks add up. */
-export function readVllmPage(text: string): EngineReading {
-  return {
-    waiting: sumOf(text, 'vllm:num_requests_waiting'),
-    running: sumOf(text, 'vllm:num_requests_running'),
-  };
-}
+const RULES: Readonly<Record<SignalName, Rule>> = {
+  running: { combine: 'sum', largest: 1e9 },
+  waiting: { combine: 'sum', largest: 1e9 },
+  kvUse: { combine: 'mean', largest: 1 },
+  prefixHits: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
+  prefixQueries: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
+};
 
-/** A sample is `name{labels} value [timestamp]`; label values may hold spaces and braces. */
-const SAMPLE = /(?:\{(?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*\})?[ \t]+(\S+)/y;
+/** What rounding may add to a value that has a largest one. */
+const ROUNDING = 1.001;
 
-/** Sum over all samples of a gauge; undefined without any, or when one is no count. */
-function sumOf(text: string, name: string): number | undefined {
-  let sum: number | undefined;
-  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + name.length)) {
-    if (at > 0 && text[at - 1] !== '\n') continue;
-    SAMPLE.lastIndex = at + name.length;
-    const value = SAMPLE.exec(text)?.[1];
-    if (value === undefined) continue;
-    const number = Number(value);
-    if (!Number.isFinite(number) || number < 0) return undefined;
-    sum = (sum ?? 0) + number;
+/** Ranks within one copy of the model all describe the same requests; ranks of other labels have requests of their own. */
+const SHARED_RANKS: ReadonlySet<string> = new Set(['tp_rank', 'pp_rank', 'moe_ep_rank']);
+
+/** Reads the pages of one kind of engine. */
+export class PageReader {
+  readonly #mapping: SignalMapping;
+  readonly #names: ReadonlySet<string>;
+
+  constructor(mapping: SignalMapping) {
+    this.#mapping = mapping;
+    this.#names = new Set([...mapping.values()].flatMap((selectors) => selectors.map(({ name }) => name)));
   }
-  return sum;
+
+  /** Every signal of the mapping, in its order. What is not on the page is missing, never 0. */
+  read(text: string): PageReading {
+    const samples = readSamples(text, (name) => this.#names.has(name));
+    return new Map(
+      [...this.#mapping].map(([signal, selectors]) => [
+        signal,
+        firstValid(samples, selectors, RULES[signal]),
+      ]),
+    );
+  }
+}
+
+function firstValid(samples: readonly Sample[], selectors: readonly Selector[], rule: Rule): PageValue {
+  let isInvalid = false;
+  for (const { name, labels } of selectors) {
+    const values = scheduled(samples.filter((sample) => sample.name === name && carries(sample, labels)));
+    if (values.length === 0) continue;
+    // A sum without one of its terms would be a wrong one.
+    if (values.every((value) => value >= 0 && value <= rule.largest * ROUNDING)) {
+      const sum = values.reduce((a, b) => a + b);
+      const value = rule.combine === 'sum' ? sum : sum / values.length;
+      return { value: Math.min(value, rule.largest), source: name };
+    }
+    isInvalid = true;
+  }
+  return { problem: isInvalid ? 'invalid' : 'missing' };
+}
+
+function carries(sample: Sample, labels: ReadonlyMap<string, string>): boolean {
+  return [...labels].every(([name, value]) => sample.labels.get(name) === value);
+}
+
+/** One value for each scheduler: of a series that is there twice the last one, of ranks that share requests the largest. */
+function scheduled(samples: readonly Sample[]): readonly number[] {
+  const series = new Map<string, { readonly scheduler: string; readonly value: number }>();
+  for (const { labels, value } of samples) {
+    const parts = [...labels].map(([name, text]) => JSON.stringify([name, text])).sort();
+    const own = parts.filter((part) => !SHARED_RANKS.has((JSON.parse(part) as [string])[0]));
+    series.set(parts.join(), { scheduler: own.join(), value });
+  }
+  const values = new Map<string, number>();
+  for (const { scheduler, value } of series.values()) {
+    values.set(scheduler, Math.max(values.get(scheduler) ?? Number.NEGATIVE_INFINITY, value));
+  }
+  return [...values.values()];
 }

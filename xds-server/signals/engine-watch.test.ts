@@ -54,6 +54,10 @@ function watch(): { watch: EngineWatch; health: Map<string, ReplicaHealth>; resu
   return { watch: watched, health, results };
 }
 
+function readingsOf({ readings }: EngineWatch, address: string): object {
+  return Object.fromEntries(readings.get(address)!.signals);
+}
+
 it('finds replicas that answer, refuse or err, and reads their metrics', async () => {
   const good = await engine();
   const bad = await engine(() => 503);
@@ -67,10 +71,19 @@ it('finds replicas that answer, refuse or err, and reads their metrics', async (
   expect(health.get(good.address)!.state).toBe('up');
   expect(health.get(bad.address)!.detail).toBe('status 503');
   await vi.waitFor(
-    () => expect(watched.readings.get(good.address)).toMatchObject({ running: 5, waiting: 2 }),
+    () =>
+      expect(readingsOf(watched, good.address)).toMatchObject({
+        running: { value: 5 },
+        waiting: { value: 2 },
+      }),
     5_000,
   );
-  expect(watched.readings.get(bad.address)).toMatchObject({ running: undefined, problem: 'status 503' });
+  expect(readingsOf(watched, good.address)).toMatchObject({
+    kvUse: { problem: { reason: 'not on the page' } },
+  });
+  expect(readingsOf(watched, bad.address)).toMatchObject({
+    running: { value: undefined, problem: { reason: 'status 503' } },
+  });
 });
 
 it('asks an engine that is gone from the fleet no more', async () => {
@@ -106,4 +119,19 @@ it('an answer that is overdue because this process stalled is no failure', async
   watched.watch(fleetOf([address]));
   await vi.waitUntil(() => stalls === 3 && health.get(address)?.state === 'up', 15_000);
   expect(results.filter(({ ok }) => !ok)).toEqual([]);
+});
+
+it('reads the page at a port of its own', async () => {
+  const engineAlone = await engine();
+  const page = await engine();
+  const { watch: watched } = watch();
+  const fleet = fleetOf([engineAlone.address]);
+  const port = Number(page.address.split(':')[1]);
+  const engines = fleet.engines.map((entry) => ({ ...entry, metrics: { ...entry.metrics, port } }));
+  watched.watch({ ...fleet, engines });
+  await vi.waitFor(
+    () => expect(readingsOf(watched, engineAlone.address)).toMatchObject({ running: { value: 5 } }),
+    5_000,
+  );
+  expect(engineAlone.paths).not.toContain('/metrics');
 });

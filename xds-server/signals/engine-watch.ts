@@ -1,7 +1,9 @@
-import type { Address, Fleet } from '../fleet/fleet.js';
-import { type EngineReading, readVllmPage } from './engine-metrics.js';
+import type { Address, Engine, Fleet } from '../fleet/fleet.js';
+import { PageReader } from './engine-metrics.js';
 import { HttpPoller, type PollAnswer, type PollTarget } from './http-poller.js';
+import { signalMapping } from './metric-names.js';
 import { isSuspect, type ProbeResult, type ReplicaHealth } from './replica-health.js';
+import { ReplicaReading } from './replica-reading.js';
 
 const PROBE_INTERVAL_MS = 500;
 const PROBE_TIMEOUT_MS = 1_000;
@@ -12,13 +14,6 @@ const SCRAPE_INTERVAL_MS = 2_000;
 const SCRAPE_TIMEOUT_MS = 2_000;
 const METRICS_PAGE_BYTES = 4 * 1024 * 1024;
 
-/** The last reading of a replica's metrics page. */
-export interface ReplicaReading extends EngineReading {
-  readonly atMs: number;
-  /** Why the page could not be read the last time; the values are then older than that. */
-  readonly problem?: string;
-}
-
 /** Takes a probe result and tells what is thought of the replica now. */
 export type OnProbe = (engineId: string, address: Address, result: ProbeResult) => ReplicaHealth;
 
@@ -27,6 +22,8 @@ export class EngineWatch {
   readonly #prober: HttpPoller;
   readonly #scraper: HttpPoller;
   readonly #readings = new Map<Address, ReplicaReading>();
+  /** By engine id. */
+  #readers: ReadonlyMap<string, { readonly source: string; readonly reader: PageReader }> = new Map();
 
   constructor(onProbe: OnProbe) {
     this.#prober = new HttpPoller({
@@ -46,39 +43,63 @@ export class EngineWatch {
     });
   }
 
-  /** By replica address. */
+  /** By replica address; replicas whose page is to be read, whether it was or not. */
   get readings(): ReadonlyMap<Address, ReplicaReading> {
     return this.#readings;
   }
 
   /** Watches the engines of this fleet and no others. */
   watch(fleet: Fleet): void {
-    const targets = (path: (engine: Fleet['engines'][number]) => string | undefined) =>
-      fleet.engines.flatMap((engine) => {
-        const of = path(engine);
-        if (of === undefined) return [];
-        return engine.endpoints.map((address) => ({ engineId: engine.id, address, path: of }));
-      });
-    this.#prober.setTargets(targets((engine) => engine.healthPath));
-    const scraped = targets(({ metrics }) => (metrics.kind === 'none' ? undefined : metrics.path));
-    this.#scraper.setTargets(scraped);
-    const addresses = new Set(scraped.map(({ address }) => address));
-    for (const address of this.#readings.keys()) if (!addresses.has(address)) this.#readings.delete(address);
+    const scraped = fleet.engines.filter(({ metrics }) => metrics.kind !== 'none');
+    this.#expect(scraped);
+    this.#prober.setTargets(
+      fleet.engines.flatMap(({ id, endpoints, healthPath }) =>
+        endpoints.map((address) => ({ engineId: id, address, asked: address, path: healthPath })),
+      ),
+    );
+    this.#scraper.setTargets(
+      scraped.flatMap(({ id, endpoints, metrics: { path, port } }) =>
+        endpoints.map((address) => ({ engineId: id, address, asked: withPort(address, port), path })),
+      ),
+    );
   }
 
   async stop(): Promise<void> {
     await Promise.all([this.#prober.stop(), this.#scraper.stop()]);
   }
 
-  #read({ address }: PollTarget, answer: PollAnswer): undefined {
-    if ('status' in answer && answer.status === 200) {
-      this.#readings.set(address, { ...readVllmPage(answer.body), atMs: Date.now() });
-      return;
+  /** Forgets readings of replicas that are gone or whose page is read otherwise now. */
+  #expect(engines: readonly Engine[]): void {
+    const before = this.#readers;
+    const addresses = new Set(engines.flatMap(({ endpoints }) => endpoints));
+    for (const address of this.#readings.keys()) if (!addresses.has(address)) this.#readings.delete(address);
+    const readers = new Map<string, { source: string; reader: PageReader }>();
+    for (const { id, endpoints, metrics } of engines) {
+      const source = JSON.stringify(metrics);
+      const known = before.get(id);
+      const isSame = known?.source === source;
+      const mapping = signalMapping(metrics);
+      readers.set(id, isSame ? known : { source, reader: new PageReader(mapping) });
+      for (const address of endpoints) {
+        if (!isSame || !this.#readings.has(address))
+          this.#readings.set(address, new ReplicaReading(mapping.keys()));
+      }
     }
-    const problem = 'status' in answer ? `status ${answer.status}` : answer.detail;
-    const last = this.#readings.get(address) ?? { waiting: undefined, running: undefined, atMs: 0 };
-    this.#readings.set(address, { ...last, problem });
+    this.#readers = readers;
   }
+
+  #read({ engineId, address }: PollTarget, answer: PollAnswer): undefined {
+    const reading = this.#readings.get(address);
+    const reader = this.#readers.get(engineId)?.reader;
+    if (reading === undefined || reader === undefined) return;
+    if ('failure' in answer) reading.fail(answer.detail, Date.now());
+    else if (answer.status !== 200) reading.fail(`status ${answer.status}`, Date.now());
+    else reading.accept(reader.read(answer.body), Date.now());
+  }
+}
+
+function withPort(address: Address, port: number | undefined): Address {
+  return port === undefined ? address : `${address.slice(0, address.lastIndexOf(':'))}:${port}`;
 }
 
 function probeResult(answer: PollAnswer): ProbeResult {

@@ -5,7 +5,10 @@ import { StallWatch } from './stall-watch.js';
 
 export interface PollTarget {
   readonly engineId: string;
+  /** The replica that it is about. */
   readonly address: Address;
+  /** Where it is asked. */
+  readonly asked: Address;
   readonly path: string;
 }
 
@@ -48,7 +51,7 @@ export class HttpPoller {
   /** Replaces the targets; those that stay keep their schedule. */
   setTargets(targets: readonly PollTarget[]): void {
     const wanted = new Map(
-      targets.map((target) => [`${target.engineId} ${target.address}${target.path}`, target]),
+      targets.map((target) => [`${target.engineId} ${target.address} ${target.asked}${target.path}`, target]),
     );
     for (const [key, { timer }] of this.#timers) {
       if (wanted.has(key)) continue;
@@ -87,11 +90,11 @@ export class HttpPoller {
     this.#schedule(key, target, onAnswer(target, answer) ?? jittered);
   }
 
-  async #ask({ address, path }: PollTarget): Promise<PollAnswer> {
+  async #ask({ asked, path }: PollTarget): Promise<PollAnswer> {
     const { timeoutMs, maxBytes } = this.#options;
     try {
       const { statusCode, body } = await this.#agent.request({
-        origin: `http://${address}`,
+        origin: `http://${asked}`,
         path,
         method: 'GET',
         signal: AbortSignal.timeout(timeoutMs),

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import type { Fleet } from '../fleet/fleet.js';
+import { ReplicaReading } from '../signals/replica-reading.js';
+import { missingSignals } from './alarm-rules.js';
+
+it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
+  const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];
+  const fleet = { engines: [{ id: 'a', endpoints }] } as unknown as Fleet;
+  const read = { value: 1, source: 'x' };
+  const good = new ReplicaReading(['running', 'kvUse', 'prefixHits']);
+  const bad = new ReplicaReading(['running', 'kvUse', 'prefixHits']);
+  const readings = new Map([
+    ['10.0.0.1:80', good],
+    ['10.0.0.2:80', bad],
+  ]);
+  for (const [reading, kvUse] of [
+    [good, read],
+    [bad, { problem: 'missing' as const }],
+  ] as const) {
+    reading.accept(
+      new Map([
+        ['running', read] as const,
+        ['kvUse', kvUse],
+        ['prefixHits', { problem: 'missing' as const }],
+      ]),
+      1_000,
+    );
+  }
+  expect(missingSignals(fleet, readings, 10_000)).toEqual(new Map());
+  const [[name, message]] = [...missingSignals(fleet, readings, 11_000)] as [[string, string]];
+  expect(name).toBe('a');
+  expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
+});
