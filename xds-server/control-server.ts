@@ -325,6 +325,7 @@ export class ControlServer {
   }
 
   #isSolveDue(nowMs: number): boolean {
+    if (this.#isPublished && this.#view.isBlind) return false;
     const isWaiting = !this.#schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
     return !isWaiting && this.#schedule.isDue(this.#generation, this.#view.state, nowMs);
   }
@@ -449,6 +450,9 @@ export class ControlServer {
 
   #raiseAlarms(nowMs: number): void {
     const health = (address: string) => this.signals.health(address, nowMs);
+    if (this.#view.isBlind) {
+      this.alarms.raise('blind', 'no engine answers and no Envoy reports; the plan in force stays as it is');
+    } else this.alarms.clear('blind');
     this.alarms.set('pool-lost', lostPools(this.#view));
     this.alarms.set('frontend-silent', silentFrontends(this.#view));
     this.alarms.set('engine-failing', failingEngines(this.#view));

@@ -39,7 +39,11 @@ export function fleetView(server: ControlServer): object {
         ({ frontendId, poolId }) => frontendId === demand.frontendId && poolId === demand.poolId,
       );
       const measuredOn = rate?.count ?? 0;
-      return { ...demand, measuredOnRequests: Number.isFinite(measuredOn) ? Math.round(measuredOn) : null };
+      return {
+        ...demand,
+        measuredOnRequests: Number.isFinite(measuredOn) ? Math.round(measuredOn) : null,
+        ageSeconds: rate?.ageSeconds ?? null,
+      };
     }),
     usage: { pools: server.signals.totals.pools, engines: server.signals.totals.engines },
   };

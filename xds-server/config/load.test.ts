@@ -52,6 +52,26 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('reads metrics of every kind, at the path of the kind, with names of its own', () => {
+    const metricsOf = (text: string) =>
+      loadConfig('f.yaml', () => minimal.replace('profile: p', `profile: p, metrics: {${text}}`)).fleet
+        .engines[0]!.metrics;
+    expect(metricsOf('kind: trtllm')).toEqual({ kind: 'trtllm', path: '/prometheus/metrics' });
+    expect(metricsOf(`kind: triton, port: 8002, names: {running: 'a{b="c"}'}`)).toEqual({
+      kind: 'triton',
+      path: '/metrics',
+      port: 8002,
+      names: { running: 'a{b="c"}' },
+    });
+    expect(() => metricsOf('kind: custom')).toThrowError(
+      /engines\[0\]\.metrics: kind is custom, but names is empty/,
+    );
+    expect(() => metricsOf('names: {running: a}')).toThrowError(/nothing is read, because kind is none/);
+    expect(() => metricsOf('kind: vllm, names: {kvUse: a b}')).toThrowError(
+      /names\.kvUse: "a b" is neither a metric's name/,
+    );
+  });
+
   it('says where YAML is broken', () => {
     expect(() => loadConfig(fixture('reload-2-broken.txt'))).toThrowError(/reload-2-broken\.txt:6:\d+: /);
   });

@@ -23,6 +23,9 @@ const REFINED_WIDTH = 0.0125;
 /** From this count on, four standard deviations are within `LEAST_WIDTH`, and the rate is taken as known. */
 export const SETTLED_COUNT = (4 / LEAST_WIDTH) ** 2;
 
+/** A rate of which nothing was heard for this long is half as well known. */
+const AGEING_SECONDS = 60;
+
 /** A rate and how many requests it was measured on; infinitely many for a configured one. */
 export interface BandState {
   readonly requestsPerSecond: number;
@@ -56,6 +59,19 @@ export class DemandBand {
   /** Starts the measurement. */
   begin(sinceMs: number): void {
     this.#sinceMs = sinceMs;
+  }
+
+  /**
+   * Makes a rate of which nothing was heard for a while young again, so that it follows what is heard from now on:
+   * the count that it stands for is at most that of a settled one, divided by (1 + minutes of silence).
+   */
+  age(silentSeconds: number, nowMs: number): void {
+    const { requestsPerSecond, count } = this.#state;
+    this.#state = {
+      requestsPerSecond,
+      count: Math.min(count, SETTLED_COUNT) / (1 + silentSeconds / AGEING_SECONDS),
+    };
+    this.#sinceMs = nowMs;
   }
 
   /** Looks at counts up to `endMs`, shortest window first; true when the rate moved. */

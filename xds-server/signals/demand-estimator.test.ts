@@ -197,3 +197,23 @@ describe('DemandEstimator', () => {
     );
   });
 });
+
+it('a frontend that was silent for long is measured anew when it is back', () => {
+  const estimator = new DemandEstimator([
+    { frontendId: 'f', poolId: 'p', requestsPerSecond: 100, count: Infinity, source: 'expected' },
+  ]);
+  const report = (rps: number, nowMs: number, fromMs: number) => {
+    estimator.add('f', 'n', new Map([['p', rps]]), fromMs, nowMs);
+    estimator.evaluate(nowMs);
+  };
+  for (let second = 1; second <= 120; second++)
+    report(100, START_MS + second * 1_000, START_MS + (second - 1) * 1_000);
+  const backMs = START_MS + 720_000;
+  expect(estimator.estimates(backMs)[0]).toMatchObject({ source: 'held', ageSeconds: 600 });
+  expect(rpsOf(estimator, backMs)).toBeCloseTo(100, 0);
+  report(0, backMs, backMs);
+  // A difference that a settled rate would need minutes to follow.
+  for (let second = 1; second <= 20; second++)
+    report(92, backMs + second * 1_000, backMs + (second - 1) * 1_000);
+  expect(rpsOf(estimator, backMs + 20_000)).toBeCloseTo(92, 0);
+});

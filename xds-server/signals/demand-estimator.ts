@@ -22,6 +22,8 @@ export interface RateEstimate extends BandState {
   readonly frontendId: string;
   readonly poolId: string;
   readonly source: Demand['source'];
+  /** Seconds since an Envoy of the frontend reported; undefined when none ever did. */
+  readonly ageSeconds: number | undefined;
 }
 
 interface Row {
@@ -76,6 +78,7 @@ export class DemandEstimator {
   ): void {
     const frontend = this.#frontends.get(frontendId);
     if (frontend === undefined) return;
+    this.#ageAfterSilence(frontendId, frontend, toMs);
     const seconds = (toMs - fromMs) / 1000;
     const node = frontend.nodes.get(nodeId) ?? { lastMs: toMs, ratesByPool: new Map() };
     frontend.nodes.set(nodeId, node);
@@ -110,20 +113,31 @@ export class DemandEstimator {
 
   /** Sorted by frontend, then pool, in the order of the seeds. */
   estimates(nowMs: number): readonly RateEstimate[] {
-    return [...this.#frontends].flatMap(([frontendId, frontend]) =>
-      [...frontend.rows].map(([poolId, row]) => ({
+    return [...this.#frontends].flatMap(([frontendId, frontend]) => {
+      const silentMs = this.silentMs(frontendId, nowMs);
+      return [...frontend.rows].map(([poolId, row]) => ({
         frontendId,
         poolId,
         ...row.band.state,
         source: this.#source(frontend, row, nowMs),
-      })),
-    );
+        ageSeconds: silentMs === undefined ? undefined : silentMs / 1000,
+      }));
+    });
   }
 
   /** Milliseconds since anyone of the frontend reported; undefined when nobody ever did. */
   silentMs(frontendId: string, nowMs: number): number | undefined {
     const nodes = [...(this.#frontends.get(frontendId)?.nodes.values() ?? [])];
     return nodes.length === 0 ? undefined : nowMs - Math.max(...nodes.map((node) => node.lastMs));
+  }
+
+  /** Rates of a frontend that everybody has been silent about are known less well than before. */
+  #ageAfterSilence(frontendId: string, frontend: Frontend, nowMs: number): void {
+    const silentMs = this.silentMs(frontendId, nowMs) ?? 0;
+    if (silentMs <= REMOVED_AFTER_MS) return;
+    for (const row of frontend.rows.values()) {
+      if (row.counted >= ENOUGH_COUNT) row.band.age(silentMs / 1000, nowMs);
+    }
   }
 
   #observe(frontend: Frontend, poolId: string, row: Row, endMs: number): boolean {

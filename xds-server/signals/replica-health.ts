@@ -15,13 +15,15 @@ export interface ReplicaHealth {
   readonly sinceMs: number;
   /** Of the last failed probe; empty after a good one. */
   readonly detail: string;
+  /** How the last probe failed; null after a good one. */
+  readonly failure: ProbeFailure | null;
 }
 
 /** Contrary results in a row that change the state. */
 const ENOUGH_CONTRARY = 2;
 
 export function unknownHealth(nowMs: number): ReplicaHealth {
-  return { state: 'unknown', contrary: 0, sinceMs: nowMs, detail: '' };
+  return { state: 'unknown', contrary: 0, sinceMs: nowMs, detail: '', failure: null };
 }
 
 /**
@@ -34,13 +36,14 @@ export function afterProbe(
   servesWell: boolean,
   nowMs: number,
 ): ReplicaHealth {
-  const detail = result.ok ? '' : result.detail;
-  if (health.state === 'unknown' && result.ok) return { state: 'up', contrary: 0, sinceMs: nowMs, detail };
-  if (result.ok === (health.state !== 'down')) return { ...health, contrary: 0, detail };
+  const [detail, failure] = result.ok ? ['', null] : [result.detail, result.kind];
+  if (health.state === 'unknown' && result.ok)
+    return { state: 'up', contrary: 0, sinceMs: nowMs, detail, failure };
+  if (result.ok === (health.state !== 'down')) return { ...health, contrary: 0, detail, failure };
   const contrary = health.contrary + 1;
-  if (contrary < ENOUGH_CONTRARY) return { ...health, contrary, detail };
-  if (!result.ok && result.kind !== 'refused' && servesWell) return { ...health, contrary, detail };
-  return { state: result.ok ? 'up' : 'down', contrary: 0, sinceMs: nowMs, detail };
+  if (contrary < ENOUGH_CONTRARY) return { ...health, contrary, detail, failure };
+  if (!result.ok && result.kind !== 'refused' && servesWell) return { ...health, contrary, detail, failure };
+  return { state: result.ok ? 'up' : 'down', contrary: 0, sinceMs: nowMs, detail, failure };
 }
 
 /** Whether the next probe should follow at once: a first failure is to be confirmed or cleared. */

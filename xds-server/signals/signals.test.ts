@@ -164,4 +164,26 @@ describe('Signals', () => {
     expect(signals.totals.pools).toMatchObject([{ frontendId: 'f', poolId: 'm', offered: 40 }]);
     expect(signals.totals.engines).toMatchObject([{ engineId: 'a', planned: 40, status2xx: 39 }]);
   });
+
+  it('is blind only when nothing is heard of any engine or frontend, and then keeps everything as it was', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    const hangs: ProbeResult = { ok: false, kind: 'timeout', detail: 'no answer' };
+    signals.acceptReport('f', 'n', reportOf(0), 0);
+    signals.acceptReport('f', 'n', reportOf(100), 2_000);
+    const before = signals.evaluate(2_000);
+    for (const [id, address] of [
+      ['a', '10.0.0.1:80'],
+      ['b', '10.0.0.2:80'],
+    ] as const) {
+      signals.acceptProbe(id, address, hangs, 5_000);
+      signals.acceptProbe(id, address, hangs, 5_100);
+      signals.evaluate(5_100);
+    }
+    expect(signals.evaluate(6_000).isBlind).toBe(false);
+    const blind = signals.evaluate(60_000);
+    expect(blind.isBlind).toBe(true);
+    expect(blind.state.engines).toEqual(before.state.engines);
+    signals.acceptReport('f', 'n', reportOf(200), 61_000);
+    expect(signals.evaluate(61_000).isBlind).toBe(false);
+  });
 });

@@ -24,6 +24,8 @@ export interface SignalsView {
   readonly heldPools: readonly string[];
   /** Frontends of which nobody reports, and for how long. */
   readonly silentFrontends: readonly { readonly frontendId: string; readonly silentSeconds: number }[];
+  /** Nothing is heard of any engine or frontend: what is believed is all old, and nothing should follow from it. */
+  readonly isBlind: boolean;
   readonly vetoes: ReadonlyMap<string, Veto>;
   readonly rates: readonly RateEstimate[];
 }
@@ -41,6 +43,7 @@ export class Signals {
   readonly #demand: DemandEstimator;
   readonly #health = new Map<string, ReplicaHealth>();
   readonly #evidence = new Map<string, EngineEvidence>();
+  readonly #lastReadyMs = new Map<Address, number>();
   #fleet: Fleet;
   #expected: ReadonlyMap<string, ExpectedDemand>;
   #poolIds: ReadonlyMap<bigint, string>;
@@ -69,7 +72,9 @@ export class Signals {
     this.#demand.reseed(seeds(config.expectedDemand, []));
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
-    for (const address of this.#health.keys()) if (!endpoints.has(address)) this.#health.delete(address);
+    for (const known of [this.#health, this.#lastReadyMs]) {
+      for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
+    }
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
     for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
     this.#readiness = config.fleet.engines.map((engine) => {
@@ -117,10 +122,17 @@ export class Signals {
         (address) => !vetoes.has(engine.id) && this.health(address, nowMs).state !== 'down',
       ),
     );
-    const { readiness, heldPools } = holdLast(this.#fleet, observed, this.#readiness);
+    this.#rememberReady(observed, nowMs);
+    const { readiness, heldPools } = holdLast(this.#fleet, observed, (engine, replica) => {
+      const { id, endpoints } = this.#fleet.engines[engine]!;
+      const address = endpoints[replica]!;
+      const isRefused = this.health(address, nowMs).failure === 'refused';
+      return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost: isRefused || vetoes.has(id) };
+    });
     if (this.#readiness !== undefined && !isEqual(readiness, this.#readiness)) this.#settledSinceMs = nowMs;
     this.#readiness = readiness;
     const rates = this.#demand.estimates(nowMs);
+    const silentFrontends = this.#silentFrontends(nowMs);
     return {
       state: {
         fleet: this.#fleet,
@@ -130,10 +142,21 @@ export class Signals {
         settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
       },
       heldPools,
-      silentFrontends: this.#silentFrontends(nowMs),
+      silentFrontends,
+      isBlind:
+        heldPools.length === this.#fleet.pools.length &&
+        silentFrontends.length === this.#fleet.frontends.length,
       vetoes,
       rates,
     };
+  }
+
+  #rememberReady(observed: Readiness, nowMs: number): void {
+    for (const [at, { endpoints }] of this.#fleet.engines.entries()) {
+      for (const [replica, address] of endpoints.entries()) {
+        if (observed[at]![replica]) this.#lastReadyMs.set(address, nowMs);
+      }
+    }
   }
 
   #vetoes(nowMs: number): ReadonlyMap<string, Veto> {
