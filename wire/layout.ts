@@ -32,17 +32,51 @@ export const HEADER_POOL_ENGINES = 80;
 export const HEADER_SEGMENTS = 88;
 export const HEADER_ENGINES = 96;
 export const HEADER_REPLICAS = 104;
-export const HEADER_STRINGS = 112; // count is bytes
-export const HEADER_SIZE = 120;
+export const HEADER_NEEDS = 112;
+export const HEADER_MODEL_NEEDS = 120;
+export const HEADER_MODEL_POOLS = 128;
+export const HEADER_STRINGS = 136; // count is bytes
+export const HEADER_SIZE = 144;
 
 /** Models ascend by hash, so that a name is found by binary search. */
 export const MODEL_HASH = 0; // u64, id64 of the name
 export const MODEL_NAME = 8; // text
-export const MODEL_POOL = 16; // u32
-export const MODEL_SIZE = 24;
+export const MODEL_NEEDS_START = 16; // u32
+export const MODEL_NEEDS_COUNT = 20; // u32
+export const MODEL_POOLS_START = 24; // u32; there are 2 to the power of the count of needs
+export const MODEL_SIZE = 32;
 
-// The ranges of rows that pools have in POOL_ENGINES and SEGMENTS adjoin in the order of the pools and use up the
-// section; so do the ranges of replicas of the engines.
+// The ranges of rows that models have in MODEL_NEEDS and MODEL_POOLS adjoin in the order of the models and use up the
+// section; so do the ranges in POOL_ENGINES and SEGMENTS of the pools, and the replicas of the engines.
+
+/** A need that makes a difference to a model, ascending within the model. */
+export const MODEL_NEED_SIZE = 4; // u32
+export const MAX_MODEL_NEEDS = 6;
+/** The pool for a combination of a model's needs, or NO_POOL. */
+export const MODEL_POOL_SIZE = 4; // u32
+export const NO_POOL = 0xffffffff;
+
+export const MAX_NEEDS = 64;
+export const NEED_ID = 0; // text
+export const NEED_KIND = 8; // u32, NEED_BY_...
+export const NEED_NUMBER = 12; // u32, a body feature, or tokens
+export const NEED_NAME = 16; // text, of a header
+export const NEED_VALUE = 24; // text, of header (empty: any), path or tenant
+export const NEED_SIZE = 32;
+
+export const NEED_BY_HEADER = 0;
+export const NEED_BY_PATH = 1;
+export const NEED_BY_TENANT = 2;
+export const NEED_BY_BODY = 3;
+export const NEED_BY_PROMPT_TOKENS = 4;
+
+export const FEATURE_IMAGES = 0;
+export const FEATURE_AUDIO = 1;
+export const FEATURE_FILES = 2;
+export const FEATURE_TOOLS = 3;
+export const FEATURE_STREAM = 4;
+export const FEATURES = 5;
+
 export const POOL_HASH = 0; // u64, id64 of the id
 export const POOL_ID = 8; // text
 export const POOL_CLUSTER = 16; // text

@@ -2,7 +2,15 @@ import { WardropError } from '../xds-server/errors.js';
 import { hash64, id64 } from './hash.js';
 import * as L from './layout.js';
 import { checkSnapshot } from './snapshot-rules.js';
-import type { SnapshotEngine, SnapshotModel, SnapshotPool, SnapshotView } from './snapshot-view.js';
+import {
+  bodyFeatures,
+  type NeedCondition,
+  type SnapshotEngine,
+  type SnapshotModel,
+  type SnapshotNeed,
+  type SnapshotPool,
+  type SnapshotView,
+} from './snapshot-view.js';
 
 /**
  * The view that a snapshot was written from, models sorted by name. Refuses what the filter refuses: throws
@@ -46,7 +54,11 @@ class Reader {
     const segmentRows = this.#section(L.HEADER_SEGMENTS, L.SEGMENT_SIZE);
     const engineRows = this.#section(L.HEADER_ENGINES, L.ENGINE_SIZE);
     const replicaRows = this.#section(L.HEADER_REPLICAS, L.REPLICA_SIZE);
+    const needRows = this.#section(L.HEADER_NEEDS, L.NEED_SIZE);
+    const modelNeedRows = this.#section(L.HEADER_MODEL_NEEDS, L.MODEL_NEED_SIZE);
+    const modelPoolRows = this.#section(L.HEADER_MODEL_POOLS, L.MODEL_POOL_SIZE);
     this.#strings = this.#section(L.HEADER_STRINGS, 1);
+    const needs = this.#rows(needRows, L.NEED_SIZE, (at) => this.#need(at));
 
     return {
       version: Number(data.getBigUint64(L.HEADER_VERSION, true)),
@@ -54,22 +66,69 @@ class Reader {
       issuedAtMs: Number(data.getBigUint64(L.HEADER_ISSUED_AT, true)),
       frontendId: this.#text(L.HEADER_FRONTEND),
       salt: this.#text(L.HEADER_SALT),
-      models: this.#models(modelRows),
+      models: this.#models(modelRows, modelNeedRows, modelPoolRows),
       pools: this.#pools(poolRows, poolEngineRows, segmentRows),
       engines: this.#engines(engineRows, replicaRows),
+      ...(needs.length > 0 && { needs }),
     };
   }
 
-  #models(rows: Section): SnapshotModel[] {
+  #models(rows: Section, needRows: Section, poolRows: Section): SnapshotModel[] {
+    const needRun = new Runs(needRows, L.MODEL_NEED_SIZE);
+    const poolRun = new Runs(poolRows, L.MODEL_POOL_SIZE);
     let previous = -1n;
     const models = this.#rows(rows, L.MODEL_SIZE, (at) => {
       const hash = this.#data.getBigUint64(at + L.MODEL_HASH, true);
       const name = this.#text(at + L.MODEL_NAME);
       check(hash === id64(name) && hash > previous, 'has a model with a wrong hash or out of order');
       previous = hash;
-      return { name, pool: this.#u32(at + L.MODEL_POOL) };
+      const count = this.#u32(at + L.MODEL_NEEDS_COUNT);
+      check(count <= L.MAX_MODEL_NEEDS, 'has a model with too many needs');
+      const needs = this.#rows(
+        needRun.next(this.#u32(at + L.MODEL_NEEDS_START), count),
+        L.MODEL_NEED_SIZE,
+        (row) => this.#u32(row),
+      );
+      const pools = this.#rows(
+        poolRun.next(this.#u32(at + L.MODEL_POOLS_START), 2 ** count),
+        L.MODEL_POOL_SIZE,
+        (row) => {
+          const pool = this.#u32(row);
+          return pool === L.NO_POOL ? -1 : pool;
+        },
+      );
+      return { name, pool: pools[0]!, ...(count > 0 && { needs, pools }) };
     });
+    needRun.end();
+    poolRun.end();
     return models.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  #need(at: number): SnapshotNeed {
+    return { id: this.#text(at + L.NEED_ID), when: this.#condition(at) };
+  }
+
+  #condition(at: number): NeedCondition {
+    const number = this.#u32(at + L.NEED_NUMBER);
+    const name = this.#text(at + L.NEED_NAME);
+    const value = this.#text(at + L.NEED_VALUE);
+    switch (this.#u32(at + L.NEED_KIND)) {
+      case L.NEED_BY_HEADER:
+        return value === '' ? { kind: 'header', name } : { kind: 'header', name, value };
+      case L.NEED_BY_PATH:
+        return { kind: 'path', prefix: value };
+      case L.NEED_BY_TENANT:
+        return { kind: 'tenant', value };
+      case L.NEED_BY_BODY: {
+        const feature = bodyFeatures[number];
+        if (feature === undefined) return refuse('has a need for an unknown feature of the body');
+        return { kind: 'body', feature };
+      }
+      case L.NEED_BY_PROMPT_TOKENS:
+        return { kind: 'promptTokens', above: number };
+      default:
+        return refuse('has a need of an unknown kind');
+    }
   }
 
   #pools(rows: Section, poolEngineRows: Section, segmentRows: Section): SnapshotPool[] {
@@ -151,6 +210,7 @@ class Reader {
     const length = this.#u32(at + 4);
     const { offset: start, count } = this.#strings;
     check(offset >= start && offset + length <= start + count, 'has a text outside its strings');
+    check(length <= L.MAX_NAME_BYTES, 'has a text that is too long');
     try {
       return this.#utf8.decode(this.#bytes.subarray(offset, offset + length));
     } catch (cause) {
@@ -186,5 +246,9 @@ class Runs {
 }
 
 function check(holds: boolean, complaint: string): void {
-  if (!holds) throw new WardropError('WARDROP_SNAPSHOT_INVALID', `snapshot ${complaint}`);
+  if (!holds) refuse(complaint);
+}
+
+function refuse(complaint: string): never {
+  throw new WardropError('WARDROP_SNAPSHOT_INVALID', `snapshot ${complaint}`);
 }

@@ -1,8 +1,16 @@
 import { WardropError } from '../xds-server/errors.js';
-import { MAX_ENGINE_ID_BYTES, MAX_NAME_BYTES, MAX_ROWS } from './layout.js';
-import type { SnapshotEngine, SnapshotPool, SnapshotView } from './snapshot-view.js';
+import { MAX_ENGINE_ID_BYTES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS, MAX_ROWS } from './layout.js';
+import type {
+  SnapshotEngine,
+  SnapshotModel,
+  SnapshotNeed,
+  SnapshotPool,
+  SnapshotView,
+} from './snapshot-view.js';
 
 const visible = /^[\x21-\x7e]+$/;
+/** Of at least 5 characters, so that the filter can tell it by its first and last four. */
+const headerName = /^[a-z0-9_-]{5,}$/;
 const address = /^[\x21-\x2b\x2d-\x7e]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const control = /[\x00-\x1f\x7f]/;
@@ -22,13 +30,45 @@ export function checkSnapshot(view: SnapshotView): void {
 
   checkUnique(view.models, (model) => model.name, 'models', 'name');
   for (const [index, model] of view.models.entries()) {
-    checkName(model.name, `models[${index}].name`);
-    check(isWhole(model.pool, 0, view.pools.length - 1), `models[${index}].pool`, 'names no pool');
+    checkModel(model, `models[${index}]`, view);
   }
+  checkUnique(view.needs ?? [], (need) => need.id, 'needs', 'id');
+  check((view.needs?.length ?? 0) <= MAX_NEEDS, 'needs', `must have at most ${MAX_NEEDS} entries`);
+  for (const [index, need] of (view.needs ?? []).entries()) checkNeed(need, `needs[${index}]`);
   checkUnique(view.pools, (pool) => pool.id, 'pools', 'id');
   for (const [index, pool] of view.pools.entries()) checkPool(pool, `pools[${index}]`, view.engines.length);
   checkUnique(view.engines, (engine) => engine.id, 'engines', 'id');
   for (const [index, engine] of view.engines.entries()) checkEngine(engine, `engines[${index}]`);
+}
+
+function checkModel(model: SnapshotModel, path: string, view: SnapshotView): void {
+  checkName(model.name, `${path}.name`);
+  const { needs = [], pools = [model.pool] } = model;
+  checkAscending(needs, view.needs?.length ?? 0, `${path}.needs`, 'a need');
+  check(needs.length <= MAX_MODEL_NEEDS, `${path}.needs`, `must have at most ${MAX_MODEL_NEEDS} entries`);
+  check(
+    pools.length === 2 ** needs.length,
+    `${path}.pools`,
+    'must have an entry for every combination of needs',
+  );
+  check(pools[0] === model.pool, `${path}.pool`, 'must be the pool without needs');
+  for (const [index, pool] of pools.entries()) {
+    check(isWhole(pool, -1, view.pools.length - 1), `${path}.pools[${index}]`, 'must be -1 or a pool');
+  }
+}
+
+function checkNeed({ id, when }: SnapshotNeed, path: string): void {
+  checkName(id, `${path}.id`, visible);
+  if (when.kind === 'header') {
+    checkName(when.name, `${path}.when.name`, headerName);
+    if (when.value !== undefined) checkName(when.value, `${path}.when.value`);
+  } else if (when.kind === 'path') {
+    checkName(when.prefix, `${path}.when.prefix`, visible);
+  } else if (when.kind === 'tenant') {
+    checkName(when.value, `${path}.when.value`);
+  } else if (when.kind === 'promptTokens') {
+    check(isWhole(when.above, 0, 2 ** 32 - 1), `${path}.when.above`, 'must be a whole number below 2^32');
+  }
 }
 
 function checkPool(pool: SnapshotPool, path: string, engineCount: number): void {
@@ -37,15 +77,7 @@ function checkPool(pool: SnapshotPool, path: string, engineCount: number): void 
   check(isShare(pool.retryRatio), `${path}.retryRatio`, 'must be between 0 and 1');
   check(isShare(pool.shedFraction), `${path}.shedFraction`, 'must be between 0 and 1');
   check(pool.engines.length <= MAX_ROWS, `${path}.engines`, `must have at most ${MAX_ROWS} entries`);
-  let previous = -1;
-  for (const [index, engine] of pool.engines.entries()) {
-    check(
-      isWhole(engine, previous + 1, engineCount - 1),
-      `${path}.engines[${index}]`,
-      'must ascend and name an engine',
-    );
-    previous = engine;
-  }
+  checkAscending(pool.engines, engineCount, `${path}.engines`, 'an engine');
   const eligible = new Set(pool.engines);
   let start = -1;
   for (const [index, segment] of pool.segments.entries()) {
@@ -85,6 +117,14 @@ function checkName(name: string, path: string, pattern?: RegExp): void {
       'must not hold control characters or half characters',
     );
   } else check(pattern.test(name), path, `must match ${pattern}`);
+}
+
+function checkAscending(list: readonly number[], count: number, path: string, what: string): void {
+  let previous = -1;
+  for (const [index, entry] of list.entries()) {
+    check(isWhole(entry, previous + 1, count - 1), `${path}[${index}]`, `must ascend and name ${what}`);
+    previous = entry;
+  }
 }
 
 function checkUnique<T>(items: readonly T[], name: (item: T) => string, path: string, field: string): void {

@@ -15,13 +15,46 @@ export interface SnapshotView {
   readonly models: readonly SnapshotModel[];
   readonly pools: readonly SnapshotPool[];
   readonly engines: readonly SnapshotEngine[];
+  /** At most 64; absent when there are none. */
+  readonly needs?: readonly SnapshotNeed[];
 }
 
-/** A served model name and the pool that answers for it. */
+/** A served model name, which may be an alias or an adapter, and the pool that answers for it. */
 export interface SnapshotModel {
   readonly name: string;
+  /** The pool for requests without needs, -1 when nobody serves them. */
   readonly pool: number;
+  /** Needs that make a difference to this model, ascending, at most 6; absent when there are none. */
+  readonly needs?: readonly number[];
+  /**
+   * With needs: the pool for every combination, -1 where nobody meets it. Bit i of the place stands for `needs[i]`;
+   * the first is `pool`.
+   */
+  readonly pools?: readonly number[];
 }
+
+/** A named requirement, and when a request carries it. */
+export interface SnapshotNeed {
+  readonly id: string;
+  readonly when: NeedCondition;
+}
+
+export type NeedCondition =
+  /** A header (lower case) has this value, or any but the empty one if no value is given. */
+  | { readonly kind: 'header'; readonly name: string; readonly value?: string }
+  /** The path begins so. */
+  | { readonly kind: 'path'; readonly prefix: string }
+  /** The configured tenant header has this value. */
+  | { readonly kind: 'tenant'; readonly value: string }
+  /** The body asks for something; only with `readBodies`. */
+  | { readonly kind: 'body'; readonly feature: BodyFeature }
+  /** The prompt is longer than this, at 4 bytes a token, media left out; only with `readBodies`. */
+  | { readonly kind: 'promptTokens'; readonly above: number };
+
+/** In the order of FEATURE_... in `layout.ts`. */
+export const bodyFeatures = ['images', 'audio', 'files', 'tools', 'stream'] as const;
+
+export type BodyFeature = (typeof bodyFeatures)[number];
 
 export interface SnapshotPool {
   readonly id: string;

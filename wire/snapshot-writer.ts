@@ -1,7 +1,7 @@
 import { hash64, id64 } from './hash.js';
 import * as L from './layout.js';
 import { checkSnapshot } from './snapshot-rules.js';
-import type { SnapshotView } from './snapshot-view.js';
+import { bodyFeatures, type NeedCondition, type SnapshotView } from './snapshot-view.js';
 
 /**
  * A snapshot in the binary form that filters install; equal views give equal bytes. Throws
@@ -13,6 +13,9 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   const models = view.models
     .map((model) => ({ ...model, hash: id64(model.name) }))
     .sort((a, b) => (a.hash < b.hash ? -1 : 1));
+  const needs = view.needs ?? [];
+  const modelNeeds = models.flatMap((model) => model.needs ?? []);
+  const modelPools = models.flatMap((model) => model.pools ?? [model.pool]);
   const poolEngines = view.pools.flatMap((pool) => pool.engines);
   const segments = view.pools.flatMap((pool) => pool.segments);
   const replicas = view.engines.flatMap((engine) => engine.replicas);
@@ -24,6 +27,10 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   const segmentsAt = layout.add(L.HEADER_SEGMENTS, segments.length, L.SEGMENT_SIZE);
   const enginesAt = layout.add(L.HEADER_ENGINES, view.engines.length, L.ENGINE_SIZE);
   const replicasAt = layout.add(L.HEADER_REPLICAS, replicas.length, L.REPLICA_SIZE);
+
+  const needsAt = layout.add(L.HEADER_NEEDS, needs.length, L.NEED_SIZE);
+  const modelNeedsAt = layout.add(L.HEADER_MODEL_NEEDS, modelNeeds.length, L.MODEL_NEED_SIZE);
+  const modelPoolsAt = layout.add(L.HEADER_MODEL_POOLS, modelPools.length, L.MODEL_POOL_SIZE);
 
   const stringsAt = layout.end;
   const out = new DataView(new ArrayBuffer(stringsAt + strings.measure(view)));
@@ -38,11 +45,33 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   text(L.HEADER_SALT, view.salt);
   layout.write(out);
 
+  let needsStart = 0;
+  let poolsStart = 0;
   for (const [index, model] of models.entries()) {
     const at = modelsAt + index * L.MODEL_SIZE;
+    const count = model.needs?.length ?? 0;
     out.setBigUint64(at + L.MODEL_HASH, model.hash, true);
     text(at + L.MODEL_NAME, model.name);
-    out.setUint32(at + L.MODEL_POOL, model.pool, true);
+    out.setUint32(at + L.MODEL_NEEDS_START, needsStart, true);
+    out.setUint32(at + L.MODEL_NEEDS_COUNT, count, true);
+    out.setUint32(at + L.MODEL_POOLS_START, poolsStart, true);
+    needsStart += count;
+    poolsStart += 2 ** count;
+  }
+  for (const [index, need] of modelNeeds.entries()) {
+    out.setUint32(modelNeedsAt + index * L.MODEL_NEED_SIZE, need, true);
+  }
+  for (const [index, pool] of modelPools.entries()) {
+    out.setUint32(modelPoolsAt + index * L.MODEL_POOL_SIZE, pool === -1 ? L.NO_POOL : pool, true);
+  }
+  for (const [index, need] of needs.entries()) {
+    const at = needsAt + index * L.NEED_SIZE;
+    const { kind, number, name, value } = conditionRow(need.when);
+    text(at + L.NEED_ID, need.id);
+    out.setUint32(at + L.NEED_KIND, kind, true);
+    out.setUint32(at + L.NEED_NUMBER, number, true);
+    text(at + L.NEED_NAME, name);
+    text(at + L.NEED_VALUE, value);
   }
   let enginesStart = 0;
   let segmentsStart = 0;
@@ -91,6 +120,23 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   return bytes;
 }
 
+/** A condition in the form of its row. */
+function conditionRow(when: NeedCondition): { kind: number; number: number; name: string; value: string } {
+  const row = { number: 0, name: '', value: '' };
+  switch (when.kind) {
+    case 'header':
+      return { ...row, kind: L.NEED_BY_HEADER, name: when.name, value: when.value ?? '' };
+    case 'path':
+      return { ...row, kind: L.NEED_BY_PATH, value: when.prefix };
+    case 'tenant':
+      return { ...row, kind: L.NEED_BY_TENANT, value: when.value };
+    case 'body':
+      return { ...row, kind: L.NEED_BY_BODY, number: bodyFeatures.indexOf(when.feature) };
+    case 'promptTokens':
+      return { ...row, kind: L.NEED_BY_PROMPT_TOKENS, number: when.above };
+  }
+}
+
 /** Places sections one after the other and writes their offsets and counts into the header. */
 class Sections {
   end = L.HEADER_SIZE;
@@ -124,6 +170,12 @@ class Strings {
     this.#collect(view.frontendId);
     this.#collect(view.salt);
     for (const model of view.models) this.#collect(model.name);
+    for (const need of view.needs ?? []) {
+      const { name, value } = conditionRow(need.when);
+      this.#collect(need.id);
+      this.#collect(name);
+      this.#collect(value);
+    }
     for (const pool of view.pools) {
       this.#collect(pool.id);
       this.#collect(pool.cluster);

@@ -4,7 +4,7 @@ import { anySnapshot } from '../test/filter/any-snapshot.js';
 import { hash64 } from './hash.js';
 import * as L from './layout.js';
 import { decodeSnapshot } from './snapshot-reader.js';
-import type { SnapshotView } from './snapshot-view.js';
+import type { SnapshotNeed, SnapshotView } from './snapshot-view.js';
 import { encodeSnapshot } from './snapshot-writer.js';
 
 const view: SnapshotView = {
@@ -33,6 +33,7 @@ const view: SnapshotView = {
   ],
 };
 const pool = view.pools[0]!;
+const need: SnapshotNeed = { id: 'eu', when: { kind: 'header', name: 'x-region', value: 'eu' } };
 
 describe('a snapshot', () => {
   it('is read as it was written', () => {
@@ -100,7 +101,13 @@ describe('a snapshot', () => {
     ['planId', { planId: 'FF00FF00FF00FF00' }],
     ['frontendId', { frontendId: 'a b' }],
     ['salt', { salt: 'x'.repeat(257) }],
-    ['models[0].pool', { models: [{ name: 'm', pool: 1 }] }],
+    ['models[0].pools[0]', { models: [{ name: 'm', pool: 1 }] }],
+    ['models[0].needs[0]', { models: [{ name: 'm', pool: 0, needs: [0], pools: [0, -1] }] }],
+    ['models[0].pools', { models: [{ name: 'm', pool: 0, needs: [0] }], needs: [need] }],
+    ['models[0].pool', { models: [{ name: 'm', pool: 0, needs: [0], pools: [-1, 0] }], needs: [need] }],
+    ['needs[1].id', { needs: [need, need] }],
+    ['needs[0].when.name', { needs: [{ id: 'eu', when: { kind: 'header', name: 'X-Region' } }] }],
+    ['needs[0].when.above', { needs: [{ id: 'long', when: { kind: 'promptTokens', above: -1 } }] }],
     ['models[0].name', { models: [{ name: 'm\n', pool: 0 }] }],
     [
       'models[1].name',

@@ -95,16 +95,20 @@ export class Scan {
   number: u64;
   /** Where the value of a prompt field began. */
   promptStart: u32;
+  /** Bytes of media in `messages` and `input`. */
+  messagesMedia: u32;
+  inputMedia: u32;
 }
 
-// Behind the fixed part: a bit for each open container (1 is an object); what it is, its latest key, what itself and
-// its contents hold for the watched ones; kinds, numbers, lengths and bytes of the fields; the name being read.
+// Behind the fixed part: a bit for each open container (1 is an object); for the watched ones what it is, its latest
+// key, what itself and its contents hold, and where it began; kinds, numbers, lengths and bytes of the fields; the name being read.
 const STACK: usize = (offsetof<Scan>() + 7) & ~7;
 const CONTEXTS: usize = STACK + (<usize>MAX_DEPTH >> 3);
 const LATEST: usize = CONTEXTS + <usize>WATCHED;
 const OWN: usize = LATEST + <usize>WATCHED;
 const INNER: usize = OWN + <usize>WATCHED;
-const KINDS: usize = INNER + <usize>WATCHED;
+const STARTS: usize = INNER + <usize>WATCHED;
+const KINDS: usize = STARTS + ((<usize>WATCHED) << 2);
 const NUMBERS: usize = KINDS + FIELDS;
 const LENGTHS: usize = NUMBERS + (FIELDS << 3);
 const NAME: usize = LENGTHS + (FIELDS << 2);
@@ -157,6 +161,15 @@ export function numberOf(s: Scan, field: Field): u64 {
 /** Flags of `fields.ts` for what the messages hold, in `messages` and `input` together. */
 export function messagesHold(s: Scan): u8 {
   return s.messages | s.input;
+}
+
+/** Bytes of everything that makes up the prompt as it stands in the body, media left out. */
+export function promptBytes(s: Scan): u32 {
+  let bytes: u32 = 0;
+  for (let field = FIRST_PROMPT; field <= LAST_PROMPT; field++) {
+    if (kindOf(s, field) != Kind.ABSENT) bytes += lengthOf(s, field);
+  }
+  return bytes - min(bytes, s.messagesMedia + s.inputMedia);
 }
 
 /** Whether `tools` is a list with anything in it. */
@@ -327,8 +340,8 @@ function structure(s: Scan, mode: u8, byte: u8, offset: u32): u8 {
 function startValue(s: Scan, byte: u8, offset: u32): u8 {
   if (s.depth == 1) s.promptStart = offset - 1;
   if (byte == 0x22) return startText(s);
-  if (byte == 0x7b) return open(s, true);
-  if (byte == 0x5b) return open(s, false);
+  if (byte == 0x7b) return open(s, true, offset);
+  if (byte == 0x5b) return open(s, false, offset);
   if (byte == 0x2d || (byte >= 0x30 && byte <= 0x39)) {
     s.plain = byte != 0x2d;
     s.step = byte == 0x2d ? MINUS : byte == 0x30 ? ZERO : INTEGER;
@@ -345,7 +358,7 @@ function startValue(s: Scan, byte: u8, offset: u32): u8 {
 
 // --- Containers ---
 
-function open(s: Scan, isObject: bool): u8 {
+function open(s: Scan, isObject: bool, offset: u32): u8 {
   if (s.depth == MAX_DEPTH) {
     s.tooDeep = true;
     return FAILED;
@@ -362,6 +375,7 @@ function open(s: Scan, isObject: bool): u8 {
     store<u8>(watched, 0, LATEST);
     store<u8>(watched, 0, OWN);
     store<u8>(watched, 0, INNER);
+    store<u32>(changetype<usize>(s) + ((<usize>s.depth) << 2), offset, STARTS);
   }
   return isObject ? FIRST_KEY : FIRST_VALUE;
 }
@@ -372,12 +386,19 @@ function close(s: Scan, offset: u32): u8 {
   s.depth--;
   if (closed == Context.ITEM || closed == Context.LIST) {
     // The parent is watched, too: a list or an item, or the body itself.
+    if (load<u8>(at, OWN) & BY_TYPE) noteMedia(s, offset - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
     const flags = load<u8>(at, OWN) | load<u8>(at, INNER);
     if (s.depth > 1) store<u8>(at - 1, load<u8>(at - 1, INNER) | flags, INNER);
     else if (latest(s) == Field.MESSAGES) s.messages = flags;
     else s.input = flags;
   }
   return endValue(s, offset);
+}
+
+/** An image, audio or file of this many bytes has ended. */
+function noteMedia(s: Scan, length: u32): void {
+  if (load<u8>(changetype<usize>(s), LATEST + 1) == Field.MESSAGES) s.messagesMedia += length;
+  else s.inputMedia += length;
 }
 
 /** Whether the innermost open container, of which there must be one, is an object. */
@@ -602,8 +623,13 @@ function noteKey(s: Scan, field: Field): void {
       store<u8>(kinds + <usize>field, Kind.ABSENT);
       if (field == Field.METADATA) store<u8>(kinds + <usize>Field.USER_ID, Kind.ABSENT);
       else if (field == Field.TOOLS) s.hasTools = false;
-      else if (field == Field.MESSAGES) s.messages = 0;
-      else if (field == Field.INPUT) s.input = 0;
+      else if (field == Field.MESSAGES) {
+        s.messages = 0;
+        s.messagesMedia = 0;
+      } else if (field == Field.INPUT) {
+        s.input = 0;
+        s.inputMedia = 0;
+      }
       break;
     }
     case Context.CONVERSATION: {

@@ -5,6 +5,7 @@ import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
 import { TEXT_LIMIT } from '../body/scan';
+import { needsOfHeader, watchesHeaders } from './need-headers';
 import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
 
 // Numbers of the headers looked for. Keys come in the order of precedence, then what clients may not send.
@@ -37,6 +38,8 @@ export let encodingAt: usize = 0;
 export let encodingLength: usize = 0;
 /** What `content-length` says, 0 if there is none. */
 export let contentLength: u64 = 0;
+/** Bits of the needs that headers bring along. */
+export let headerNeeds: u64 = 0;
 /** Bit i: the client sent CLIENT_STEERING_HEADERS[i]. */
 export let steeringSent: u32 = 0;
 
@@ -107,6 +110,7 @@ export function readAttributes(): void {
   bodyless = false;
   clientRetry = false;
   steeringSent = 0;
+  headerNeeds = 0;
   store<u64>(RESULT, 0);
   getHeaders(REQUEST_HEADERS, RESULT, RESULT + 4);
   const size = resultLength();
@@ -121,6 +125,7 @@ export function readAttributes(): void {
     const length = <usize>load<u32>(lengths, 4);
     const value = name + nameLength + 1;
     const header = numberOf(name, nameLength);
+    if (watchesHeaders) headerNeeds |= needsOfHeader(name, nameLength, value, length);
     lengths += 8;
     name = value + length + 1;
     if (header < 0) continue;

@@ -6,17 +6,21 @@ import { equals, Text } from '../abi/text';
 import { Field, FIRST_KEY_FIELD, LAST_KEY_FIELD } from '../body/fields';
 import { isComplete, Kind, kindOf, lengthOf, Scan, scan, SCAN_SIZE, startScan, TEXT_LIMIT, textOf } from '../body/scan';
 import { maxBodyBytes, readBodies } from '../config';
+import { snapshot } from '../snapshot/current';
 import {
   contentLength,
   encodingAt,
   encodingLength,
   keyLength,
+  modelAt,
   modelLength,
   supplyKey,
   supplyModel,
   typeAt,
   typeLength,
 } from './attributes';
+import { findModel } from './eligibility';
+import { needsBody } from './needs';
 import { Stream } from './streams';
 
 const JSON_TYPE = new Text('application/json');
@@ -36,9 +40,16 @@ export enum Unread {
 
 let spare: usize = 0;
 
-/** Whether the body of the request whose headers were read last is to be read, and if not, why. */
+/**
+ * Whether the body of the request whose headers were read last is to be read, and if not, why. Before the first
+ * snapshot nobody can say what is needed, so it is read.
+ */
 export function judgeBody(): Unread {
-  if (!readBodies || (modelLength > 0 && keyLength > 0)) return Unread.NOT_NEEDED;
+  if (!readBodies) return Unread.NOT_NEEDED;
+  if (modelLength > 0 && keyLength > 0 && snapshot) {
+    const model = findModel(modelAt, modelLength);
+    if (!model || !needsBody(model)) return Unread.NOT_NEEDED;
+  }
   if (!isJsonType()) return Unread.TYPE;
   if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length)) return Unread.ENCODING;
   return contentLength > maxBodyBytes ? Unread.LARGE : Unread.READ;
@@ -73,10 +84,16 @@ export function readBody(stream: Stream, size: u32): bool {
   return true;
 }
 
+/** Address of what has been read of the body, 0 unless it was all of it and was JSON. */
+export function completeBody(stream: Stream): usize {
+  return stream.scan && isComplete(changetype<Scan>(stream.scan)) ? stream.scan : 0;
+}
+
 /** Supplies model and key from the body where the headers gave none. */
 export function takeFromBody(stream: Stream): void {
-  const body = changetype<Scan>(stream.scan);
-  if (!isComplete(body)) return;
+  const at = completeBody(stream);
+  if (!at) return;
+  const body = changetype<Scan>(at);
   if (modelLength == 0 && kindOf(body, Field.MODEL) == Kind.TEXT) {
     supplyModel(textOf(body, Field.MODEL), <usize>min(lengthOf(body, Field.MODEL), TEXT_LIMIT));
   }

@@ -3,10 +3,10 @@
 import { CONTINUE, HOLD, STOP } from '../abi/host';
 import { nowNs } from '../abi/clock';
 import { equals, Text } from '../abi/text';
-import { isComplete, Scan } from '../body/scan';
+import { Scan } from '../body/scan';
 import { readBodies } from '../config';
 import { hash64, shedPoint } from '../hash';
-import { planId, poolCount, poolRows, poolStates, saltHash, snapshot } from '../snapshot/current';
+import { modelCount, models, planId, poolRows, poolStates, saltHash, snapshot } from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
 import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state/counters';
 import { PoolState } from '../state/rows';
@@ -29,14 +29,16 @@ import {
   typeAt,
   typeLength,
 } from './attributes';
-import { closeBody, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
-import { onlyPool, poolOfModel } from './eligibility';
+import { closeBody, completeBody, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
+import { findModel, onlyModel, poolFor } from './eligibility';
+import { carriedNeeds, needsBody } from './needs';
 import { pick, randomKey } from './pick';
 import {
   BODY_TOO_LARGE,
   INVALID_JSON,
   MODEL_MISSING,
   MODEL_NOT_FOUND,
+  NEED_UNMET,
   NO_KEY,
   PASSED,
   PLANNED,
@@ -50,6 +52,7 @@ import {
   answerInvalidJson,
   answerModelMissing,
   answerModelNotFound,
+  answerNeedUnmet,
   answerReadyCheck,
   answerShed,
   answerStarting,
@@ -150,34 +153,41 @@ function isReadyCheck(): bool {
 /** Decides by the attributes read last, and by the body if it was read. */
 function decide(stream: Stream): i32 {
   stream.planId = planId;
-  if (stream.scan) takeFromBody(stream);
+  takeFromBody(stream);
   const keyed = keyLength > 0;
   const hash = keyed ? hash64(keyAt, keyLength, hash64(tenantAt, tenantLength, saltHash)) : randomKey();
-  if (stream.bodyless) return pass(stream, hash);
-
-  const pool = modelLength > 0 ? poolOfModel(modelAt, modelLength) : poolWithoutModel(stream);
-  const outcome = pool < 0 ? refuseModel(stream) : serve(stream, <u32>pool, hash, keyed);
+  const outcome = stream.bodyless ? pass(stream, hash) : serveModel(stream, hash, keyed);
   closeBody(stream);
   return outcome;
 }
 
-/** The only pool, for a request that names no model: unless its body should have been read and could not be. */
-function poolWithoutModel(stream: Stream): i32 {
-  if (readBodies && !(stream.scan && isComplete(changetype<Scan>(stream.scan)))) return -1;
-  return onlyPool();
+function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
+  const body = completeBody(stream);
+  let model: usize;
+  if (modelLength > 0) {
+    model = findModel(modelAt, modelLength);
+    if (!model) {
+      answerModelNotFound(modelAt, modelLength);
+      return refused(stream, MODEL_NOT_FOUND);
+    }
+  } else {
+    if (readBodies && !body) return refuseBody(stream);
+    model = onlyModel();
+    if (!model) {
+      answerModelMissing();
+      return refused(stream, MODEL_MISSING);
+    }
+  }
+  if (!body && needsBody(model)) return refuseBody(stream);
+  const carried = carriedNeeds(body);
+  const pool = poolFor(model, carried);
+  return pool < 0 ? refuseNeeds(stream, model, carried) : serve(stream, <u32>pool, hash, keyed);
 }
 
-/** Says what keeps the request from having a pool. */
-function refuseModel(stream: Stream): i32 {
-  if (modelLength > 0) {
-    answerModelNotFound(modelAt, modelLength);
-    return refused(stream, MODEL_NOT_FOUND);
-  }
-  if (!readBodies) return refuseMissing(stream);
+/** Says why a body that had to be read was not. */
+function refuseBody(stream: Stream): i32 {
   if (stream.scan) {
-    const body = changetype<Scan>(stream.scan);
-    if (isComplete(body)) return refuseMissing(stream);
-    answerInvalidJson(body.tooDeep);
+    answerInvalidJson(changetype<Scan>(stream.scan).tooDeep);
     return refused(stream, INVALID_JSON);
   }
   switch (judgeBody()) {
@@ -193,9 +203,9 @@ function refuseModel(stream: Stream): i32 {
   }
 }
 
-function refuseMissing(stream: Stream): i32 {
-  answerModelMissing();
-  return refused(stream, MODEL_MISSING);
+function refuseNeeds(stream: Stream, model: usize, carried: u64): i32 {
+  answerNeedUnmet(model, carried);
+  return refused(stream, NEED_UNMET);
 }
 
 /** A request for a model. */
@@ -230,21 +240,26 @@ function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
 
 /**
  * A request that needs no model, such as a list of models or a health check: goes to its key's engine in the first
- * pool that has a usable one, beginning with the pool of the model if it names one that exists.
+ * pool that meets its needs and has a usable one, beginning with the model that it names, if that exists.
  */
 function pass(stream: Stream, hash: u64): i32 {
-  const named = modelLength > 0 ? poolOfModel(modelAt, modelLength) : -1;
-  let pool: u32 = named < 0 ? 0 : <u32>named;
+  const carried = carriedNeeds(0);
+  const named = modelLength > 0 ? findModel(modelAt, modelLength) : 0;
+  const first = named ? <u32>((named - models) / <usize>L.MODEL_SIZE) : 0;
+  let met = false;
   for (let level = HEALTHY; level <= worst; level++) {
-    for (let i: u32 = 0; i < poolCount; i++) {
-      if (pick(stream, pool, hash, true, level)) {
-        stream.pool = poolState(pool);
-        stream.reason = PASSED;
-        return route(stream, pool);
-      }
-      if (++pool == poolCount) pool = 0;
+    for (let i: u32 = 0; i < modelCount; i++) {
+      const model = models + <usize>((first + i) % modelCount) * L.MODEL_SIZE;
+      const pool = poolFor(model, carried);
+      if (pool < 0) continue;
+      met = true;
+      if (!pick(stream, <u32>pool, hash, true, level)) continue;
+      stream.pool = poolState(<u32>pool);
+      stream.reason = PASSED;
+      return route(stream, <u32>pool);
     }
   }
+  if (!met && modelCount > 0) return refuseNeeds(stream, named ? named : models, carried);
   answerUnavailable(true);
   return refused(stream, UNAVAILABLE);
 }

@@ -1,12 +1,13 @@
-// Step 2: the pool that serves a model.
+// Step 2: the pool that serves a model to a request with certain needs.
 
 import { equals } from '../abi/text';
 import { hash64 } from '../hash';
-import { modelCount, models, snapshot } from '../snapshot/current';
+import { modelCount, modelPools, models, snapshot } from '../snapshot/current';
 import * as L from '../../wire/layout';
+import { needOf } from './needs';
 
-/** Number of the pool for an exact model name, or -1. */
-export function poolOfModel(at: usize, length: usize): i32 {
+/** Row of the model with exactly this name, 0 if there is none. */
+export function findModel(at: usize, length: usize): usize {
   const hash = hash64(at, length, 0);
   let low: u32 = 0;
   let high = modelCount;
@@ -15,14 +16,25 @@ export function poolOfModel(at: usize, length: usize): i32 {
     if (load<u64>(models + <usize>middle * L.MODEL_SIZE, L.MODEL_HASH) < hash) low = middle + 1;
     else high = middle;
   }
-  if (low == modelCount) return -1;
+  if (low == modelCount) return 0;
   const row = models + <usize>low * L.MODEL_SIZE;
   const name = snapshot + <usize>load<u32>(row, L.MODEL_NAME);
   const nameLength = <usize>load<u32>(row, L.MODEL_NAME + 4);
-  return equals(name, nameLength, at, length) ? <i32>load<u32>(row, L.MODEL_POOL) : -1;
+  return equals(name, nameLength, at, length) ? row : 0;
 }
 
-/** Number of the pool of the only model there is, or -1. */
-export function onlyPool(): i32 {
-  return modelCount == 1 ? <i32>load<u32>(models, L.MODEL_POOL) : -1;
+/** Row of the only model there is, 0 if there are none or several. */
+export function onlyModel(): usize {
+  return modelCount == 1 ? models : 0;
+}
+
+/** Number of the pool for a model and the needs carried, -1 when nobody meets them. */
+export function poolFor(model: usize, carried: u64): i32 {
+  let combination: u32 = 0;
+  for (let i: u32 = 0; i < load<u32>(model, L.MODEL_NEEDS_COUNT); i++) {
+    if ((carried >> <u64>needOf(model, i)) & 1) combination |= 1 << i;
+  }
+  const at = modelPools + ((<usize>(load<u32>(model, L.MODEL_POOLS_START) + combination)) << 2);
+  // NO_POOL is -1 as a signed number.
+  return <i32>load<u32>(at);
 }

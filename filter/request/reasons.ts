@@ -26,7 +26,8 @@ export const UNSUPPORTED_TYPE: u8 = 12;
 export const UNSUPPORTED_ENCODING: u8 = 13;
 export const INVALID_JSON: u8 = 14;
 export const BODY_TOO_LARGE: u8 = 15;
-export const REASONS: i32 = 16;
+export const NEED_UNMET: u8 = 16;
+export const REASONS: i32 = 17;
 
 const words: StaticArray<string> = [
   'planned',
@@ -45,6 +46,7 @@ const words: StaticArray<string> = [
   'unsupported_encoding',
   'invalid_json',
   'body_too_large',
+  'need_unmet',
 ];
 const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
 const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);

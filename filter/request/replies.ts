@@ -3,13 +3,17 @@
 import { sendLocalResponse } from '../abi/host';
 import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { random } from '../abi/random';
-import { begin, lengthFrom, put, putBytes, putDecimal, putJson, Text } from '../abi/text';
+import { begin, lengthFrom, put, putByte, putBytes, putDecimal, putJson, Text } from '../abi/text';
+import { needs, textAt, textLength } from '../snapshot/current';
+import * as L from '../../wire/layout';
 import { REASON_HEADER } from '../../wire/names';
+import { needOf } from './needs';
 import {
   BODY_TOO_LARGE,
   INVALID_JSON,
   MODEL_MISSING,
   MODEL_NOT_FOUND,
+  NEED_UNMET,
   reasonCode,
   reasonName,
   SHED,
@@ -46,6 +50,9 @@ const NAME_MODEL = new Text('` are not read here: name the model in the header x
 const NOT_JSON = new Text('The body is not valid JSON.');
 const TOO_DEEP = new Text('The body nests too deeply.');
 const TOO_LARGE = new Text('The body is too large to be read here: name the model in the header x-wardrop-model.');
+const UNMET = new Text('No engine of this model meets what the request needs: ');
+const COMMA = new Text(', ');
+const CONTEXT_LENGTH = new Text('context_length_exceeded');
 const OVERLOADED = new Text('All engines of this model are at their limit. Try again later.');
 const NO_ENGINE = new Text('No engine of this model is available. Try again later.');
 const NO_PLAN = new Text('The proxy is starting and has no plan yet. Try again later.');
@@ -62,6 +69,29 @@ export function answerModelNotFound(modelAt: usize, modelLength: usize): void {
 export function answerModelMissing(): void {
   startReply(MODEL_MISSING);
   endReply(400, MODEL_MISSING, MISSING.at, MISSING.length, INVALID_REQUEST);
+}
+
+/**
+ * 400: no engine of the model meets the needs that the request carries; the message names them. A prompt that is too
+ * long for all has the code that clients know.
+ */
+export function answerNeedUnmet(model: usize, carried: u64): void {
+  startReply(NEED_UNMET);
+  const message = begin();
+  put(UNMET);
+  let code = reasonCode(NEED_UNMET);
+  let first = true;
+  for (let i: u32 = 0; i < load<u32>(model, L.MODEL_NEEDS_COUNT); i++) {
+    const number = needOf(model, i);
+    if (((carried >> <u64>number) & 1) == 0) continue;
+    const need = needs + <usize>number * L.NEED_SIZE;
+    if (!first) put(COMMA);
+    first = false;
+    putJson(textAt(need + L.NEED_ID), textLength(need + L.NEED_ID), ECHO_LIMIT);
+    if (load<u32>(need, L.NEED_KIND) == L.NEED_BY_PROMPT_TOKENS) code = CONTEXT_LENGTH;
+  }
+  putByte(0x2e);
+  endReply(400, NEED_UNMET, message, lengthFrom(message), INVALID_REQUEST, code);
 }
 
 /** 415: the model is in a body of a type that is not read. */
@@ -148,14 +178,21 @@ function startReply(reason: u8): void {
   addPairText(REASON, reasonName(reason));
 }
 
-function endReply(status: u32, reason: u8, message: usize, messageLength: usize, type: Text): void {
+function endReply(
+  status: u32,
+  reason: u8,
+  message: usize,
+  messageLength: usize,
+  type: Text,
+  code: Text = reasonCode(reason),
+): void {
   const body = begin();
   put(MESSAGE);
   putBytes(message, messageLength);
   put(TYPE);
   put(type);
   put(CODE);
-  put(reasonCode(reason));
+  put(code);
   put(END);
   const bodyLength = lengthFrom(body);
   const details = begin();

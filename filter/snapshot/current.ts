@@ -29,6 +29,10 @@ export let saltHash: u64 = 0;
 
 export let models: usize = 0;
 export let modelCount: u32 = 0;
+export let modelNeeds: usize = 0;
+export let modelPools: usize = 0;
+export let needs: usize = 0;
+export let needCount: u32 = 0;
 export let poolRows: usize = 0;
 export let poolCount: u32 = 0;
 
@@ -72,6 +76,10 @@ export function adopt(at: usize, now: u64): void {
   saltHash = hash64(textAt(at + L.HEADER_SALT), textLength(at + L.HEADER_SALT), 0);
   models = section(L.HEADER_MODELS);
   modelCount = rows(L.HEADER_MODELS);
+  modelNeeds = section(L.HEADER_MODEL_NEEDS);
+  modelPools = section(L.HEADER_MODEL_POOLS);
+  needs = section(L.HEADER_NEEDS);
+  needCount = rows(L.HEADER_NEEDS);
   poolRows = section(L.HEADER_POOLS);
   poolCount = rows(L.HEADER_POOLS);
   engineCount = rows(L.HEADER_ENGINES);
@@ -188,6 +196,7 @@ export function drop(): void {
   version = 0;
   poolCount = 0;
   modelCount = 0;
+  needCount = 0;
 }
 
 // @ts-ignore: decorator

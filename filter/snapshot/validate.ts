@@ -21,13 +21,23 @@ export enum Refusal {
   SEGMENT,
   ENGINE,
   REPLICA,
+  NEED,
 }
 
 let base: usize = 0;
 let length: usize = 0;
 
-/** Checks the bytes; `frontend` is the id that the snapshot must be for. */
-export function validate(at: usize, size: usize, frontendAt: usize, frontendLength: usize): Refusal {
+/**
+ * Checks the bytes. The snapshot must be for the frontend with this id, and may ask for a look into bodies only if
+ * `readBodies` says that this is possible.
+ */
+export function validate(
+  at: usize,
+  size: usize,
+  frontendAt: usize,
+  frontendLength: usize,
+  readBodies: bool,
+): Refusal {
   base = at;
   length = size;
   if (size < <usize>L.HEADER_SIZE) return Refusal.TOO_SHORT;
@@ -44,6 +54,9 @@ export function validate(at: usize, size: usize, frontendAt: usize, frontendLeng
     !sectionFits(L.HEADER_SEGMENTS, L.SEGMENT_SIZE) ||
     !sectionFits(L.HEADER_ENGINES, L.ENGINE_SIZE) ||
     !sectionFits(L.HEADER_REPLICAS, L.REPLICA_SIZE) ||
+    !sectionFits(L.HEADER_NEEDS, L.NEED_SIZE) ||
+    !sectionFits(L.HEADER_MODEL_NEEDS, L.MODEL_NEED_SIZE) ||
+    !sectionFits(L.HEADER_MODEL_POOLS, L.MODEL_POOL_SIZE) ||
     !sectionFits(L.HEADER_STRINGS, 1)
   ) {
     return Refusal.SECTION;
@@ -57,7 +70,8 @@ export function validate(at: usize, size: usize, frontendAt: usize, frontendLeng
   ) {
     return Refusal.FRONTEND;
   }
-  let refusal = checkModels();
+  let refusal = checkNeeds(readBodies);
+  if (refusal == Refusal.NONE) refusal = checkModels();
   if (refusal == Refusal.NONE) refusal = checkPools();
   if (refusal == Refusal.NONE) refusal = checkEngines();
   return refusal;
@@ -101,22 +115,62 @@ function isNamed(hashAt: usize, reference: usize): bool {
   return load<u64>(hashAt) == hash64(at, <usize>load<u32>(reference, 4), 0);
 }
 
-function checkModels(): Refusal {
-  const pools = load<u32>(base, L.HEADER_POOLS + 4);
-  const count = load<u32>(base, L.HEADER_MODELS + 4);
-  let row = base + <usize>load<u32>(base, L.HEADER_MODELS);
+function checkNeeds(readBodies: bool): Refusal {
+  const count = load<u32>(base, L.HEADER_NEEDS + 4);
+  if (count > <u32>L.MAX_NEEDS) return Refusal.NEED;
+  let row = base + <usize>load<u32>(base, L.HEADER_NEEDS);
   for (let i: u32 = 0; i < count; i++) {
+    const kind = load<u32>(row, L.NEED_KIND);
+    if (
+      !isVisible(row + L.NEED_ID, 0) ||
+      !textFits(row + L.NEED_NAME, kind == L.NEED_BY_HEADER ? 5 : 0) ||
+      !textFits(row + L.NEED_VALUE, kind == L.NEED_BY_PATH || kind == L.NEED_BY_TENANT ? 1 : 0) ||
+      kind > <u32>L.NEED_BY_PROMPT_TOKENS ||
+      (kind == L.NEED_BY_BODY && load<u32>(row, L.NEED_NUMBER) >= <u32>L.FEATURES) ||
+      (kind >= <u32>L.NEED_BY_BODY && !readBodies)
+    ) {
+      return Refusal.NEED;
+    }
+    row += L.NEED_SIZE;
+  }
+  return Refusal.NONE;
+}
+
+function checkModels(): Refusal {
+  const needs = load<u32>(base, L.HEADER_NEEDS + 4);
+  const needRows = load<u32>(base, L.HEADER_MODEL_NEEDS + 4);
+  const pools = load<u32>(base, L.HEADER_POOLS + 4);
+  const poolRows = load<u32>(base, L.HEADER_MODEL_POOLS + 4);
+  const count = load<u32>(base, L.HEADER_MODELS + 4);
+  const needList = base + <usize>load<u32>(base, L.HEADER_MODEL_NEEDS);
+  const poolList = base + <usize>load<u32>(base, L.HEADER_MODEL_POOLS);
+  let row = base + <usize>load<u32>(base, L.HEADER_MODELS);
+  let nextNeed: u32 = 0;
+  let nextPool: u32 = 0;
+  for (let i: u32 = 0; i < count; i++) {
+    const needCount = load<u32>(row, L.MODEL_NEEDS_COUNT);
     if (
       !textFits(row + L.MODEL_NAME, 1) ||
       !isNamed(row + L.MODEL_HASH, row + L.MODEL_NAME) ||
       (i > 0 && load<u64>(row, L.MODEL_HASH) <= load<u64>(row - L.MODEL_SIZE, L.MODEL_HASH)) ||
-      load<u32>(row, L.MODEL_POOL) >= pools
+      needCount > <u32>L.MAX_MODEL_NEEDS ||
+      load<u32>(row, L.MODEL_NEEDS_START) != nextNeed ||
+      needCount > needRows - nextNeed ||
+      load<u32>(row, L.MODEL_POOLS_START) != nextPool ||
+      <u32>1 << needCount > poolRows - nextPool ||
+      !checkAscending(needList + ((<usize>nextNeed) << 2), needCount, needs)
     ) {
       return Refusal.MODEL;
     }
+    nextNeed += needCount;
+    nextPool += <u32>1 << needCount;
     row += L.MODEL_SIZE;
   }
-  return Refusal.NONE;
+  for (let i: u32 = 0; i < nextPool; i++) {
+    const pool = load<u32>(poolList + ((<usize>i) << 2));
+    if (pool >= pools && pool != <u32>L.NO_POOL) return Refusal.MODEL;
+  }
+  return nextNeed == needRows && nextPool == poolRows ? Refusal.NONE : Refusal.MODEL;
 }
 
 function checkPools(): Refusal {
@@ -143,7 +197,7 @@ function checkPools(): Refusal {
       return Refusal.POOL;
     }
     const list = base + <usize>load<u32>(base, L.HEADER_POOL_ENGINES) + <usize>engines * L.POOL_ENGINE_SIZE;
-    if (!checkEligible(list, engineCount)) return Refusal.POOL;
+    if (!checkAscending(list, engineCount, load<u32>(base, L.HEADER_ENGINES + 4))) return Refusal.POOL;
     const first = base + <usize>load<u32>(base, L.HEADER_SEGMENTS) + <usize>segments * L.SEGMENT_SIZE;
     if (!checkSegments(first, segmentCount, list, engineCount)) return Refusal.SEGMENT;
     engines += engineCount;
@@ -157,12 +211,11 @@ function isShare(value: f64): bool {
   return value >= 0 && value <= 1;
 }
 
-/** Whether the list ascends and names engines. */
-function checkEligible(list: usize, count: u32): bool {
-  const engines = load<u32>(base, L.HEADER_ENGINES + 4);
+/** Whether the list of u32 ascends and stays below `limit`. */
+function checkAscending(list: usize, count: u32, limit: u32): bool {
   for (let i: u32 = 0; i < count; i++) {
-    const engine = load<u32>(list + ((<usize>i) << 2));
-    if (engine >= engines || (i > 0 && engine <= load<u32>(list + ((<usize>i - 1) << 2)))) return false;
+    const entry = load<u32>(list + ((<usize>i) << 2));
+    if (entry >= limit || (i > 0 && entry <= load<u32>(list + ((<usize>i - 1) << 2)))) return false;
   }
   return true;
 }

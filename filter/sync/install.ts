@@ -5,7 +5,8 @@ import { WARN } from '../abi/host';
 import { logFrom } from '../abi/log';
 import { landing, Region, swapLanding } from '../abi/memory';
 import { begin, put, putDecimal, Text } from '../abi/text';
-import { frontendAt, frontendLength } from '../config';
+import { frontendAt, frontendLength, readBodies } from '../config';
+import { watchNeedHeaders } from '../request/need-headers';
 import { adopt } from '../snapshot/current';
 import { Refusal, validate } from '../snapshot/validate';
 import { count, SNAPSHOT_INSTALLS, SNAPSHOT_REFUSALS } from '../state/counters';
@@ -17,7 +18,7 @@ let held: Region = new Region();
 
 /** Installs the bytes, which lie in the arena or in the landing region; false if they are refused. */
 export function install(at: usize, length: usize): bool {
-  const refusal = validate(at, length, frontendAt, frontendLength);
+  const refusal = validate(at, length, frontendAt, frontendLength, readBodies);
   if (refusal != Refusal.NONE) {
     count(SNAPSHOT_REFUSALS);
     const start = begin();
@@ -29,6 +30,7 @@ export function install(at: usize, length: usize): bool {
   if (at != landing.base) memory.copy(landing.reserve(length), at, length);
   held = swapLanding(held);
   adopt(held.base, nowMs());
+  watchNeedHeaders();
   count(SNAPSHOT_INSTALLS);
   return true;
 }

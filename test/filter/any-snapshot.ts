@@ -1,5 +1,12 @@
 import fc from 'fast-check';
-import type { SnapshotEngine, SnapshotPool, SnapshotView } from '../../wire/snapshot-view.js';
+import {
+  bodyFeatures,
+  type NeedCondition,
+  type SnapshotEngine,
+  type SnapshotModel,
+  type SnapshotPool,
+  type SnapshotView,
+} from '../../wire/snapshot-view.js';
 
 const visible = fc.string({
   unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
@@ -50,28 +57,53 @@ function segments(engines: readonly number[]): fc.Arbitrary<SnapshotPool['segmen
   );
 }
 
+const headerName = fc.constantFrom('x-data-residency', 'x-compute', 'x-tier');
+const condition: fc.Arbitrary<NeedCondition> = fc.oneof(
+  fc.record({ kind: fc.constant('header' as const), name: headerName }),
+  fc.record({ kind: fc.constant('header' as const), name: headerName, value: modelName }),
+  fc.record({ kind: fc.constant('path' as const), prefix: visible }),
+  fc.record({ kind: fc.constant('tenant' as const), value: modelName }),
+  fc.record({ kind: fc.constant('body' as const), feature: fc.constantFrom(...bodyFeatures) }),
+  fc.record({ kind: fc.constant('promptTokens' as const), above: fc.integer({ min: 0, max: 2 ** 32 - 1 }) }),
+);
+const anyNeeds = fc.uniqueArray(fc.record({ id: visible, when: condition }), {
+  maxLength: 4,
+  selector: (need) => need.id,
+});
+
+function model(needCount: number, poolCount: number): fc.Arbitrary<SnapshotModel> {
+  return fc.tuple(modelName, fc.subarray([...Array(needCount).keys()])).chain(([name, needs]) => {
+    const combinations = 2 ** needs.length;
+    const pools = fc.array(fc.integer({ min: -1, max: poolCount - 1 }), {
+      minLength: combinations,
+      maxLength: combinations,
+    });
+    return pools.map((list) => ({
+      name,
+      pool: list[0]!,
+      ...(needs.length > 0 && { needs, pools: list }),
+    }));
+  });
+}
+
 /** Any view that may be written, models sorted by name; for property tests of both sides of the wire. */
 export const anySnapshot: fc.Arbitrary<SnapshotView> = fc
-  .uniqueArray(engine, { maxLength: 5, selector: (item) => item.id })
-  .chain((engines) =>
+  .tuple(fc.uniqueArray(engine, { maxLength: 5, selector: (item) => item.id }), anyNeeds)
+  .chain(([engines, needs]) =>
     fc.uniqueArray(pool(engines.length), { maxLength: 4, selector: (item) => item.id }).chain((pools) =>
-      fc.record({
-        version: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
-        planId: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => id.toString(16).padStart(16, '0')),
-        issuedAtMs: fc.integer({ min: 0, max: 2 ** 42 }),
-        frontendId: visible,
-        salt: modelName,
-        models:
-          pools.length === 0
-            ? fc.constant([])
-            : fc
-                .uniqueArray(fc.record({ name: modelName, pool: fc.nat(pools.length - 1) }), {
-                  maxLength: 5,
-                  selector: (item) => item.name,
-                })
-                .map((models) => models.sort((a, b) => (a.name < b.name ? -1 : 1))),
-        pools: fc.constant(pools),
-        engines: fc.constant(engines),
-      }),
+      fc
+        .record({
+          version: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+          planId: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => id.toString(16).padStart(16, '0')),
+          issuedAtMs: fc.integer({ min: 0, max: 2 ** 42 }),
+          frontendId: visible,
+          salt: modelName,
+          models: fc
+            .uniqueArray(model(needs.length, pools.length), { maxLength: 5, selector: (item) => item.name })
+            .map((models) => models.sort((a, b) => (a.name < b.name ? -1 : 1))),
+          pools: fc.constant(pools),
+          engines: fc.constant(engines),
+        })
+        .map((view) => (needs.length > 0 ? { ...view, needs } : view)),
     ),
   );

@@ -1,0 +1,70 @@
+// Step 2: which of the snapshot's needs a request carries.
+
+import { equals } from '../abi/text';
+import { AUDIO, Field, FILE, IMAGE } from '../body/fields';
+import { holdsTools, Kind, kindOf, messagesHold, promptBytes, Scan } from '../body/scan';
+import { modelNeeds, needCount, needs, textAt, textLength } from '../snapshot/current';
+import * as L from '../../wire/layout';
+import { headerNeeds, pathAt, pathLength, tenantAt, tenantLength } from './attributes';
+
+/** Prompts are taken to have this many bytes a token. */
+const BYTES_PER_TOKEN: u32 = 4;
+
+/** Bits of the needs that the attributes read last carry, and the body, if there is one that has been read. */
+export function carriedNeeds(body: usize): u64 {
+  let bits = headerNeeds;
+  for (let i: u32 = 0; i < needCount; i++) {
+    const need = needs + <usize>i * L.NEED_SIZE;
+    if (carries(need, body)) bits |= <u64>1 << <u64>i;
+  }
+  return bits;
+}
+
+function carries(need: usize, body: usize): bool {
+  const value = textAt(need + L.NEED_VALUE);
+  const length = textLength(need + L.NEED_VALUE);
+  switch (load<u32>(need, L.NEED_KIND)) {
+    case L.NEED_BY_PATH:
+      return pathLength >= length && memory.compare(pathAt, value, length) == 0;
+    case L.NEED_BY_TENANT:
+      return equals(tenantAt, tenantLength, value, length);
+    case L.NEED_BY_BODY:
+      return body != 0 && asksFor(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
+    case L.NEED_BY_PROMPT_TOKENS:
+      return body != 0 && isLonger(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
+    default:
+      return false;
+  }
+}
+
+function asksFor(body: Scan, feature: u32): bool {
+  switch (feature) {
+    case L.FEATURE_IMAGES:
+      return (messagesHold(body) & IMAGE) != 0;
+    case L.FEATURE_AUDIO:
+      return (messagesHold(body) & AUDIO) != 0;
+    case L.FEATURE_FILES:
+      return (messagesHold(body) & FILE) != 0;
+    case L.FEATURE_TOOLS:
+      return holdsTools(body);
+    default:
+      return kindOf(body, Field.STREAM) == Kind.TRUE;
+  }
+}
+
+function isLonger(body: Scan, tokens: u32): bool {
+  return promptBytes(body) / BYTES_PER_TOKEN > tokens;
+}
+
+/** Whether a model has needs that only the body can tell. */
+export function needsBody(model: usize): bool {
+  for (let i: u32 = 0; i < load<u32>(model, L.MODEL_NEEDS_COUNT); i++) {
+    if (load<u32>(needs + <usize>needOf(model, i) * L.NEED_SIZE, L.NEED_KIND) >= <u32>L.NEED_BY_BODY) return true;
+  }
+  return false;
+}
+
+/** Number of the i-th need that makes a difference to a model. */
+export function needOf(model: usize, i: u32): u32 {
+  return load<u32>(modelNeeds + ((<usize>(load<u32>(model, L.MODEL_NEEDS_START) + i)) << 2));
+}

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import type { SnapshotNeed, SnapshotView } from '../../wire/snapshot-view.js';
+import { filterModule } from './build.js';
+import { Host, type Stream, type Vm } from './host.js';
+import { deliver, engineOf, sketch } from './snapshots.js';
+
+const module = filterModule();
+const needs: SnapshotNeed[] = [
+  { id: 'eu-only', when: { kind: 'header', name: 'x-data-residency', value: 'eu' } },
+  { id: 'us-only', when: { kind: 'header', name: 'x-data-residency', value: 'us' } },
+  { id: 'batch', when: { kind: 'header', name: 'x-batch' } },
+  { id: 'embedding', when: { kind: 'path', prefix: '/v1/embeddings' } },
+  { id: 'gold', when: { kind: 'tenant', value: 'acme' } },
+  { id: 'vision', when: { kind: 'body', feature: 'images' } },
+  { id: 'tools', when: { kind: 'body', feature: 'tools' } },
+  { id: 'streams', when: { kind: 'body', feature: 'stream' } },
+  { id: 'long', when: { kind: 'promptTokens', above: 1000 } },
+];
+
+/** A model `m` whose pool 0 (engine 0) takes requests without needs, and pool 1 (engine 1) those with one. */
+function view(...names: string[]): SnapshotView {
+  const both = sketch([{ weight: 1 }, { weight: 1 }]);
+  const pool = (index: number) => ({
+    ...both.pools[0]!,
+    id: `m-${index}`,
+    cluster: `pool-${index}`,
+    engines: [index],
+    segments: [{ start: 0, owner: index, backup: -1 }],
+  });
+  const chosen = names.map((name) => needs.findIndex(({ id }) => id === name)).sort((a, b) => a - b);
+  return {
+    ...both,
+    needs,
+    pools: [pool(0), pool(1)],
+    models: [
+      {
+        name: 'm',
+        pool: 0,
+        needs: chosen,
+        pools: Array.from({ length: 2 ** chosen.length }, (_, mask) =>
+          mask === 0 ? 0 : (mask & (mask - 1)) === 0 ? 1 : -1,
+        ),
+      },
+    ],
+  };
+}
+
+function started(snapshot: SnapshotView): Vm {
+  const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true, tenantHeader: 'x-tenant' });
+  deliver(vm, snapshot);
+  return vm;
+}
+
+function post(vm: Vm, body: object = {}, headers: Record<string, string> = {}): Stream {
+  const stream = vm.request({ 'content-type': 'application/json', 'x-session-id': 'a', ...headers });
+  return stream.forwarded || stream.reply
+    ? stream
+    : stream.send(JSON.stringify({ model: 'm', ...body }), true);
+}
+
+const image = {
+  role: 'user',
+  content: [{ type: 'image_url', image_url: { url: `data:${'x'.repeat(9000)}` } }],
+};
+
+describe('a need', () => {
+  it.each<[string, object, Record<string, string>]>([
+    ['eu-only', {}, { 'x-data-residency': 'eu' }],
+    ['us-only', {}, { 'x-data-residency': 'us' }],
+    ['batch', {}, { 'x-batch': 'anything' }],
+    ['embedding', {}, { ':path': '/v1/embeddings?x' }],
+    ['gold', {}, { 'x-tenant': 'acme' }],
+    ['vision', { messages: [image] }, {}],
+    ['tools', { tools: [{}] }, {}],
+    ['streams', { stream: true }, {}],
+    ['long', { messages: [{ role: 'user', content: 'x'.repeat(4100) }] }, {}],
+  ])('%s leads to the pool that meets it, and only when it is carried', (name, body, headers) => {
+    const vm = started(view(name));
+    expect(engineOf(post(vm, body, headers).endpoints[0])).toBe(1);
+    expect(post(vm, body, headers).header('x-wardrop-cluster')).toBe('pool-1');
+    expect(engineOf(post(vm).endpoints[0])).toBe(0);
+  });
+
+  it('is not carried by another value, an empty one, or a shorter prompt', () => {
+    const vm = started(view('eu-only', 'batch', 'long'));
+    for (const headers of [
+      { 'x-data-residency': 'EU' },
+      { 'x-data-residency': '' },
+      { 'x-batch': '' },
+    ] as Record<string, string>[]) {
+      expect(engineOf(post(vm, {}, headers).endpoints[0])).toBe(0);
+    }
+    expect(engineOf(post(vm, { prompt: 'x'.repeat(3900) }).endpoints[0])).toBe(0);
+    expect(engineOf(post(vm, { messages: [image] }).endpoints[0])).toBe(0);
+  });
+
+  it('is carried by any of several headers of its name', () => {
+    const vm = started(view('eu-only'));
+    const stream = vm.request([
+      ['x-wardrop-model', 'm'],
+      ['x-session-id', 'a'],
+      ['x-data-residency', 'us'],
+      ['x-data-residency', 'eu'],
+    ]);
+    expect(engineOf(stream.endpoints[0])).toBe(1);
+  });
+
+  it('that nobody meets together with another is refused by name, never relaxed', () => {
+    const vm = started(view('eu-only', 'vision'));
+    const stream = post(vm, { messages: [image] }, { 'x-data-residency': 'eu' });
+    expect(stream.reply?.status).toBe(400);
+    const { error } = JSON.parse(stream.reply!.body);
+    expect(error.code).toBe('need_unmet');
+    expect(error.message).toContain('eu-only, vision');
+  });
+
+  it('for a longer context than anybody has is refused with the code that clients know', () => {
+    const vm = started(view('eu-only', 'long'));
+    const stream = post(vm, { prompt: 'x'.repeat(9000) }, { 'x-data-residency': 'eu' });
+    expect(JSON.parse(stream.reply!.body).error.code).toBe('context_length_exceeded');
+  });
+
+  it('that only the body can tell is found although headers name model and key', () => {
+    const vm = started(view('vision'));
+    const stream = post(vm, { messages: [image] }, { 'x-wardrop-model': 'm' });
+    expect(engineOf(stream.endpoints[0])).toBe(1);
+    const unreadable = post(vm, {}, { 'x-wardrop-model': 'm', 'content-encoding': 'gzip' });
+    expect(unreadable.reply?.status).toBe(415);
+    const broken = vm.request({
+      'x-wardrop-model': 'm',
+      'x-session-id': 'a',
+      'content-type': 'application/json',
+    });
+    expect(broken.send('{"messages":', true).reply?.status).toBe(400);
+  });
+
+  it('of headers, path and tenant holds for requests without a body, too', () => {
+    const vm = started(view('eu-only', 'us-only'));
+    const get = (headers: Record<string, string>) =>
+      vm.request({ ':method': 'GET', ...headers }, { ended: true });
+    expect(engineOf(get({ 'x-data-residency': 'eu' }).endpoints[0])).toBe(1);
+    expect(engineOf(get({}).endpoints[0])).toBe(0);
+    const both = vm.request(
+      [
+        [':method', 'GET'],
+        ['x-data-residency', 'us'],
+        ['x-data-residency', 'eu'],
+      ],
+      { ended: true },
+    );
+    expect(both.reply?.status).toBe(400);
+  });
+
+  it('changes with the snapshot', () => {
+    const vm = started(view('eu-only'));
+    deliver(vm, { ...view('batch'), version: 2 });
+    expect(engineOf(post(vm, {}, { 'x-data-residency': 'eu' }).endpoints[0])).toBe(0);
+    expect(engineOf(post(vm, {}, { 'x-batch': '1' }).endpoints[0])).toBe(1);
+  });
+});
