@@ -40,6 +40,7 @@ import {
 } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
+import { requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
 import { Signals, type SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
@@ -74,6 +75,7 @@ export interface Changed extends WhatChanged {
 const TICK_MS = 200;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
+const LOADS_INTERVAL_MS = 2_000;
 const NODE_ALARMS_INTERVAL_MS = 1_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
@@ -108,6 +110,7 @@ export class ControlServer {
   #failure: string | null = null;
   #isAsked = false;
   #nodeAlarmsAtMs = 0;
+  #loadsAtMs = 0;
   #ticker: NodeJS.Timeout | undefined;
   #isTickDue = false;
   #reloading: Promise<boolean> = Promise.resolve(true);
@@ -309,6 +312,7 @@ export class ControlServer {
   #tick(): void {
     if (this.#stopped) return;
     const nowMs = Date.now();
+    this.#passLoads(nowMs);
     this.#view = this.signals.evaluate(nowMs);
     this.#raiseAlarms(nowMs);
     const { engines } = this.#view.state;
@@ -321,6 +325,18 @@ export class ControlServer {
         this.#isSolving = false;
         this.#tickSoon();
       });
+    }
+  }
+
+  /** Tells signals how many requests engines say they have, as often as their pages are read. */
+  #passLoads(nowMs: number): void {
+    if (nowMs - this.#loadsAtMs < LOADS_INTERVAL_MS) return;
+    this.#loadsAtMs = nowMs;
+    for (const engine of this.#config.fleet.engines) {
+      if (engine.metrics.kind === 'none') continue;
+      const up = engine.endpoints.filter((address) => this.signals.health(address, nowMs).state !== 'down');
+      const requests = requestsAt(up, this.engineWatch.readings, nowMs);
+      if (requests !== undefined) this.signals.acceptLoad(engine, requests, up.length, nowMs);
     }
   }
 

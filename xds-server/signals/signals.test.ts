@@ -186,4 +186,22 @@ describe('Signals', () => {
     signals.acceptReport('f', 'n', reportOf(200), 61_000);
     expect(signals.evaluate(61_000).isBlind).toBe(false);
   });
+
+  it('takes work that an engine gets from elsewhere off its capacity, and holds that while nothing is known', () => {
+    const config = configOf(['a', 'b']);
+    const signals = new Signals(config, [], 0);
+    const [engine] = config.fleet.engines;
+    const report = (second: number) =>
+      reportOf(second * 5, { a: { planned: second * 5, ended: Math.max(0, second * 5 - 10) } });
+    for (let second = 0; second <= 40; second++) {
+      signals.acceptReport('f', 'n', report(second), second * 1_000);
+      // Twenty requests there, ten of them ours, which are half of what the engine can serve.
+      if (second >= 20 && second % 2 === 0) signals.acceptLoad(engine!, 20, 1, second * 1_000);
+    }
+    expect(signals.evaluate(40_000).state.engines.map(({ health }) => health)).toEqual([0.5, 1]);
+    signals.acceptLoad(engine!, 0, 1, 50_000);
+    const held = signals.evaluate(50_000);
+    expect(held.state.engines[0]!.health).toBe(0.5);
+    expect(held.outside.get('a')).toMatchObject({ requests: 10 });
+  });
 });

@@ -1,13 +1,17 @@
 import { id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Config, ExpectedDemand } from '../config/config.js';
-import type { Address, Fleet } from '../fleet/fleet.js';
+import type { Address, Engine, Fleet } from '../fleet/fleet.js';
 import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { SETTLED_COUNT } from './demand-band.js';
 import { DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
+import { EngineTraffic } from './engine-traffic.js';
 import { holdLast, type Readiness } from './last-stand.js';
+import { type OutsideView, OutsideWork } from './outside-work.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
+import { mixOf } from './request-mix.js';
 import { UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
@@ -27,6 +31,8 @@ export interface SignalsView {
   /** Nothing is heard of any engine or frontend: what is believed is all old, and nothing should follow from it. */
   readonly isBlind: boolean;
   readonly vetoes: ReadonlyMap<string, Veto>;
+  /** Work from elsewhere, by engine id, where anything can be said about it. */
+  readonly outside: ReadonlyMap<string, OutsideView>;
   readonly rates: readonly RateEstimate[];
 }
 
@@ -44,6 +50,10 @@ export class Signals {
   readonly #health = new Map<string, ReplicaHealth>();
   readonly #evidence = new Map<string, EngineEvidence>();
   readonly #lastReadyMs = new Map<Address, number>();
+  readonly #traffic = new Map<string, EngineTraffic>();
+  readonly #outside = new Map<string, OutsideWork>();
+  #profiles: ReadonlyMap<string, Profile>;
+  #mixes: ReadonlyMap<string, TokenMix>;
   #fleet: Fleet;
   #expected: ReadonlyMap<string, ExpectedDemand>;
   #poolIds: ReadonlyMap<bigint, string>;
@@ -57,6 +67,8 @@ export class Signals {
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
+    this.#profiles = config.profiles;
+    this.#mixes = mixes(config);
     this.#demand = new DemandEstimator(seeds(config.expectedDemand, held));
     this.#settledSinceMs = nowMs;
   }
@@ -69,6 +81,8 @@ export class Signals {
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
+    this.#profiles = config.profiles;
+    this.#mixes = mixes(config);
     this.#demand.reseed(seeds(config.expectedDemand, []));
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
@@ -76,7 +90,9 @@ export class Signals {
       for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
     }
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
-    for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
+    for (const known of [this.#evidence, this.#traffic, this.#outside]) {
+      for (const id of known.keys()) if (!engineIds.has(id)) known.delete(id);
+    }
     this.#readiness = config.fleet.engines.map((engine) => {
       const ready = readinessByEngine.get(engine.id);
       const old = before.engines.find(({ id }) => id === engine.id)?.endpoints ?? [];
@@ -109,6 +125,22 @@ export class Signals {
     return health;
   }
 
+  /** Takes the number of requests that an engine says it has on these many replicas, wherever they come from. */
+  acceptLoad(engine: Engine, requests: number, replicas: number, nowMs: number): void {
+    const inFlight = this.#ledger.inFlight(nowMs);
+    if (inFlight === undefined) return;
+    const outside = this.#outside.get(engine.id) ?? new OutsideWork();
+    this.#outside.set(engine.id, outside);
+    const workPerSecond = this.#traffic.get(engine.id)?.rates(nowMs).workPerSecond ?? 0;
+    const reading = {
+      requests,
+      ours: inFlight.get(id64(engine.id)) ?? 0,
+      ourRho: replicas === 0 ? 0 : workPerSecond / replicas,
+      replicas,
+    };
+    outside.accept(reading, this.#profiles.get(engine.profile)!, this.#mixes.get(engine.id)!);
+  }
+
   health(address: Address, nowMs: number): ReplicaHealth {
     return this.#health.get(address) ?? unknownHealth(nowMs);
   }
@@ -137,7 +169,7 @@ export class Signals {
       state: {
         fleet: this.#fleet,
         atMs: nowMs,
-        engines: this.#fleet.engines.map((engine, at) => engineState(engine, readiness[at]!)),
+        engines: this.#fleet.engines.map((engine, at) => this.#engineState(engine, readiness[at]!)),
         demands: rates.map((rate) => this.#demandOf(rate)),
         settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
       },
@@ -147,7 +179,22 @@ export class Signals {
         heldPools.length === this.#fleet.pools.length &&
         silentFrontends.length === this.#fleet.frontends.length,
       vetoes,
+      outside: new Map(
+        [...this.#outside].flatMap(([id, { view }]) => (view === undefined ? [] : [[id, view] as const])),
+      ),
       rates,
+    };
+  }
+
+  #engineState(engine: Engine, ready: readonly boolean[]): EngineState {
+    return {
+      id: engine.id,
+      replicas: engine.endpoints.map((address, at) => ({ address, ready: ready[at]! })),
+      health: this.#outside.get(engine.id)?.health ?? 1,
+      ramp: 1,
+      drain: 1,
+      penalty: 0,
+      latencyFactor: 1,
     };
   }
 
@@ -189,6 +236,15 @@ export class Signals {
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
+    this.#addTraffic(frontendId, poolId, engineId, usage.planned + usage.diverted, nowMs);
+  }
+
+  #addTraffic(frontendId: string, poolId: string, engineId: string, requests: number, nowMs: number): void {
+    const traffic = this.#traffic.get(engineId) ?? new EngineTraffic();
+    this.#traffic.set(engineId, traffic);
+    const engine = this.#fleet.engines.find(({ id }) => id === engineId)!;
+    const shape = this.#expected.get(rowKey(frontendId, poolId))!;
+    traffic.add(requests, requests * workSeconds(this.#profiles.get(engine.profile)!, shape), nowMs);
   }
 
   #demandOf({ frontendId, poolId, requestsPerSecond, source }: RateEstimate): Demand {
@@ -216,16 +272,8 @@ export class Signals {
   }
 }
 
-function engineState(engine: Fleet['engines'][number], ready: readonly boolean[]): EngineState {
-  return {
-    id: engine.id,
-    replicas: engine.endpoints.map((address, at) => ({ address, ready: ready[at]! })),
-    health: 1,
-    ramp: 1,
-    drain: 1,
-    penalty: 0,
-    latencyFactor: 1,
-  };
+function mixes({ fleet, expectedDemand }: Config): ReadonlyMap<string, TokenMix> {
+  return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expectedDemand)]));
 }
 
 function seeds(expected: readonly ExpectedDemand[], held: readonly HeldRate[]): readonly RateSeed[] {

@@ -107,3 +107,21 @@ it('adds up the VMs of a node', () => {
     engines: [{ planned: 7 }],
   });
 });
+
+it('knows the requests under way of live VMs, and says nothing while a node is silent', () => {
+  const ledger = new UsageLedger();
+  const vm = (incarnation: bigint, planned: number, ended: number) => {
+    const [usage] = reportOf(new Map([[incarnation, planned]])).vms;
+    return { ...usage!, engines: usage!.engines.map((engine) => ({ ...engine, ended })) };
+  };
+  ledger.accept('n', { vms: [vm(1n, 10, 4), vm(2n, 8, 8)] }, 1_000);
+  ledger.accept('o', { vms: [vm(3n, 5, 2)] }, 1_000);
+  expect([...ledger.inFlight(1_000)!.values()]).toEqual([9]);
+  // A VM that is gone takes its requests with it.
+  ledger.accept('n', { vms: [vm(2n, 9, 8)] }, 5_000);
+  expect(ledger.inFlight(5_000)).toBeUndefined();
+  ledger.accept('o', { vms: [vm(3n, 5, 2)] }, 5_000);
+  expect([...ledger.inFlight(5_000)!.values()]).toEqual([4]);
+  ledger.accept('n', { vms: [vm(2n, 9, 8)] }, 66_000);
+  expect([...ledger.inFlight(66_000)!.values()]).toEqual([1]);
+});

@@ -22,6 +22,10 @@ interface Vm {
 
 /** Nodes and VMs that have said nothing for this long are forgotten, to bound memory. */
 const FORGET_AFTER_MS = 24 * 3_600_000;
+/** A node that has reported within this time is live; its last report still holds. */
+const LIVE_MS = 3_000;
+/** A node that is silent for this long is taken for removed, with its requests. */
+const GONE_AFTER_MS = 60_000;
 
 /**
  * Turns cumulative reports into differences. Counters of a VM only grow, so the larger value is the later one: lost
@@ -44,6 +48,26 @@ export class UsageLedger {
     node.lastMs = nowMs;
     if (known === undefined) return undefined;
     return { nodeId, fromMs, toMs: nowMs, pools: [...pools.values()], engines: [...engines.values()] };
+  }
+
+  /**
+   * Requests under way at each engine, by its hash; undefined while a node is silent of which requests may be under
+   * way.
+   */
+  inFlight(nowMs: number): ReadonlyMap<bigint, number> | undefined {
+    const counts = new Map<bigint, number>();
+    for (const node of this.#nodes.values()) {
+      const silentMs = nowMs - node.lastMs;
+      if (silentMs > GONE_AFTER_MS) continue;
+      if (silentMs > LIVE_MS) return undefined;
+      for (const vm of node.vms.values()) {
+        if (nowMs - vm.lastMs > LIVE_MS) continue;
+        for (const { engine, planned, diverted, ended } of vm.engines.values()) {
+          counts.set(engine, (counts.get(engine) ?? 0) + Math.max(0, planned + diverted - ended));
+        }
+      }
+    }
+    return counts;
   }
 
   #advance(
