@@ -1,5 +1,5 @@
 import { type FlowProblem, flowUnit } from './flow-problem.js';
-import { type LinearProgram, type LinearSolution, ProgramBuilder } from './linear-program.js';
+import { type LinearSolution, type LinearSolver, ProgramBuilder } from './linear-program.js';
 import { coarsePoints, segmentsAt } from './tangents.js';
 
 /** Milliseconds rather than seconds, so that the solver's tolerance of 1e-7 is a tenth of a nanosecond of cost. */
@@ -14,82 +14,117 @@ export interface ProgramFlows {
   readonly basic: Uint8Array;
   /** Requests per second by row that found no room. */
   readonly unplaced: Float64Array;
-  /** Optimum of the linear program, a lower bound on the exact objective. */
+  /** What one more request per second of each row, and work on each column, is worth to the program, in seconds. */
+  readonly rowCosts: Float64Array;
+  readonly columnPrices: Float64Array;
+  /** Optimum of the linear program: a lower bound on the exact objective if all arcs are on offer. */
   readonly bound: number;
 }
 
 /**
- * The flow problem with each column's congestion replaced by tangents. Variables, for the arcs on offer only: flow above
- * the kink, flow below it counted downwards (x = kink + above - below, which needs no extra rows), pieces of
- * congestion, unplaced flow. Rows: one for each row's served flow, one for each column's load.
+ * The flow problem with each column's congestion replaced by tangents. Variables: pieces of congestion, unplaced flow,
+ * and for the arcs on offer flow below the kink, counted downwards, and above it (x = kink + above - below, which needs
+ * no extra rows). Rows: one for each row's served flow, one for each column's load.
  */
 export class FlowProgram {
-  readonly program: LinearProgram;
   readonly #flowProblem: FlowProblem;
   readonly #unit: number;
-  readonly #arcs: Int32Array;
-  readonly #belowArcs: Int32Array;
+  readonly #builder = new ProgramBuilder();
+  readonly #rightHand: Float64Array;
   readonly #constant: number;
+  readonly #firstUnplaced: number;
+  readonly #belowArcs: Int32Array;
+  readonly #firstBelow: number;
+  readonly #aboveArcs: number[] = [];
+  readonly #firstAbove: number;
 
+  /** All arcs with flow in force or a lower bound must be on offer. */
   constructor(flowProblem: FlowProblem, arcs: Int32Array, points: readonly (readonly number[])[]) {
-    const { problem, served, lower, upper, kink } = flowProblem;
+    const { problem, served, lower, kink } = flowProblem;
     this.#flowProblem = flowProblem;
-    this.#arcs = arcs;
-    this.#belowArcs = arcs.filter((arc) => kink[arc]! > lower[arc]!);
     this.#unit = flowUnit(served);
-    const columns = new ProgramBuilder();
-    const rows = problem.rows.length;
-    for (const arc of arcs) {
-      const row = problem.arcRow[arc]!;
-      columns.add(COST_SCALE * problem.arcCost[arc]!, (upper[arc]! - kink[arc]!) / this.#unit);
-      columns.entry(row, 1);
-      columns.entry(rows + problem.arcColumn[arc]!, problem.arcWork[arc]!);
-    }
-    for (const arc of this.#belowArcs) {
-      const row = problem.arcRow[arc]!;
-      columns.add(
-        COST_SCALE * (problem.rows[row]!.moveSeconds - problem.arcCost[arc]!),
-        (kink[arc]! - lower[arc]!) / this.#unit,
-      );
-      columns.entry(row, -1);
-      columns.entry(rows + problem.arcColumn[arc]!, -problem.arcWork[arc]!);
-    }
-    problem.columns.forEach(({ capacity, congestion }, column) => {
-      const { widths, prices } = segmentsAt(congestion, points[column]!);
-      widths.forEach((width, index) => {
-        columns.add(COST_SCALE * prices[index]!, (width * capacity) / this.#unit);
-        columns.entry(rows + column, -1);
-      });
-    });
-    for (let row = 0; row < rows; row++) {
-      columns.add(COST_SCALE * UNPLACED_SECONDS, served[row]! / this.#unit);
-      columns.entry(row, 1);
-    }
-    const rightHand = this.#rightHandSide();
-    this.program = columns.finish(rightHand, rightHand);
+    this.#rightHand = this.#rightHandSide();
     this.#constant = this.#costAtKinks();
+    problem.columns.forEach((_, column) => {
+      this.#addSegments(column, points[column]!);
+    });
+    this.#firstUnplaced = this.#builder.size;
+    served.forEach((flow, row) => {
+      this.#builder.add(COST_SCALE * UNPLACED_SECONDS, flow / this.#unit);
+      this.#builder.entry(row, 1);
+    });
+    this.#firstBelow = this.#builder.size;
+    this.#belowArcs = arcs.filter((arc) => kink[arc]! > lower[arc]!);
+    for (const arc of this.#belowArcs) this.#addBelow(arc);
+    this.#firstAbove = this.#builder.size;
+    this.offer(arcs);
   }
 
-  /** Translates the solver's answer back. */
-  read({ values, isBasic, objective }: LinearSolution): ProgramFlows {
-    const { problem, lower, upper, kink } = this.#flowProblem;
+  /** Puts more arcs on offer. */
+  offer(arcs: Iterable<number>): void {
+    const { problem, upper, kink } = this.#flowProblem;
+    for (const arc of arcs) {
+      this.#aboveArcs.push(arc);
+      this.#builder.add(COST_SCALE * problem.arcCost[arc]!, (upper[arc]! - kink[arc]!) / this.#unit);
+      this.#builder.entry(problem.arcRow[arc]!, 1);
+      this.#builder.entry(problem.rows.length + problem.arcColumn[arc]!, problem.arcWork[arc]!);
+    }
+  }
+
+  /** @param resume start where the last run ended, which had the same arcs on offer or fewer */
+  solve(solver: LinearSolver, resume: boolean): ProgramFlows {
+    const program = this.#builder.finish(this.#rightHand, this.#rightHand);
+    const solution = solver.solve(program, { resume });
+    const { problem, served } = this.#flowProblem;
+    const { rowDuals, values, objective } = solution;
+    const unplaced = served.map((_, row) => Math.max(0, values[this.#firstUnplaced + row]!) * this.#unit);
+    return {
+      ...this.#readFlows(solution),
+      unplaced,
+      rowCosts: Float64Array.from(problem.rows, (_, row) => rowDuals[row]! / COST_SCALE),
+      columnPrices: Float64Array.from(
+        problem.columns,
+        (_, column) => -rowDuals[problem.rows.length + column]! / COST_SCALE,
+      ),
+      bound: (objective * this.#unit) / COST_SCALE + this.#constant,
+    };
+  }
+
+  #readFlows({ values, isBasic }: LinearSolution): Pick<ProgramFlows, 'flows' | 'basic'> {
+    const { lower, upper, kink } = this.#flowProblem;
     const flows = Float64Array.from(kink);
     const basic = new Uint8Array(flows.length);
-    this.#arcs.forEach((arc, at) => {
-      flows[arc]! += values[at]! * this.#unit;
-      if (isBasic(at)) basic[arc] = 1;
+    this.#aboveArcs.forEach((arc, at) => {
+      flows[arc]! += values[this.#firstAbove + at]! * this.#unit;
+      if (isBasic(this.#firstAbove + at)) basic[arc] = 1;
     });
-    this.#belowArcs.forEach((arc, index) => {
-      const at = this.#arcs.length + index;
-      flows[arc]! -= values[at]! * this.#unit;
-      if (isBasic(at)) basic[arc] = 1;
+    this.#belowArcs.forEach((arc, at) => {
+      flows[arc]! -= values[this.#firstBelow + at]! * this.#unit;
+      if (isBasic(this.#firstBelow + at)) basic[arc] = 1;
     });
     for (let arc = 0; arc < flows.length; arc++) {
       flows[arc] = Math.min(Math.max(flows[arc]!, lower[arc]!), upper[arc]!);
     }
-    const firstUnplaced = values.length - problem.rows.length;
-    const unplaced = values.slice(firstUnplaced).map((value) => Math.max(0, value) * this.#unit);
-    return { flows, basic, unplaced, bound: (objective * this.#unit) / COST_SCALE + this.#constant };
+    return { flows, basic };
+  }
+
+  #addSegments(column: number, points: readonly number[]): void {
+    const { rows, columns } = this.#flowProblem.problem;
+    const { capacity, congestion } = columns[column]!;
+    const { widths, prices } = segmentsAt(congestion, points);
+    widths.forEach((width, index) => {
+      this.#builder.add(COST_SCALE * prices[index]!, (width * capacity) / this.#unit);
+      this.#builder.entry(rows.length + column, -1);
+    });
+  }
+
+  #addBelow(arc: number): void {
+    const { problem, lower, kink } = this.#flowProblem;
+    const row = problem.arcRow[arc]!;
+    const saving = problem.arcCost[arc]! - problem.rows[row]!.moveSeconds;
+    this.#builder.add(-COST_SCALE * saving, (kink[arc]! - lower[arc]!) / this.#unit);
+    this.#builder.entry(row, -1);
+    this.#builder.entry(problem.rows.length + problem.arcColumn[arc]!, -problem.arcWork[arc]!);
   }
 
   #rightHandSide(): Float64Array {

@@ -29,8 +29,8 @@ const OPTIMAL = 7;
 const TIME_LIMIT = 13;
 
 /**
- * HiGHS with one model that lives as long as the solver. A program with the same matrix as the last one only changes
- * bounds and costs. Unless told to resume, a run starts with the solver's memory of earlier ones wiped, so that the
+ * HiGHS with one model that lives as long as the solver. A program with the same matrix as the last one, or with
+ * columns added to it, only changes bounds and costs and adds the columns. Unless told to resume, a run starts with the solver's memory of earlier ones wiped, so that the
  * result is a function of the program alone; a chain of resumed runs is one of their programs.
  */
 export class LinearSolver {
@@ -56,7 +56,7 @@ export class LinearSolver {
   }
 
   /**
-   * @param resume start from the last run's optimal basis, which needs a program with the same matrix
+   * @param resume start from the last run's optimal basis, which needs its matrix or one with columns added
    * @throws WardropError unless HiGHS proves optimality; anything else it returns may be nonsense.
    */
   solve(program: LinearProgram, { resume = false } = {}): LinearSolution {
@@ -88,42 +88,69 @@ export class LinearSolver {
   }
 
   #load(program: LinearProgram): void {
-    const { cost, lower, upper, rowLower, rowUpper, starts, indices, values } = program;
-    if (this.#loaded && sameMatrix(this.#loaded, program)) {
+    const { cost, lower, upper, rowLower, rowUpper } = program;
+    const loaded = this.#loaded;
+    if (loaded && extendsMatrix(loaded, program)) {
+      if (cost.length > loaded.cost.length) this.#model.addCols(columnsFrom(program, loaded.cost.length));
       const columns = { kind: 'range', from: 0, to: cost.length - 1 } as const;
       const rows = { kind: 'range', from: 0, to: rowLower.length - 1 } as const;
-      if (!same(this.#loaded.cost, cost)) this.#model.changeColsCost(columns, cost);
+      this.#model.changeColsCost(columns, cost);
       this.#model.changeColsBounds(columns, lower, upper);
       this.#model.changeRowsBounds(rows, rowLower, rowUpper);
     } else {
+      const numCols = cost.length;
+      const numRows = rowLower.length;
+      const matrix = matrixFrom(program, 0);
       this.#model.passModel({
-        numCols: cost.length,
-        numRows: rowLower.length,
+        numCols,
+        numRows,
         colCost: cost,
         colLower: lower,
         colUpper: upper,
         rowLower,
         rowUpper,
-        matrix: { format: 'csc', numRows: rowLower.length, numCols: cost.length, starts, indices, values },
+        matrix,
       });
     }
     this.#loaded = program;
   }
 }
 
-function sameMatrix(a: LinearProgram, b: LinearProgram): boolean {
+/** Whether a program has the rows and columns of another one, and perhaps more columns after them. */
+function extendsMatrix(start: LinearProgram, program: LinearProgram): boolean {
   return (
-    a.rowLower.length === b.rowLower.length &&
-    same(a.starts, b.starts) &&
-    same(a.indices, b.indices) &&
-    same(a.values, b.values)
+    start.rowLower.length === program.rowLower.length &&
+    start.cost.length <= program.cost.length &&
+    startsWith(program.starts, start.starts) &&
+    startsWith(program.indices, start.indices) &&
+    startsWith(program.values, start.values)
   );
 }
 
-function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
-  if (a.length !== b.length) return false;
-  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+function startsWith(whole: ArrayLike<number>, start: ArrayLike<number>): boolean {
+  for (let at = 0; at < start.length; at++) if (whole[at] !== start[at]) return false;
   return true;
+}
+
+function columnsFrom(program: LinearProgram, first: number): Parameters<Model['addCols']>[0] {
+  return {
+    cost: program.cost.slice(first),
+    lower: program.lower.slice(first),
+    upper: program.upper.slice(first),
+    matrix: matrixFrom(program, first),
+  };
+}
+
+function matrixFrom({ cost, rowLower, starts, indices, values }: LinearProgram, first: number) {
+  const from = starts[first]!;
+  return {
+    format: 'csc',
+    numRows: rowLower.length,
+    numCols: cost.length - first,
+    starts: starts.slice(first).map((start) => start - from),
+    indices: indices.slice(from),
+    values: values.slice(from),
+  } as const;
 }
 
 /** Collects a linear program variable by variable. */

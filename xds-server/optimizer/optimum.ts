@@ -1,14 +1,21 @@
 import { buildFlowProblem, type FlowProblem, loadsOf, lowerBound, objective } from './flow-problem.js';
-import { choosePoints, FlowProgram } from './flow-program.js';
+import { choosePoints, FlowProgram, type ProgramFlows } from './flow-program.js';
 import type { LinearSolver } from './linear-program.js';
-import type { PolishedFlows } from './polish.js';
+import { costTolerance, type PolishedFlows } from './polish.js';
 import type { Problem } from './problem.js';
-import { polishWhole } from './working-set.js';
+import { markedArcs } from './restrict.js';
+import { missedArcs, polishWhole, workingSet } from './working-set.js';
 
 /** Share of a row's flow below which unplaced flow is the solver's rounding. */
 const PLACED = 1e-7;
-/** Share by which rounding may take a load over the hard limit. */
-const LOAD_TOLERANCE = 1e-9;
+/** Share of all work that rounding may put above hard limits. */
+const LOAD_TOLERANCE = 1e-10;
+/** With more than this share of all work above hard limits, weights in force are no start any more. */
+const MOST_OVERLOAD = 0.01;
+/** Flows of the linear program this near their lower bound, relative, need no polish: it could not make them better. */
+const EXACT = 1e-9;
+/** A polish that has not come to an end counts as done when it got this near. */
+const CLOSE = 1e-6;
 /** Rounds of the linear program, each with finer tangents around the last solution. */
 const MOST_ROUNDS = 6;
 /** Half the width in utilisation of the finely approximated part in the first round. */
@@ -27,8 +34,8 @@ export interface Optimum {
 
 export type OptimumResult =
   | { readonly fits: true; readonly optimum: Optimum }
-  /** Requests per second by row for which there is no room, where they are known. */
-  | { readonly fits: false; readonly unplaced?: Float64Array };
+  /** There seems to be no room. Arcs that were of use in the search, and what had no room by row where it is known. */
+  | { readonly fits: false; readonly useful: Uint8Array; readonly unplaced?: Float64Array };
 
 /**
  * Best flows when `served` of each row (requests per second) goes somewhere. With weights in force the optimum is near
@@ -47,34 +54,71 @@ export function findOptimum(solver: LinearSolver, problem: Problem, served: Floa
 function fromWeightsInForce(flowProblem: FlowProblem): OptimumResult | undefined {
   const start = Float64Array.from(flowProblem.kink);
   settleRows(flowProblem, start);
+  if (overload(flowProblem, start) > MOST_OVERLOAD) {
+    return { fits: false, useful: workingSet(flowProblem, start) };
+  }
   const polished = polishWhole(flowProblem, start, new Uint8Array(start.length));
   if (!polished.converged) return undefined;
-  if (!isWithinLimits(flowProblem, polished.flows)) return { fits: false };
+  if (overload(flowProblem, polished.flows) > LOAD_TOLERANCE) return { fits: false, useful: polished.useful };
   return { fits: true, optimum: prove(flowProblem, polished) };
 }
 
 /** Best flows by way of the linear program; how much has no room when not everything has. */
 export function findByProgram(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
   const flowProblem = buildFlowProblem(problem, served);
-  const arcs = Int32Array.from(problem.arcRow.keys());
-  let best: PolishedFlows | undefined;
-  let expected: Float64Array | undefined;
+  let best: Optimum | undefined;
   let spread = FIRST_SPREAD;
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const program = new FlowProgram(flowProblem, arcs, choosePoints(flowProblem, expected, spread));
-    const { flows, basic, unplaced } = program.read(solver.solve(program.program));
-    if (unplaced.some((flow, row) => flow > PLACED * served[row]!)) return { fits: false, unplaced };
-    settleRows(flowProblem, flows);
-    const polished = polishWhole(flowProblem, flows, basic);
-    best = better(flowProblem, best, polished);
-    if (polished.converged) break;
-    expected = utilisation(flowProblem, polished.flows);
+    const points = choosePoints(flowProblem, best && utilisation(flowProblem, best.flows), spread);
+    const { flows, basic, unplaced, columnPrices, useful } = solveProgram(solver, flowProblem, points);
+    if (isUnplaced(flowProblem, unplaced)) return { fits: false, unplaced, useful };
+    const start = prove(flowProblem, { flows, columnPrices });
+    if (gapOf(start) <= EXACT) return { fits: true, optimum: start };
+    const polished = polishWhole(flowProblem, start.flows, basic);
+    const optimum = prove(flowProblem, polished);
+    if (!best || optimum.objective < best.objective) best = optimum;
+    if (polished.converged || gapOf(best) <= CLOSE) break;
     spread /= 8;
   }
-  return { fits: true, optimum: prove(flowProblem, best!) };
+  return { fits: true, optimum: best! };
 }
 
-function prove(flowProblem: FlowProblem, { flows, columnPrices }: PolishedFlows): Optimum {
+function gapOf({ objective, lowerBound }: Optimum): number {
+  return objective > 0 ? (objective - lowerBound) / objective : 0;
+}
+
+/**
+ * Solves the linear program on a working set of arcs. The polish looks at the others, but it needs flows that fit, so
+ * while some do not, arcs that the prices show to be useful are added.
+ */
+function solveProgram(
+  solver: LinearSolver,
+  flowProblem: FlowProblem,
+  points: readonly (readonly number[])[],
+): ProgramFlows & { readonly useful: Uint8Array } {
+  const { problem } = flowProblem;
+  const isKept = workingSet(flowProblem, flowProblem.kink);
+  const program = new FlowProgram(flowProblem, markedArcs(isKept), points);
+  let result = program.solve(solver, false);
+  while (isUnplaced(flowProblem, result.unplaced)) {
+    const limits = result.rowCosts.map((cost) => cost - costTolerance(cost));
+    const missed = missedArcs(problem, problem.arcCost, result.columnPrices, limits, isKept);
+    if (missed.length === 0) break;
+    for (const arc of missed) isKept[arc] = 1;
+    program.offer(missed);
+    result = program.solve(solver, true);
+  }
+  return { ...result, useful: isKept };
+}
+
+function isUnplaced({ served }: FlowProblem, unplaced: Float64Array): boolean {
+  return unplaced.some((flow, row) => flow > PLACED * served[row]!);
+}
+
+function prove(
+  flowProblem: FlowProblem,
+  { flows, columnPrices }: Pick<PolishedFlows, 'flows' | 'columnPrices'>,
+): Optimum {
   settleRows(flowProblem, flows);
   return {
     flowProblem,
@@ -86,16 +130,16 @@ function prove(flowProblem: FlowProblem, { flows, columnPrices }: PolishedFlows)
   };
 }
 
-function better(flowProblem: FlowProblem, a: PolishedFlows | undefined, b: PolishedFlows): PolishedFlows {
-  if (!a || b.converged) return b;
-  return objective(flowProblem, b.flows) < objective(flowProblem, a.flows) ? b : a;
-}
-
-function isWithinLimits(flowProblem: FlowProblem, flows: Float64Array): boolean {
-  const { columns } = flowProblem.problem;
-  return utilisation(flowProblem, flows).every(
-    (rho, column) => rho <= columns[column]!.congestion.max * (1 + LOAD_TOLERANCE),
-  );
+/** Work above the hard limits as a share of all work. */
+function overload(flowProblem: FlowProblem, flows: Float64Array): number {
+  const loads = loadsOf(flowProblem, flows);
+  let above = 0;
+  let all = 0;
+  flowProblem.problem.columns.forEach(({ capacity, congestion }, column) => {
+    above += Math.max(0, loads[column]! - congestion.max * capacity);
+    all += loads[column]!;
+  });
+  return above > 0 ? above / all : 0;
 }
 
 function utilisation(flowProblem: FlowProblem, flows: Float64Array): Float64Array {

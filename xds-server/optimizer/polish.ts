@@ -14,7 +14,7 @@ const LOAD_TOLERANCE = 1e-14;
 const GAIN_SHARE = 0.5;
 /** Cycles whose gains cancel out to this share change no load. */
 const NEUTRAL_GAIN = 1e-9;
-const MOST_PASSES = 1000;
+const MOST_PASSES = 500;
 const MOST_ROOT_STEPS = 100;
 
 const FIXED = 0;

@@ -39,7 +39,8 @@ export function restrict(whole: FlowProblem, isKept: Uint8Array): Restriction {
   };
 }
 
-function markedArcs(isKept: Uint8Array): Int32Array {
+/** Indices of the marked arcs, ascending. */
+export function markedArcs(isKept: Uint8Array): Int32Array {
   const arcs = new Int32Array(isKept.length);
   let size = 0;
   for (let arc = 0; arc < isKept.length; arc++) {

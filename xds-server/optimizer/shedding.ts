@@ -1,8 +1,15 @@
 import type { MinShare } from '../fleet/policy.js';
 import { groupBy } from './collections.js';
 import { flowUnit } from './flow-problem.js';
-import { type LinearProgram, type LinearSolver, ProgramBuilder } from './linear-program.js';
+import {
+  type LinearProgram,
+  type LinearSolution,
+  type LinearSolver,
+  ProgramBuilder,
+} from './linear-program.js';
 import type { Problem } from './problem.js';
+import { markedArcs } from './restrict.js';
+import { missedArcs } from './working-set.js';
 
 /**
  * Share of the hard limit that is left empty when demand is cut to fit: more than the width in which the worth of
@@ -25,15 +32,17 @@ interface Part {
  * does not fit. Guaranteed shares come first, then priorities from high to low. Within a level the largest shed
  * fraction is made as small as possible; whoever sits at that bottleneck is held there, and the rest goes on, until
  * nobody's fraction can fall without raising a higher one. Nothing is shed that any free capacity could serve.
+ * @param useful marks the arcs to start with, among them all of rows with bounds
  */
 export function shareCapacity(
   solver: LinearSolver,
   problem: Problem,
   minShares: readonly MinShare[],
+  useful: Uint8Array,
 ): readonly (readonly number[])[] {
   const reachable = ({ row }: Part): boolean => problem.rows[row]!.endArc > problem.rows[row]!.firstArc;
   const levels = partsByLevel(problem, minShares).map((level) => level.filter(reachable));
-  const sharing = new Sharing(solver, problem, levels.flat());
+  const sharing = new Sharing(solver, problem, levels.flat(), useful);
   for (const level of levels) {
     let open = level;
     while (open.length > 0) {
@@ -68,29 +77,36 @@ function partsByLevel(problem: Problem, minShares: readonly MinShare[]): Part[][
 }
 
 /**
- * One linear program for all levels and rounds. Variables: flow on each arc, served rate of each part, the largest shed
- * fraction. Rows: each row's flows add up to its parts; loads stay below the limits; an open part is served at least
- * 1 - fraction; operators' bounds. Only bounds change from round to round, so each starts where the last one ended.
+ * One linear program for all levels and rounds. Variables: served rate of each part, the largest shed fraction, flow on
+ * each arc. Rows: each row's flows add up to its parts; loads stay below the limits; an open part is served at least
+ * 1 - fraction; operators' bounds. From round to round only bounds change, and arcs join that prices show to be useful,
+ * so each run starts where the last one ended.
  */
 class Sharing {
   readonly #solver: LinearSolver;
+  readonly #problem: Problem;
   readonly #parts: ReadonlyMap<Part, number>;
   readonly #unit: number;
-  readonly #program: LinearProgram;
-  readonly #firstPart: number;
+  readonly #builder = new ProgramBuilder();
+  readonly #rowLower: Float64Array;
+  readonly #rowUpper: Float64Array;
   readonly #firstFairness: number;
+  readonly #fraction: number;
+  readonly #isOffered: Uint8Array;
   readonly #served = new Map<Part, number>();
   #started = false;
 
-  constructor(solver: LinearSolver, problem: Problem, parts: readonly Part[]) {
-    const { rows, columns, arcRow, arcColumn, arcWork } = problem;
-    const unit = flowUnit(Float64Array.from(rows, ({ demandRps }) => demandRps));
-    const builder = new ProgramBuilder();
+  constructor(solver: LinearSolver, problem: Problem, parts: readonly Part[], useful: Uint8Array) {
+    const { rows, columns } = problem;
+    this.#solver = solver;
+    this.#problem = problem;
+    this.#parts = new Map(parts.map((part, at) => [part, at]));
+    this.#unit = flowUnit(Float64Array.from(rows, ({ demandRps }) => demandRps));
     const rowLower = rows.map(() => 0);
     const rowUpper = rows.map(() => 0);
     for (const { capacity, congestion } of columns) {
       rowLower.push(-Infinity);
-      rowUpper.push((congestion.max * capacity * (1 - MARGIN)) / unit);
+      rowUpper.push((congestion.max * capacity * (1 - MARGIN)) / this.#unit);
     }
     this.#firstFairness = rowLower.length;
     for (const _ of parts) {
@@ -98,52 +114,76 @@ class Sharing {
       rowUpper.push(Infinity);
     }
     const bounds = new BoundRows(problem, rowLower, rowUpper);
-    for (let arc = 0; arc < arcRow.length; arc++) {
-      builder.add(0, Infinity);
-      builder.entry(arcRow[arc]!, 1);
-      builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);
-      bounds.arcEntries(builder, arc);
-    }
-    this.#firstPart = builder.size;
+    this.#rowLower = Float64Array.from(rowLower);
+    this.#rowUpper = Float64Array.from(rowUpper);
     parts.forEach(({ row }, at) => {
-      builder.add(0, 0);
-      builder.entry(row, -1);
-      builder.entry(this.#firstFairness + at, 1);
-      bounds.servedEntries(builder, row);
+      this.#builder.add(0, 0);
+      this.#builder.entry(row, -1);
+      this.#builder.entry(this.#firstFairness + at, 1);
+      bounds.servedEntries(this.#builder, row);
     });
-    builder.add(1, 1);
+    this.#fraction = this.#builder.size;
+    this.#builder.add(1, 1);
     parts.forEach(({ rate }, at) => {
-      builder.entry(this.#firstFairness + at, rate / unit);
+      this.#builder.entry(this.#firstFairness + at, rate / this.#unit);
     });
-    this.#solver = solver;
-    this.#parts = new Map(parts.map((part, at) => [part, at]));
-    this.#unit = unit;
-    this.#program = builder.finish(Float64Array.from(rowLower), Float64Array.from(rowUpper));
+    this.#isOffered = Uint8Array.from(useful);
+    for (const arc of markedArcs(this.#isOffered)) {
+      this.#offer(arc);
+      bounds.arcEntries(this.#builder, arc);
+    }
   }
 
   /** The smallest possible largest shed fraction of the open parts, and the parts that cannot get below it. */
   shareAmong(open: readonly Part[]): { readonly fraction: number; readonly stuck: readonly Part[] } {
-    const upper = Float64Array.from(this.#program.upper);
-    const rowLower = Float64Array.from(this.#program.rowLower);
-    for (const part of open) {
-      upper[this.#firstPart + this.#indexOf(part)] = part.rate / this.#unit;
-      rowLower[this.#firstFairness + this.#indexOf(part)] = part.rate / this.#unit;
-    }
-    const program = { ...this.#program, upper, rowLower };
-    const { values, rowDuals } = this.#solver.solve(program, { resume: this.#started });
-    this.#started = true;
+    const { values, rowDuals } = this.#solve(open);
     const price = (part: Part): number => Math.abs(rowDuals[this.#firstFairness + this.#indexOf(part)]!);
     const stuck = open.filter((part) => price(part) > NOTHING);
-    return { fraction: values.at(-1)!, stuck: stuck.length > 0 ? stuck : open };
+    return { fraction: values[this.#fraction]!, stuck: stuck.length > 0 ? stuck : open };
+  }
+
+  /** Adds arcs until the prices show none that could lower the fraction. */
+  #solve(open: readonly Part[]): LinearSolution {
+    const { rows, columns, arcCost } = this.#problem;
+    const free = new Float64Array(arcCost.length);
+    for (;;) {
+      const solution = this.#solver.solve(this.#programFor(open), { resume: this.#started });
+      this.#started = true;
+      const limits = Float64Array.from(rows, (_, row) => solution.rowDuals[row]! - NOTHING);
+      const prices = Float64Array.from(columns, (_, column) => -solution.rowDuals[rows.length + column]!);
+      const missed = missedArcs(this.#problem, free, prices, limits, this.#isOffered);
+      if (missed.length === 0) return solution;
+      for (const arc of missed) {
+        this.#isOffered[arc] = 1;
+        this.#offer(arc);
+      }
+    }
+  }
+
+  /** Open parts may be served up to their rate and count in the fraction; settled ones keep what they have. */
+  #programFor(open: readonly Part[]): LinearProgram {
+    const program = this.#builder.finish(Float64Array.from(this.#rowLower), this.#rowUpper);
+    for (const [part, rate] of this.#served) {
+      program.lower[this.#indexOf(part)] = rate / this.#unit;
+      program.upper[this.#indexOf(part)] = rate / this.#unit;
+    }
+    for (const part of open) {
+      program.upper[this.#indexOf(part)] = part.rate / this.#unit;
+      program.rowLower[this.#firstFairness + this.#indexOf(part)] = part.rate / this.#unit;
+    }
+    return program;
+  }
+
+  #offer(arc: number): void {
+    const { rows, arcRow, arcColumn, arcWork } = this.#problem;
+    this.#builder.add(0, Infinity);
+    this.#builder.entry(arcRow[arc]!, 1);
+    this.#builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);
   }
 
   /** Fixes the shed fraction of a part. */
   settle(part: Part, fraction: number): void {
-    const rate = part.rate * (1 - fraction);
-    const at = this.#firstPart + this.#indexOf(part);
-    this.#served.set(part, rate);
-    this.#program.lower[at] = rate / this.#unit;
-    this.#program.upper[at] = rate / this.#unit;
+    this.#served.set(part, part.rate * (1 - fraction));
   }
 
   servedOf(row: number, priority: number): number {

@@ -48,13 +48,14 @@ function place(solver: LinearSolver, input: OptimizerInput): Placement {
     const served = offered.map((rates, row) => (everything[row]! > 0 ? rates : rates.map(() => 0)));
     return { problem, served, optimum: result.optimum };
   }
-  let served = shareCapacity(solver, problem, input.policy.minShares);
+  const { minShares } = input.policy;
+  let served = shareCapacity(solver, problem, minShares, result.useful);
   for (let sharing = 0; sharing < MOST_SHARINGS; sharing++) {
     const reweighed = buildProblem(input, served.flat());
     const settled = sameWork(problem, reweighed);
     problem = reweighed;
     if (settled) break;
-    served = shareCapacity(solver, problem, input.policy.minShares);
+    served = shareCapacity(solver, problem, minShares, result.useful);
   }
   return trim(solver, problem, served);
 }
@@ -64,8 +65,7 @@ function trim(solver: LinearSolver, problem: Problem, shared: readonly (readonly
   const served = shared.map((rates) => [...rates]);
   for (let trial = 0; ; trial++) {
     const totals = Float64Array.from(served, sum);
-    let result = findOptimum(solver, problem, totals);
-    if (!result.fits) result = findByProgram(solver, problem, totals);
+    const result = findByProgram(solver, problem, totals);
     if (result.fits) return { problem, served, optimum: result.optimum };
     result.unplaced?.forEach((unplaced, row) => {
       cutLowest(served[row]!, unplaced * (1 + LEAST_CUT * 4 ** trial));

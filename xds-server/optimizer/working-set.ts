@@ -1,5 +1,6 @@
 import { type FlowProblem, loadsOf } from './flow-problem.js';
 import { costTolerance, type PolishedFlows, polish } from './polish.js';
+import type { Problem } from './problem.js';
 import { pick, restrict } from './restrict.js';
 
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
@@ -8,13 +9,18 @@ const CHEAPEST = 16;
 const MOST_JOINING = 8;
 
 /**
- * The polish on a problem with many more arcs than an optimum uses: on the arcs that carry flow and the cheapest few of
- * each row, then again with all arcs that the prices show to have been missed, until there are none.
+ * The polish on a problem with many more arcs than an optimum uses: on a working set, then again with all arcs that the
+ * prices show to have been missed, until there are none. Returns the working set as well.
  */
-export function polishWhole(whole: FlowProblem, start: Float64Array, basic: Uint8Array): PolishedFlows {
+export function polishWhole(
+  whole: FlowProblem,
+  start: Float64Array,
+  basic: Uint8Array,
+): PolishedFlows & { readonly useful: Uint8Array } {
   const flows = Float64Array.from(start);
   const free = Uint8Array.from(basic);
-  const isKept = startingSet(whole, flows, free);
+  const isKept = workingSet(whole, flows);
+  for (let arc = 0; arc < free.length; arc++) isKept[arc]! |= free[arc]!;
   for (;;) {
     const { flowProblem, arcs } = restrict(whole, isKept);
     const polished = polish(flowProblem, pick(flows, arcs), pick(free, arcs));
@@ -22,70 +28,63 @@ export function polishWhole(whole: FlowProblem, start: Float64Array, basic: Uint
       flows[arc] = polished.flows[at]!;
       free[arc] = polished.free[at]!;
     });
-    const missed = polished.converged ? missedArcs(whole, polished, isKept) : [];
-    if (missed.length === 0) return { ...polished, flows, free };
+    const limits = polished.rowCosts.map((cost) => cost - costTolerance(cost));
+    const { columnPrices } = polished;
+    const missed = polished.converged
+      ? missedArcs(whole.problem, whole.problem.arcCost, columnPrices, limits, isKept)
+      : [];
+    if (missed.length === 0) return { ...polished, flows, free, useful: isKept };
     for (const arc of missed) isKept[arc] = 1;
   }
 }
 
-function startingSet(whole: FlowProblem, flows: Float64Array, free: Uint8Array): Uint8Array {
+/** Marks arcs with flow now or in force, all arcs of rows with bounds, and the cheapest few of each row. */
+export function workingSet(whole: FlowProblem, flows: Float64Array): Uint8Array {
   const { problem, kink, lower } = whole;
   const loads = loadsOf(whole, flows);
   const prices = Float64Array.from(problem.columns, ({ capacity, congestion }, column) =>
-    congestion.worth(Math.min(loads[column]! / capacity, congestion.max)),
+    congestion.worth(loads[column]! / capacity),
   );
-  const isKept = free.map((isFree, arc) =>
-    isFree || flows[arc]! > 0 || kink[arc]! > 0 || lower[arc]! > 0 ? 1 : 0,
-  );
+  const isKept = new Uint8Array(flows.length);
+  for (let arc = 0; arc < flows.length; arc++) {
+    if (flows[arc]! > 0 || kink[arc]! > 0 || lower[arc]! > 0) isKept[arc] = 1;
+  }
   for (const { firstArc, endArc, bounds } of problem.rows) {
     if (bounds.size > 0) isKept.fill(1, firstArc, endArc);
-    else
-      for (const arc of cheapest(whole, prices, firstArc, endArc, CHEAPEST, Infinity, isKept))
-        isKept[arc] = 1;
   }
+  const limits = new Float64Array(problem.rows.length).fill(Infinity);
+  for (const arc of missedArcs(problem, problem.arcCost, prices, limits, isKept, CHEAPEST)) isKept[arc] = 1;
   return isKept;
 }
 
-/** Arcs outside the set that cost a row less than what it pays. */
-function missedArcs(
-  whole: FlowProblem,
-  { columnPrices, rowCosts }: PolishedFlows,
-  isKept: Uint8Array,
-): number[] {
-  return whole.problem.rows.flatMap(({ firstArc, endArc }, row) => {
-    const limit = rowCosts[row]! - costTolerance(rowCosts[row]!);
-    return cheapest(whole, columnPrices, firstArc, endArc, MOST_JOINING, limit, isKept);
-  });
-}
-
-/** The cheapest arcs outside the set that cost less than `limit`. */
-function cheapest(
-  whole: FlowProblem,
+/** Of each row, the cheapest arcs outside the set that cost less than the row's limit: `cost + work * price`. */
+export function missedArcs(
+  { rows, arcColumn, arcWork }: Problem,
+  costs: Float64Array,
   prices: Float64Array,
-  firstArc: number,
-  endArc: number,
-  most: number,
-  limit: number,
+  limits: Float64Array,
   isKept: Uint8Array,
+  most = MOST_JOINING,
 ): number[] {
-  const arcs: number[] = [];
-  const costs: number[] = [];
-  for (let arc = firstArc; arc < endArc; arc++) {
-    if (isKept[arc]) continue;
-    const cost = costOf(whole, prices, arc);
-    if (cost >= limit || (arcs.length === most && cost >= costs[most - 1]!)) continue;
-    let at = arcs.length;
-    while (at > 0 && costs[at - 1]! > cost) at--;
-    arcs.splice(at, 0, arc);
-    costs.splice(at, 0, cost);
-    if (arcs.length > most) {
-      arcs.pop();
-      costs.pop();
+  const missed: number[] = [];
+  const bestArcs = new Int32Array(most + 1);
+  const bestCosts = new Float64Array(most + 1);
+  rows.forEach(({ firstArc, endArc }, row) => {
+    let size = 0;
+    for (let arc = firstArc; arc < endArc; arc++) {
+      if (isKept[arc]) continue;
+      const cost = costs[arc]! + arcWork[arc]! * prices[arcColumn[arc]!]!;
+      if (!(cost < limits[row]!) || (size === most && cost >= bestCosts[most - 1]!)) continue;
+      let at = size;
+      for (; at > 0 && bestCosts[at - 1]! > cost; at--) {
+        bestCosts[at] = bestCosts[at - 1]!;
+        bestArcs[at] = bestArcs[at - 1]!;
+      }
+      bestCosts[at] = cost;
+      bestArcs[at] = arc;
+      size = Math.min(size + 1, most);
     }
-  }
-  return arcs;
-}
-
-function costOf({ problem }: FlowProblem, prices: Float64Array, arc: number): number {
-  return problem.arcCost[arc]! + problem.arcWork[arc]! * prices[problem.arcColumn[arc]!]!;
+    for (let at = 0; at < size; at++) missed.push(bestArcs[at]!);
+  });
+  return missed;
 }
