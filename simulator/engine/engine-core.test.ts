@@ -184,4 +184,26 @@ describe('EngineCore', () => {
     expect(core.fits({ promptTokens: 60, outputTokens: 1 })).toBe(false);
     expect(() => core.submit(request(0, 60, 1), 0)).toThrow(RangeError);
   });
+
+  it('finds preloaded blocks like those of an earlier sequence, and never preloads over running ones', () => {
+    const core = new EngineCore(small, () => {});
+    const first = request(1, 20, 4);
+    core.preload(first.blockIds);
+    const sequence = core.submit(first, 0)!;
+    expect(sequence.cachedTokens).toBe(16);
+    const used = core.kvUse;
+    core.preload(Array.from({ length: small.kvBlocks }, (_, index) => 900 + index));
+    expect(core.kvUse).toBe(used);
+  });
+
+  it('takes so many times as long for iterations that begin while it is slow', () => {
+    const times: number[] = [];
+    const core = new EngineCore(small, (_, at) => times.push(at));
+    core.submit(request(1, 4, 3), 0);
+    core.slowness = 3;
+    while (core.nextEventAt < Number.POSITIVE_INFINITY) core.advance(core.nextEventAt);
+    const [first, second] = times as [number, number];
+    const step = small.stepBaseSeconds + small.secondsPerSequence + 5 * small.secondsPerContextToken;
+    expect(second - first).toBeCloseTo(3 * step, 9);
+  });
 });

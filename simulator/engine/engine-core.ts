@@ -71,6 +71,7 @@ export class EngineCore {
   #queriedTokens = 0;
   #hitTokens = 0;
   #preemptions = 0;
+  #slowness = 1;
 
   constructor(parameters: EngineParameters, onToken: TokenListener) {
     this.parameters = parameters;
@@ -100,6 +101,11 @@ export class EngineCore {
     return this.#preemptions;
   }
 
+  /** Iterations that begin from now on take this many times as long as the parameters say; 1 at first. */
+  set slowness(factor: number) {
+    this.#slowness = factor;
+  }
+
   /** When the running iteration ends; Infinity when there is none. */
   get nextEventAt(): number {
     return this.#stepEndsAt;
@@ -120,6 +126,15 @@ export class EngineCore {
     this.#waiting.push(sequence);
     if (this.#running.length === 0) this.#beginStep(now);
     return sequence;
+  }
+
+  /** Makes these blocks present as if a sequence had just left them; not when running sequences need the room. */
+  preload(blockIds: readonly BlockId[]): void {
+    const hits = this.#cache.hits(blockIds, blockIds.length);
+    const table = this.#cache.acquire(blockIds, hits, blockIds.length - hits);
+    if (!table) return;
+    this.#cache.publish(table, blockIds.length);
+    this.#cache.release(table);
   }
 
   /** Forgets a sequence; one that runs gives its memory back at the end of the iteration. */
@@ -217,10 +232,11 @@ export class EngineCore {
     }
     const p = this.parameters;
     return (
-      p.stepBaseSeconds +
-      p.secondsPerSequence * this.#running.length +
-      p.secondsPerContextToken * context +
-      p.secondsPerBatchToken * Math.max(0, tokens - p.freeBatchTokens)
+      this.#slowness *
+      (p.stepBaseSeconds +
+        p.secondsPerSequence * this.#running.length +
+        p.secondsPerContextToken * context +
+        p.secondsPerBatchToken * Math.max(0, tokens - p.freeBatchTokens))
     );
   }
 

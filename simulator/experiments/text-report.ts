@@ -1,0 +1,69 @@
+import { indent, table } from '../demo/report.js';
+import type { Cell, Comparison } from './compare-policies.js';
+import { figure } from './figures.js';
+import type { Measures } from './measures.js';
+
+/** A table for each scenario: means over seeds, with half the width of their 95 % confidence intervals. */
+export function textReport({ cells, cpuSeconds, requests }: Comparison): string {
+  const scenarios = [...new Set(cells.map(({ scenario }) => scenario))];
+  const parts = scenarios.map((scenario) => {
+    const rows = cells.filter((cell) => cell.scenario === scenario).map(row);
+    return `${scenario.id}: ${scenario.about}\n${indent(table([header, ...rows]))}`;
+  });
+  const speed = `${requests} measured requests, ${cpuSeconds.toFixed(0)} s of processor time.`;
+  return `${parts.join('\n\n')}\n\n${notes}\n${speed}\n`;
+}
+
+const header = [
+  'policy',
+  'mean ms',
+  'p99 ms',
+  'TTFT p50',
+  'TTFT p99',
+  'in SLO',
+  'hits',
+  'moved',
+  'moves/TV',
+  'swing',
+  'turns/h',
+  'shed',
+  'failed',
+];
+
+export const notes = [
+  'mean, p99: from the first try to the complete answer, retries included; what failed counts with the time it took.',
+  'in SLO: share of requests. hits: prompt tokens from cache. moved: follow-ups served elsewhere than the turn before.',
+  'swing, turns/h: of weights (* of shares of requests) once the scenario has settled. ±: 95 % confidence over seeds.',
+].join('\n');
+
+function row(cell: Cell): string[] {
+  const basis = cell.runs[0]!.oscillation.basis === 'flows' ? '*' : '';
+  return [
+    cell.policy,
+    withInterval(cell, (run) => run.meanE2eMs, 0),
+    withInterval(cell, (run) => run.p99E2eMs, 0),
+    plain(cell, (run) => run.p50TtftMs, 0),
+    plain(cell, (run) => run.p99TtftMs, 0),
+    percent(cell, (run) => run.goodput),
+    percent(cell, (run) => run.cacheHitShare),
+    percent(cell, (run) => run.movedShare),
+    plain(cell, (run) => run.movesPerTv, 2),
+    plain(cell, (run) => run.oscillation.amplitude, 2) + basis,
+    plain(cell, (run) => run.oscillation.reversals, 0),
+    percent(cell, (run) => run.shedShare),
+    percent(cell, (run) => run.failedShare),
+  ];
+}
+
+function withInterval(cell: Cell, value: (run: Measures) => number, digits: number): string {
+  const { mean, halfWidth } = figure(cell, value)!;
+  return mean.toFixed(digits) + (Number.isNaN(halfWidth) ? '' : ` ±${halfWidth.toFixed(digits)}`);
+}
+
+function plain(cell: Cell, value: (run: Measures) => number | null, digits: number): string {
+  return figure(cell, value)?.mean.toFixed(digits) ?? '–';
+}
+
+function percent(cell: Cell, value: (run: Measures) => number): string {
+  return `${(100 * figure(cell, value)!.mean).toFixed(1)} %`;
+}

@@ -1,0 +1,17 @@
+import type { PolicyFactory } from '../policies/policy.js';
+import { proportional } from '../policies/proportional.js';
+import { wardrop } from '../policies/wardrop.js';
+
+/** The old controller over gain and smoothing, and Wardrop with profiles that are wrong about one engine. */
+export const variants: Readonly<Record<string, PolicyFactory>> = {
+  ...Object.fromEntries(
+    [0.02, 0.05, 0.1, 0.2, 0.5].flatMap((gain) =>
+      [0.1, 0.5].map((smoothing) => {
+        const id = `proportional-${gain}-${smoothing}`;
+        return [id, proportional({ gain, smoothing }, id)];
+      }),
+    ),
+  ),
+  'wardrop-b-30%-slower': wardrop({ profileError: (engine) => (engine === 'b' ? 1.3 : 1) }),
+  'wardrop-b-30%-faster': wardrop({ profileError: (engine) => (engine === 'b' ? 0.7 : 1) }),
+};

@@ -1,0 +1,46 @@
+import { Random } from '../random.js';
+import type { LocalView, PolicyFactory } from './policy.js';
+
+/**
+ * Power of two choices (Mitzenmacher 2001) as in Envoy's `least_request`: two random engines, the one with fewer of
+ * this frontend's own requests in flight for its nominal capacity.
+ */
+export const leastRequest: PolicyFactory = ({ scenario, seed, local }) => {
+  const random = new Random(seed, 'least-request');
+  const choice = new TwoChoices(
+    scenario.engines.map(({ nominalRps }) => nominalRps),
+    local,
+    random,
+  );
+  return {
+    id: 'least-request',
+    decide: ({ frontend }) => choice.pick(frontend),
+  };
+};
+
+export class TwoChoices {
+  readonly #capacities: readonly number[];
+  readonly #local: LocalView;
+  readonly #random: Random;
+
+  constructor(capacities: readonly number[], local: LocalView, random: Random) {
+    this.#capacities = capacities;
+    this.#local = local;
+    this.#random = random;
+  }
+
+  /** The better one first. */
+  pick(frontend: number): number[] {
+    const ready = this.#capacities.flatMap((_, engine) => (this.#local.ready[engine] ? [engine] : []));
+    const engines = ready.length > 0 ? ready : this.#capacities.map((_, engine) => engine);
+    if (engines.length === 1) return engines;
+    const at = this.#random.integer({ min: 0, max: engines.length - 1 });
+    const other = (at + this.#random.integer({ min: 1, max: engines.length - 1 })) % engines.length;
+    const [a, b] = [engines[at]!, engines[other]!];
+    return this.#load(frontend, a) <= this.#load(frontend, b) ? [a, b] : [b, a];
+  }
+
+  #load(frontend: number, engine: number): number {
+    return (this.#local.inFlight[frontend]![engine]! + 1) / this.#capacities[engine]!;
+  }
+}

@@ -1,0 +1,95 @@
+import type { Scenario } from '../virtual/scenario.js';
+
+/** A request at its frontend. */
+export interface RoutedRequest {
+  readonly frontend: number;
+  readonly conversation: Conversation;
+  readonly promptTokens: number;
+  /** How often the client has come back with it. */
+  readonly clientRetries: number;
+  /** Whatever the policy wants to keep with it. */
+  tag?: unknown;
+}
+
+/** What all requests of a conversation share. */
+export interface Conversation {
+  readonly id: string;
+  /** 32 well-mixed bits of the id. */
+  readonly hash: number;
+  /** Engine that served the last turn, -1 before. */
+  lastEngine: number;
+  /** Prompt and answer of the last turn, in tokens; 0 before. */
+  lastTokens: number;
+}
+
+export interface Refusal {
+  readonly refused: true;
+  readonly retryAfterSeconds: number;
+  readonly shouldRetry: boolean;
+}
+
+/** Engines in the order of attempts: the next one is tried where the one before cannot be reached or is full. */
+export type Decision = readonly number[] | Refusal;
+
+/** What one report period showed; the same for every policy, and only this. */
+export interface Telemetry {
+  readonly atSeconds: number;
+  readonly engines: readonly EngineTelemetry[];
+  /** Requests per second at each frontend in the period, retries of clients excluded. */
+  readonly demandRps: readonly number[];
+  /** Mean seconds to the complete answer in the period, `[frontend][engine]`; NaN where there was none. */
+  readonly e2eSeconds: readonly (readonly number[])[];
+}
+
+export interface EngineTelemetry {
+  /** By health probes: two contrary results in a row change it. */
+  readonly ready: boolean;
+  readonly running: number;
+  readonly waiting: number;
+  readonly completedRps: number;
+  /** Means over the period, measured at the engine; NaN without requests. */
+  readonly ttftSeconds: number;
+  readonly tbotSeconds: number;
+}
+
+/** What a frontend knows by itself at once. */
+export interface LocalView {
+  /** Its own requests in flight, `[frontend][engine]`. */
+  readonly inFlight: readonly Int32Array[];
+  /** Which engines probes hold for ready, by engine. */
+  readonly ready: readonly boolean[];
+}
+
+/**
+ * A way to choose engines. `decide` stands for all frontends: it may use what its own frontend knows by itself, and
+ * what the last update brought.
+ */
+export interface Policy {
+  readonly id: string;
+  decide(request: RoutedRequest, now: number): Decision;
+  /** Called at the end of each period; what it returns comes back with the update. */
+  observe?(now: number): unknown;
+  /** What the period showed, `delaySeconds` after its end. */
+  update?(telemetry: Telemetry, now: number, observed: unknown): Promise<void> | void;
+  /** The weights in force at a frontend, the same array as long as they do not change; absent without weights. */
+  weights?(frontend: number): readonly number[] | undefined;
+  /** A little work of the data plane, four times a second. */
+  tick?(now: number): Promise<void> | void;
+  /** The answer to an attempt begins at the frontend. */
+  answered?(request: RoutedRequest, engine: number, now: number, attempts: number): void;
+  /** An attempt is over, however it ended. */
+  ended?(request: RoutedRequest, engine: number, now: number, outcome: Outcome): void;
+  /** Engines keep nothing to themselves: a conversation's earlier turns are cached wherever it goes. */
+  readonly sharesCaches?: boolean;
+  close?(): Promise<void>;
+}
+
+export type Outcome = 'answered' | 'failed' | 'timeout';
+
+export interface PolicyContext {
+  readonly scenario: Scenario;
+  readonly seed: number;
+  readonly local: LocalView;
+}
+
+export type PolicyFactory = (context: PolicyContext) => Promise<Policy> | Policy;

@@ -1,0 +1,191 @@
+import { readFileSync } from 'node:fs';
+import { Host, type Stream, type Vm } from '../../test/filter/host.js';
+import { encodeSnapshot } from '../../wire/snapshot-writer.js';
+import type { UsageReport } from '../../wire/usage-report.js';
+import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
+import { packageFile } from '../virtual/package-root.js';
+import { addressOf, ControlLoop, EPOCH_MS, type ProfileError, wallMs } from './control-loop.js';
+import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest } from './policy.js';
+
+export interface WardropOptions {
+  readonly id?: string;
+  readonly profileError?: ProfileError;
+}
+
+/**
+ * Wardrop as shipped: the compiled filter decides every request, one VM per frontend, under an emulated Envoy; its
+ * usage reports go through the control server's own signals, optimizer and plan; what comes back is a snapshot.
+ */
+export function wardrop(options: WardropOptions = {}): PolicyFactory {
+  return async (context) => {
+    const policy = new Wardrop(context, options);
+    await policy.start();
+    return policy;
+  };
+}
+
+interface Observed {
+  readonly reports: readonly (UsageReport | undefined)[];
+  readonly probedUp: readonly boolean[];
+}
+
+class Wardrop implements Policy {
+  readonly id: string;
+  readonly #context: PolicyContext;
+  readonly #loop: ControlLoop;
+  readonly #vms: readonly Vm[];
+  readonly #engineOf: ReadonlyMap<string, number>;
+  #snapshots: Uint8Array[] = [];
+  #weights: (readonly number[])[];
+  #version = 0;
+  #installedAt = -1;
+
+  constructor(context: PolicyContext, { id = 'wardrop', profileError }: WardropOptions) {
+    this.id = id;
+    this.#context = context;
+    this.#loop = new ControlLoop(context.scenario, profileError);
+    const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
+    this.#vms = context.scenario.frontends.map((frontend) => {
+      const host = new Host(module);
+      host.nowMs = EPOCH_MS;
+      host.nodeId = `envoy-${frontend.id}`;
+      return host.startVm({ frontendId: frontend.id, syncPeriodMs: 250 });
+    });
+    this.#engineOf = new Map(context.scenario.engines.map((_, index) => [addressOf(index), index]));
+    this.#weights = [];
+  }
+
+  /** The first plan is made of what the operator expects. */
+  async start(): Promise<void> {
+    await this.#loop.step(EPOCH_MS);
+    this.#issue(0);
+    for (const vm of this.#vms) vm.tick();
+    this.#install();
+  }
+
+  decide(request: RoutedRequest, now: number): Decision {
+    const vm = this.#vmAt(request.frontend, now);
+    const headers: Record<string, string> = { 'x-session-id': request.conversation.id };
+    if (request.clientRetries > 0) headers['x-stainless-retry-count'] = `${request.clientRetries}`;
+    const stream = vm.request(headers);
+    request.tag = stream;
+    const { reply } = stream;
+    if (reply === undefined) {
+      return stream.endpoints.slice(0, stream.retries + 1).map((address) => this.#engineOf.get(address)!);
+    }
+    stream.end();
+    const header = (name: string) => reply.headers.find(([other]) => other === name)?.[1];
+    return {
+      refused: true,
+      retryAfterSeconds: Number(header('retry-after-ms') ?? 1000 * Number(header('retry-after') ?? 1)) / 1000,
+      shouldRetry: header('x-should-retry') !== 'false',
+    };
+  }
+
+  answered(request: RoutedRequest, _engine: number, now: number, attempts: number): void {
+    this.#vmAt(request.frontend, now);
+    (request.tag as Stream).respond(200, { attempts }).responseBody(1);
+  }
+
+  ended(
+    request: RoutedRequest,
+    _engine: number,
+    now: number,
+    outcome: 'answered' | 'failed' | 'timeout',
+  ): void {
+    const vm = this.#vmAt(request.frontend, now);
+    const stream = request.tag as Stream;
+    // Envoy answers for an engine that it cannot reach; a client that leaves has seen nothing.
+    if (outcome === 'failed' && stream.responseHeaders.length === 0) {
+      stream.respond(503, { details: 'upstream_reset_before_response_started{connection_failure}' });
+    }
+    stream.end();
+    vm.host.logs.length = 0;
+  }
+
+  tick(now: number): void {
+    this.#vms.forEach((_, frontend) => {
+      this.#vmAt(frontend, now).tick();
+    });
+  }
+
+  /** Every filter's call is answered, with 304 when there is no news, and the next one brings its counters. */
+  observe(now: number): Observed {
+    const { local, scenario } = this.#context;
+    const reports = scenario.frontends.map((_, frontend) => {
+      const vm = this.#vmAt(frontend, now);
+      if (vm.call && this.#installedAt !== now) vm.answer(304);
+      if (!vm.call) vm.tick();
+      return vm.call && decodeUsageReport(vm.call.body);
+    });
+    return { reports, probedUp: [...local.ready] };
+  }
+
+  async update(_telemetry: unknown, now: number, observed: unknown): Promise<void> {
+    const { reports, probedUp } = observed as Observed;
+    const { frontends, engines } = this.#context.scenario;
+    const atMs = wallMs(now);
+    frontends.forEach(({ id }, index) => {
+      const report = reports[index];
+      if (report) this.#loop.report(id, report, atMs);
+    });
+    // What probes say has been confirmed once already; the control server wants to hear it twice.
+    engines.forEach(({ id }, index) => {
+      for (let probe = 0; probe < 2; probe++) this.#loop.probe(id, addressOf(index), probedUp[index]!, atMs);
+    });
+    if (!(await this.#loop.step(atMs))) return;
+    this.#issue(now);
+    this.#vms.forEach((_, frontend) => {
+      this.#vmAt(frontend, now);
+    });
+    this.#install();
+    this.#installedAt = now;
+  }
+
+  weights(frontend: number): readonly number[] | undefined {
+    return this.#weights[frontend];
+  }
+
+  close(): Promise<void> {
+    return this.#loop.close();
+  }
+
+  #vmAt(frontend: number, now: number): Vm {
+    const vm = this.#vms[frontend]!;
+    vm.host.nowMs = wallMs(now);
+    return vm;
+  }
+
+  #issue(now: number): void {
+    const { scenario } = this.#context;
+    const { plan, view, config } = this.#loop;
+    if (plan === null) throw new Error('the first plan failed');
+    this.#version++;
+    this.#snapshots = scenario.frontends.map(({ id }) =>
+      encodeSnapshot(
+        buildSnapshotView({
+          plan,
+          fleet: config.fleet,
+          engines: view.state.engines,
+          frontendId: id,
+          version: this.#version,
+          salt: 'simulation',
+          issuedAtMs: Math.round(wallMs(now)),
+        }),
+      ),
+    );
+    this.#weights = scenario.frontends.map((_, frontend) => {
+      const next = this.#loop.weightsOf(scenario, frontend);
+      const last = this.#weights[frontend];
+      return last?.every((weight, engine) => weight === next[engine]) ? last : next;
+    });
+  }
+
+  #install(): void {
+    this.#vms.forEach((vm, frontend) => {
+      if (!vm.call) vm.tick();
+      vm.answer(200, this.#snapshots[frontend]!);
+    });
+  }
+}

@@ -1,0 +1,90 @@
+import type { Scenario } from './scenario.js';
+
+/** Length of the pieces that the run is cut into for plots and oscillation. */
+export const SAMPLE_SECONDS = 5;
+
+/** How a request ended for its client, after all its retries. */
+export interface RequestEnd {
+  readonly firstAt: number;
+  readonly end: 'answered' | 'shed' | 'timeout' | 'failed';
+  /** From the first try to the first token of the answer; for requests without one, the time that was lost. */
+  readonly ttftSeconds: number;
+  readonly e2eSeconds: number;
+}
+
+/** One piece of the run. */
+export interface Sample {
+  readonly atSeconds: number;
+  /** By frontend; undefined for policies without weights. */
+  readonly weights: readonly (readonly number[] | undefined)[];
+  /** Requests sent within the piece, `[frontend][engine]`. */
+  readonly sent: readonly (readonly number[])[];
+  /** Requests at each engine at its end. */
+  readonly inFlight: readonly number[];
+}
+
+/** Everything that is counted in a run; requests count when they were first sent in the measured time. */
+export class Recorder {
+  readonly e2eSeconds: number[] = [];
+  readonly ttftSeconds: number[] = [];
+  readonly ends = { answered: 0, shed: 0, timeout: 0, failed: 0 };
+  readonly samples: Sample[] = [];
+  readonly frontendE2eSeconds: number[][];
+  good = 0;
+  promptTokens = 0;
+  cachedTokens = 0;
+  /** Attempts of clients, and of frontends that tried another engine. */
+  clientRetries = 0;
+  failovers = 0;
+  followUps = 0;
+  moved = 0;
+  /** Sum over follow-ups of the total variation of the weights between a turn and the one before. */
+  expectedMoves = 0;
+  /** Follow-ups whose frontend has weights. */
+  weighted = 0;
+  readonly #scenario: Scenario;
+  #sent: number[][];
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario;
+    this.#sent = this.#zeros();
+    this.frontendE2eSeconds = scenario.frontends.map(() => []);
+  }
+
+  get requests(): number {
+    const { answered, shed, timeout, failed } = this.ends;
+    return answered + shed + timeout + failed;
+  }
+
+  measures(at: number): boolean {
+    const { warmupSeconds, seconds } = this.#scenario;
+    return at >= warmupSeconds && at < warmupSeconds + seconds;
+  }
+
+  sent(frontend: number, engine: number): void {
+    this.#sent[frontend]![engine]!++;
+  }
+
+  ended(frontend: number, { firstAt, end, ttftSeconds, e2eSeconds }: RequestEnd): void {
+    if (!this.measures(firstAt)) return;
+    this.ends[end]++;
+    this.e2eSeconds.push(e2eSeconds);
+    this.ttftSeconds.push(ttftSeconds);
+    this.frontendE2eSeconds[frontend]!.push(e2eSeconds);
+    const { slo } = this.#scenario;
+    if (end === 'answered' && ttftSeconds <= slo.ttftSeconds && e2eSeconds <= slo.e2eSeconds) this.good++;
+  }
+
+  sample(
+    atSeconds: number,
+    weights: readonly (readonly number[] | undefined)[],
+    inFlight: readonly number[],
+  ): void {
+    this.samples.push({ atSeconds, weights, sent: this.#sent, inFlight });
+    this.#sent = this.#zeros();
+  }
+
+  #zeros(): number[][] {
+    return this.#scenario.frontends.map(() => this.#scenario.engines.map(() => 0));
+  }
+}

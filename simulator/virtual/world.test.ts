@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import { engineKinds } from '../engine/parameters.js';
+import { exampleConversations, exampleSizes } from '../load/conversations.js';
+import type { Policy, PolicyFactory, Telemetry } from '../policies/policy.js';
+import { shaped } from '../workloads/conversation-source.js';
+import { steady } from '../workloads/rate-curve.js';
+import { openLoop } from './benchmark.js';
+import type { Scenario } from './scenario.js';
+import { World } from './world.js';
+
+const parameters = engineKinds['sim-100']!;
+const source = shaped(exampleConversations, exampleSizes);
+const engine = (id: string) => ({ id, parameters, profile: 'sim-100', nominalRps: 100 });
+
+const small: Scenario = {
+  id: 'small',
+  about: '',
+  frontends: [{ id: 'f', source, rate: steady(40) }],
+  engines: [engine('a'), engine('b')],
+  rttMs: [[20, 100]],
+  warmupSeconds: 15,
+  seconds: 30,
+  settledFrom: 15,
+  faults: [],
+  slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
+  clientTimeoutSeconds: 10,
+  expectedRps: [40],
+  signals: { periodSeconds: 1, delaySeconds: 2 },
+};
+
+const always =
+  (list: readonly number[], more: Partial<Policy> = {}): PolicyFactory =>
+  () => ({ id: 'always', decide: () => list, ...more });
+
+const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+
+describe('a world', () => {
+  it('gives every policy the same requests, and the same run again for the same seed', async () => {
+    const a = await World.run(small, always([0]), 3);
+    const again = await World.run(small, always([0]), 3);
+    const b = await World.run(small, always([1]), 3);
+    const other = await World.run(small, always([0]), 4);
+    expect(again.e2eSeconds).toEqual(a.e2eSeconds);
+    expect(b.requests).toBe(a.requests);
+    expect(b.promptTokens).toBe(a.promptTokens);
+    expect(other.promptTokens).not.toBe(a.promptTokens);
+  });
+
+  it('adds exactly the round trip to what the engine takes', async () => {
+    const near = await World.run({ ...small, rttMs: [[0, 0]] }, always([0]), 1);
+    const far = await World.run({ ...small, rttMs: [[80, 0]] }, always([0]), 1);
+    expect(mean(far.e2eSeconds) - mean(near.e2eSeconds)).toBeCloseTo(0.08, 6);
+    expect(mean(far.ttftSeconds) - mean(near.ttftSeconds)).toBeCloseTo(0.08, 6);
+  });
+
+  it('agrees with the benchmark of one replica on latency and cache hits', async () => {
+    const rate = {
+      ...small,
+      frontends: [{ id: 'f', source, rate: steady(70) }],
+      rttMs: [[0, 0]],
+      seconds: 120,
+    };
+    const world = await World.run(rate, always([0]), 1);
+    const alone = openLoop(parameters, exampleConversations, 70, { warmupSeconds: 15, seconds: 120 }, 1);
+    expect(Math.abs(mean(world.e2eSeconds) / alone.e2eSeconds - 1)).toBeLessThan(0.05);
+    const hits = 1 - alone.uncachedPromptTokens / alone.promptTokens;
+    expect(Math.abs(world.cachedTokens / world.promptTokens - hits)).toBeLessThan(0.01);
+  });
+
+  it('accounts for every request, also while engines die, are full or are too slow', async () => {
+    const scenario: Scenario = {
+      ...small,
+      clientTimeoutSeconds: 3,
+      frontends: [{ id: 'f', source, rate: steady(160) }],
+      faults: [
+        { kind: 'engine-down', engine: 'a', from: 20, until: 25 },
+        { kind: 'slow-engine', engine: 'b', slowness: 2, from: 22, until: 28 },
+      ],
+    };
+    let decided = 0;
+    const outcomes: string[] = [];
+    const record = await World.run(
+      scenario,
+      () => ({
+        id: 'count',
+        decide: () => {
+          decided++;
+          return [0, 1];
+        },
+        ended: (_request, _engine, _now, outcome) => {
+          outcomes.push(outcome);
+        },
+      }),
+      1,
+    );
+    expect(outcomes).toHaveLength(decided);
+    expect(record.requests).toBe(record.e2eSeconds.length);
+    expect(record.failovers).toBeGreaterThan(0);
+    for (const outcome of ['answered', 'failed', 'timeout']) expect(outcomes).toContain(outcome);
+  });
+
+  it('tries the next engine of the list when the first one is dead, and counts the move', async () => {
+    const faults = [{ kind: 'engine-down', engine: 'a', from: 0, until: 1e9 } as const];
+    const record = await World.run({ ...small, faults }, always([0, 1]), 1);
+    expect(record.ends).toEqual({ answered: record.requests, shed: 0, timeout: 0, failed: 0 });
+    // Connecting in vain costs a round trip.
+    expect(Math.min(...record.e2eSeconds)).toBeGreaterThan(0.12);
+  });
+
+  it('lets clients try three times, with the pauses of the SDK, and then counts the failure', async () => {
+    const faults = [{ kind: 'engine-down', engine: 'a', from: 0, until: 1e9 } as const];
+    const record = await World.run({ ...small, faults }, always([0]), 1);
+    expect(record.ends.failed).toBe(record.requests);
+    expect(record.clientRetries).toBe(2 * record.requests);
+    const pauses = record.e2eSeconds.map((seconds) => seconds - 3 * 0.02);
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(0.75 * 1.5);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(1.5 + 1e-9);
+  });
+
+  it('tells what a period showed once per period, late by the delay, and nothing while control is down', async () => {
+    const seen: { readonly at: number; readonly telemetry: Telemetry }[] = [];
+    const update = (telemetry: Telemetry, at: number) => {
+      seen.push({ at, telemetry });
+    };
+    const faults = [{ kind: 'control-down', from: 20.5, until: 30.5 } as const];
+    await World.run({ ...small, faults }, always([0], { update }), 1);
+    for (const { at, telemetry } of seen) expect(at - telemetry.atSeconds).toBeCloseTo(2);
+    const times = seen.map(({ telemetry }) => telemetry.atSeconds);
+    expect(times.filter((at) => at > 18.5 && at < 30.5)).toEqual([]);
+    expect(times.slice(0, 3)).toEqual([1, 2, 3]);
+    const late = seen.filter(({ telemetry }) => telemetry.atSeconds > 12 && telemetry.atSeconds <= 18);
+    expect(Math.abs(mean(late.map(({ telemetry }) => telemetry.demandRps[0]!)) / 40 - 1)).toBeLessThan(0.25);
+  });
+});

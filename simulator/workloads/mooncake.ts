@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import type { Turn } from '../load/conversations.js';
+import { packageFile } from '../virtual/package-root.js';
+import type { ConversationSource } from './conversation-source.js';
+
+/** Tokens of the trace for one of ours: prompts, answers and caches shrink alike, so hits stay what they are. */
+const SCALE = 8;
+/** A turn brings at least so many new tokens, also where the trace's prompt is shorter than what was said before. */
+const LEAST_MESSAGE_TOKENS = 8;
+
+interface TraceTurn {
+  readonly gapSeconds: number;
+  readonly messageTokens: number;
+  readonly outputTokens: number;
+}
+
+/** Conversations as in Mooncake's trace, with its gaps and an eighth of its tokens, drawn at random. */
+export function mooncake(): ConversationSource {
+  const conversations = readConversations();
+  const turns = conversations.flat();
+  const meanTurns = turns.length / conversations.length;
+  const later = conversations.flatMap((conversation) => conversation.slice(1));
+  const meanOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+  return {
+    meanTurns,
+    expected: {
+      promptTokens: Math.round(meanOf(conversations.flatMap(promptTokens))),
+      uncachedPromptTokens: Math.round(meanOf(turns.map(({ messageTokens }) => messageTokens))),
+      outputTokens: Math.round(meanOf(turns.map(({ outputTokens }) => outputTokens))),
+      followUpShare: 1 - 1 / meanTurns,
+      turnGapSeconds: meanOf(later.map(({ gapSeconds }) => gapSeconds)),
+    },
+    conversation(id, startAt, random) {
+      const chosen = conversations[random.integer({ min: 0, max: conversations.length - 1 })]!;
+      let atSeconds = startAt;
+      return chosen.map(({ gapSeconds, messageTokens, outputTokens }, index): Turn => {
+        // The trace's times are whole multiples of 3 s.
+        if (index > 0) atSeconds += Math.max(1, gapSeconds + 3 * (random.unit() - 0.5));
+        const last = index === chosen.length - 1;
+        return { conversationId: id, index, atSeconds, messageTokens, outputTokens, streamed: true, last };
+      });
+    },
+  };
+}
+
+function promptTokens(conversation: readonly TraceTurn[]): number[] {
+  let context = 0;
+  return conversation.map(({ messageTokens, outputTokens }) => {
+    context += messageTokens;
+    const prompt = context;
+    context += outputTokens;
+    return prompt;
+  });
+}
+
+function readConversations(): TraceTurn[][] {
+  const text = readFileSync(packageFile('simulator', 'data', 'mooncake-conversations.csv'), 'utf8');
+  const conversations: TraceTurn[][] = [];
+  let context = 0;
+  for (const line of text.trim().split('\n').slice(1)) {
+    const [conversation, gapSeconds, input, output] = line.split(',').map(Number) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    if (conversation === conversations.length) {
+      conversations.push([]);
+      context = 0;
+    }
+    const messageTokens = Math.max(LEAST_MESSAGE_TOKENS, Math.round(input / SCALE) - context);
+    const outputTokens = Math.max(1, Math.round(output / SCALE));
+    context += messageTokens + outputTokens;
+    conversations[conversation]!.push({ gapSeconds, messageTokens, outputTokens });
+  }
+  return conversations;
+}
