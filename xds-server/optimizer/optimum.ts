@@ -14,6 +14,8 @@ const LOAD_TOLERANCE = 1e-10;
 const MOST_OVERLOAD = 0.01;
 /** Flows of the linear program this near their lower bound, relative, need no polish: it could not make them better. */
 const EXACT = 1e-9;
+/** Columns this near the hard limit, relative, are full. */
+const FULL = 1e-5;
 /** A polish that has not come to an end counts as done when it got this near. */
 const CLOSE = 1e-6;
 /** Rounds of the linear program, each with finer tangents around the last solution. */
@@ -72,7 +74,7 @@ export function findByProgram(solver: LinearSolver, problem: Problem, served: Fl
     const points = choosePoints(flowProblem, best && utilisation(flowProblem, best.flows), spread);
     const { flows, basic, unplaced, columnPrices, useful } = solveProgram(solver, flowProblem, points);
     if (isUnplaced(flowProblem, unplaced)) return { fits: false, unplaced, useful };
-    const start = prove(flowProblem, { flows, columnPrices });
+    const start = prove(flowProblem, { flows, columnPrices: exactPrices(flowProblem, flows, columnPrices) });
     if (gapOf(start) <= EXACT) return { fits: true, optimum: start };
     const polished = polishWhole(flowProblem, start.flows, basic);
     const optimum = prove(flowProblem, polished);
@@ -81,6 +83,16 @@ export function findByProgram(solver: LinearSolver, problem: Problem, served: Fl
     spread /= 8;
   }
   return { fits: true, optimum: best! };
+}
+
+/** Prices of the program where a column is full, which it knows; elsewhere the curve's own, which tangents blur. */
+function exactPrices(flowProblem: FlowProblem, flows: Float64Array, prices: Float64Array): Float64Array {
+  const { columns } = flowProblem.problem;
+  return utilisation(flowProblem, flows).map((rho, column) => {
+    const { congestion } = columns[column]!;
+    const price = congestion.price(Math.min(rho, congestion.max));
+    return rho < congestion.max * (1 - FULL) ? price : Math.max(price, prices[column]!);
+  });
 }
 
 function gapOf({ objective, lowerBound }: Optimum): number {

@@ -1,4 +1,5 @@
 import type { MinShare } from '../fleet/policy.js';
+import { type TokenMix, workSeconds } from '../profiles/profile.js';
 import { groupBy } from './collections.js';
 import { flowUnit } from './flow-problem.js';
 import {
@@ -25,6 +26,8 @@ interface Part {
   readonly priority: number;
   /** Offered requests per second. */
   readonly rate: number;
+  /** Work of a request in mean requests of the row. */
+  readonly size: number;
 }
 
 /**
@@ -63,11 +66,13 @@ function partsByLevel(problem: Problem, minShares: readonly MinShare[]): Part[][
   const guaranteed: Part[] = [];
   const rest: Part[] = [];
   problem.rows.forEach(({ poolId, classes }, row) => {
-    for (const { priority, requestsPerSecond } of classes) {
+    for (const demand of classes) {
+      const { priority, requestsPerSecond } = demand;
       const minShare = minShares.find((each) => each.poolId === poolId && each.priority === priority);
       const share = minShare?.share ?? 0;
-      if (share > 0) guaranteed.push({ row, priority, rate: share * requestsPerSecond });
-      if (share < 1) rest.push({ row, priority, rate: (1 - share) * requestsPerSecond });
+      const size = relativeSize(problem, row, demand);
+      if (share > 0) guaranteed.push({ row, priority, rate: share * requestsPerSecond, size });
+      if (share < 1) rest.push({ row, priority, rate: (1 - share) * requestsPerSecond, size });
     }
   });
   const byPriority = [...groupBy(rest, ({ priority }) => priority)].sort(([a], [b]) => b - a);
@@ -76,9 +81,20 @@ function partsByLevel(problem: Problem, minShares: readonly MinShare[]): Part[][
   );
 }
 
+/** Work of a request over that of its row's mean request, averaged over the row's engines. */
+export function relativeSize(problem: Problem, row: number, request: TokenMix): number {
+  const { rows, columns, arcColumn, arcWork } = problem;
+  const { firstArc, endArc } = rows[row]!;
+  let size = 0;
+  for (let arc = firstArc; arc < endArc; arc++) {
+    size += workSeconds(columns[arcColumn[arc]!]!.profile, request) / arcWork[arc]! / (endArc - firstArc);
+  }
+  return size;
+}
+
 /**
  * One linear program for all levels and rounds. Variables: served rate of each part, the largest shed fraction, flow on
- * each arc. Rows: each row's flows add up to its parts; loads stay below the limits; an open part is served at least
+ * each arc. Rows: each row's flows, in mean requests, add up to its parts; loads stay below the limits; an open part is served at least
  * 1 - fraction; operators' bounds. From round to round only bounds change, and arcs join that prices show to be useful,
  * so each run starts where the last one ended.
  */
@@ -116,11 +132,11 @@ class Sharing {
     const bounds = new BoundRows(problem, rowLower, rowUpper);
     this.#rowLower = Float64Array.from(rowLower);
     this.#rowUpper = Float64Array.from(rowUpper);
-    parts.forEach(({ row }, at) => {
+    parts.forEach(({ row, size }, at) => {
       this.#builder.add(0, 0);
-      this.#builder.entry(row, -1);
+      this.#builder.entry(row, -size);
       this.#builder.entry(this.#firstFairness + at, 1);
-      bounds.servedEntries(this.#builder, row);
+      bounds.servedEntries(this.#builder, row, size);
     });
     this.#fraction = this.#builder.size;
     this.#builder.add(1, 1);
@@ -183,7 +199,7 @@ class Sharing {
 
   /** Fixes the shed fraction of a part. */
   settle(part: Part, fraction: number): void {
-    this.#served.set(part, part.rate * (1 - fraction));
+    this.#served.set(part, fraction >= 1 - NOTHING ? 0 : part.rate * (1 - fraction));
   }
 
   servedOf(row: number, priority: number): number {
@@ -228,10 +244,10 @@ class BoundRows {
     for (const { at } of this.#rowsOfArc.get(arc) ?? []) builder.entry(at, 1);
   }
 
-  servedEntries(builder: ProgramBuilder, row: number): void {
+  servedEntries(builder: ProgramBuilder, row: number, size: number): void {
     const { firstArc, endArc } = this.#problem.rows[row]!;
     for (let arc = firstArc; arc < endArc; arc++) {
-      for (const { at, share } of this.#rowsOfArc.get(arc) ?? []) builder.entry(at, -share);
+      for (const { at, share } of this.#rowsOfArc.get(arc) ?? []) builder.entry(at, -share * size);
     }
   }
 }

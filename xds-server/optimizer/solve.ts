@@ -4,7 +4,7 @@ import { checkInput } from './input.js';
 import type { LinearSolver } from './linear-program.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';
 import { buildProblem, type Problem } from './problem.js';
-import { shareCapacity } from './shedding.js';
+import { relativeSize, shareCapacity } from './shedding.js';
 import type { OptimizerInput, Solution } from './solution.js';
 
 /** Classes of different size are shared again, with the mean of what is served, up to this many times. */
@@ -52,7 +52,7 @@ function place(solver: LinearSolver, input: OptimizerInput): Placement {
   let served = shareCapacity(solver, problem, minShares, result.useful);
   for (let sharing = 0; sharing < MOST_SHARINGS; sharing++) {
     const reweighed = buildProblem(input, served.flat());
-    const settled = sameWork(problem, reweighed);
+    const settled = isSameWork(problem, reweighed, served);
     problem = reweighed;
     if (settled) break;
     served = shareCapacity(solver, problem, minShares, result.useful);
@@ -83,6 +83,19 @@ function cutLowest(rates: number[], amount: number): void {
   }
 }
 
-function sameWork(a: Problem, b: Problem): boolean {
-  return a.arcWork.every((work, arc) => Math.abs(work - b.arcWork[arc]!) <= SAME_WORK * work);
+/**
+ * Whether what is served makes the same work on each engine by the mean request of a row as by the sizes of its classes
+ * relative to the mean before. It does where sizes differ by the same factor on all engines.
+ */
+function isSameWork(before: Problem, after: Problem, served: readonly (readonly number[])[]): boolean {
+  return before.rows.every((row, at) => {
+    const sizes = row.classes.map((request) => relativeSize(before, at, request));
+    const requests = sum(served[at]!);
+    const meanRequests = sum(served[at]!.map((rate, index) => rate * sizes[index]!));
+    for (let arc = row.firstArc; arc < row.endArc; arc++) {
+      const error = requests * after.arcWork[arc]! - meanRequests * before.arcWork[arc]!;
+      if (Math.abs(error) > SAME_WORK * requests * after.arcWork[arc]!) return false;
+    }
+    return true;
+  });
 }
