@@ -1,18 +1,11 @@
 // Wiring: the callbacks of the proxy-wasm ABI 0.2.1 that the filter uses.
 
 import './abi/abort';
-import { resetArena, RESULT, resultAt, resultLength } from './abi/memory';
-import { CONTINUE, getBuffer, getProperty, PLUGIN_CONFIGURATION, setTickPeriod, STOP } from './abi/host';
+import { CONTINUE, getBuffer, getProperty, PLUGIN_CONFIGURATION, STOP, setTickPeriod } from './abi/host';
+import { RESULT, resetArena, resultAt, resultLength } from './abi/memory';
 import { seedRandom } from './abi/random';
 import { clear, Text } from './abi/text';
-import {
-  frontendAt,
-  frontendLength,
-  readConfiguration,
-  syncPeriodMs,
-  tenantHeaderAt,
-  tenantHeaderLength,
-} from './config';
+import { readConfiguration, syncPeriodMs, tenantHeaderAt, tenantHeaderLength } from './config';
 import { watchHeaders } from './request/attributes';
 import { decideNew, decideOnBody, finishReading } from './request/decide';
 import { noteBody, noteEnd, noteGone, noteResponse } from './request/outcome';
@@ -53,7 +46,13 @@ export function proxy_on_tick(root: u32): void {
   else setTickPeriod(0);
 }
 
-export function proxy_on_http_call_response(root: u32, call: u32, headers: u32, bodySize: u32, trailers: u32): void {
+export function proxy_on_http_call_response(
+  root: u32,
+  call: u32,
+  headers: u32,
+  bodySize: u32,
+  trailers: u32,
+): void {
   enter();
   if (isRoot(root)) noteAnswer(headers, bodySize);
 }

@@ -5,7 +5,7 @@ let latest: u64 = 0;
 let behind: u64 = 0;
 
 /** Nanoseconds since the epoch as the host tells them; to compare with other VMs. */
-export function wallNs(): u64 {
+function wallNs(): u64 {
   getTime(TIME);
   return load<u64>(TIME);
 }

@@ -1,7 +1,5 @@
 // Host calls in use, under the names of their meaning. Only what is called ends up as an import of the module.
 export {
-  proxy_add_header_map_value as addHeader,
-  proxy_call_foreign_function as callForeign,
   proxy_continue_stream as continueStream,
   proxy_define_metric as defineMetric,
   proxy_get_buffer_bytes as getBuffer,
@@ -28,7 +26,6 @@ declare function random_get(at: usize, size: usize): i32;
 
 /** Result of a host call that worked. */
 export const OK: u32 = 0;
-export const NOT_FOUND: u32 = 1;
 
 // Header maps.
 export const REQUEST_HEADERS: i32 = 0;
@@ -54,7 +51,6 @@ export const COUNTER: i32 = 0;
 export const GAUGE: i32 = 1;
 
 // Log levels.
-export const INFO: usize = 2;
 export const WARN: usize = 3;
 export const ERROR: usize = 4;
 

@@ -2,16 +2,18 @@
 
 import { getShared, OK, setShared } from './host';
 import { RESULT, resultLength } from './memory';
-import { putBytes, Text } from './text';
+import { equals, putBytes, Text } from './text';
 
 const CAS: usize = memory.data(8, 8);
 let scopeAt: usize = 0;
 let scopeLength: usize = 0;
 
-/** Names what shares the data: all keys made from now on end in it. */
-export function setScope(at: usize, length: usize): void {
+/** Names what shares the data: all keys made from now on end in it. False if that has been its name before. */
+export function setScope(at: usize, length: usize): bool {
+  const changed = !equals(scopeAt, scopeLength, at, length);
   scopeAt = at;
   scopeLength = length;
+  return changed;
 }
 
 /** Appends the scope to a key being composed; for keys that are not worth keeping. */

@@ -7,9 +7,9 @@ import {
   BY_TYPE,
   Context,
   contextIn,
+  FIRST_PROMPT,
   Field,
   fieldIn,
-  FIRST_PROMPT,
   flagsOf,
   LAST_PROMPT,
   LAST_TEXT,
@@ -17,7 +17,7 @@ import {
 } from './fields';
 
 /** Containers within containers, at most. */
-export const MAX_DEPTH: u32 = 1024;
+const MAX_DEPTH: u32 = 1024;
 /** Bytes kept of a text; what comes after them is only counted. */
 export const TEXT_LIMIT: u32 = 256;
 
@@ -119,9 +119,30 @@ const TEXT_BYTES: usize = CLEARED;
 export const SCAN_SIZE: usize = TEXT_BYTES + TEXTS * <usize>TEXT_LIMIT;
 
 const LITERALS: usize = memory.data<u8>([
-  0x74, 0x72, 0x75, 0x65, 0, 0, 0, 0, // true
-  0x66, 0x61, 0x6c, 0x73, 0x65, 0, 0, 0, // false
-  0x6e, 0x75, 0x6c, 0x6c, 0, 0, 0, 0, // null
+  0x74,
+  0x72,
+  0x75,
+  0x65,
+  0,
+  0,
+  0,
+  0, // true
+  0x66,
+  0x61,
+  0x6c,
+  0x73,
+  0x65,
+  0,
+  0,
+  0, // false
+  0x6e,
+  0x75,
+  0x6c,
+  0x6c,
+  0,
+  0,
+  0,
+  0, // null
 ]);
 
 /** Prepares a block of SCAN_SIZE bytes for a new body. */
@@ -134,11 +155,6 @@ export function startScan(at: usize): Scan {
 export function isComplete(s: Scan): bool {
   if (s.mode == NUMBER) return s.depth == 0 && isWholeNumber(s.step);
   return s.mode == END;
-}
-
-/** Whether the bytes read cannot be the beginning of any JSON value, or nest too deeply. */
-export function hasFailed(s: Scan): bool {
-  return s.mode == FAILED;
 }
 
 export function kindOf(s: Scan, field: Field): Kind {
@@ -257,7 +273,14 @@ function skipContents(start: usize, end: usize): usize {
     if (load<u8>(at) != 0x5c || at + 6 > end) return at;
     const escaped = load<u8>(at, 1);
     if (isSimpleEscape(escaped)) at += 2;
-    else if (escaped == 0x75 && isHex(load<u8>(at, 2)) && isHex(load<u8>(at, 3)) && isHex(load<u8>(at, 4)) && isHex(load<u8>(at, 5))) at += 6;
+    else if (
+      escaped == 0x75 &&
+      isHex(load<u8>(at, 2)) &&
+      isHex(load<u8>(at, 3)) &&
+      isHex(load<u8>(at, 4)) &&
+      isHex(load<u8>(at, 5))
+    )
+      at += 6;
     else return at;
   }
   while (at < end) {
@@ -363,9 +386,10 @@ function open(s: Scan, isObject: bool, offset: u32): u8 {
     s.tooDeep = true;
     return FAILED;
   }
-  const inner = s.depth == 0 ? (isObject ? Context.TOP : Context.NONE) : contextIn(context(s), latest(s), isObject);
+  const inner =
+    s.depth == 0 ? (isObject ? Context.TOP : Context.NONE) : contextIn(context(s), latest(s), isObject);
   setKind(s, Kind.OTHER);
-  const bit = <u8>1 << <u8>(s.depth & 7);
+  const bit = (<u8>1) << (<u8>(s.depth & 7));
   const byte = changetype<usize>(s) + STACK + (<usize>s.depth >> 3);
   store<u8>(byte, isObject ? load<u8>(byte) | bit : load<u8>(byte) & ~bit);
   s.depth++;
@@ -386,7 +410,8 @@ function close(s: Scan, offset: u32): u8 {
   s.depth--;
   if (closed == Context.ITEM || closed == Context.LIST) {
     // The parent is watched, too: a list or an item, or the body itself.
-    if (load<u8>(at, OWN) & BY_TYPE) noteMedia(s, offset - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
+    if (load<u8>(at, OWN) & BY_TYPE)
+      noteMedia(s, offset - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
     const flags = load<u8>(at, OWN) | load<u8>(at, INNER);
     if (s.depth > 1) store<u8>(at - 1, load<u8>(at - 1, INNER) | flags, INNER);
     else if (latest(s) == Field.MESSAGES) s.messages = flags;
@@ -408,7 +433,9 @@ function inObject(s: Scan): bool {
 }
 
 function context(s: Scan): Context {
-  return s.depth < WATCHED ? <Context>load<u8>(changetype<usize>(s) + <usize>s.depth, CONTEXTS) : Context.NONE;
+  return s.depth < WATCHED
+    ? <Context>load<u8>(changetype<usize>(s) + <usize>s.depth, CONTEXTS)
+    : Context.NONE;
 }
 
 /** The latest key of the innermost container, if it matters. */
@@ -585,7 +612,10 @@ function endString(s: Scan, offset: u32): u8 {
     endName(s);
   }
   if (s.isKey) {
-    noteKey(s, taken && s.taken <= <u32>NAME_LIMIT ? fieldIn(context(s), s.target, <usize>s.taken) : Field.NONE);
+    noteKey(
+      s,
+      taken && s.taken <= <u32>NAME_LIMIT ? fieldIn(context(s), s.target, <usize>s.taken) : Field.NONE,
+    );
     return COLON;
   }
   if (taken) {

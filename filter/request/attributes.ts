@@ -1,12 +1,12 @@
 // Step 1: what the headers say of a request. One host call fetches all of them; a small hash table picks out the
 // names that matter.
 
+import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
 import { TEXT_LIMIT } from '../body/scan';
 import { needsOfHeader, watchesHeaders } from './need-headers';
-import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
 
 // Numbers of the headers looked for. Keys come in the order of precedence, then what clients may not send.
 const PATH: i32 = 0;
@@ -93,7 +93,8 @@ function numberOf(at: usize, length: usize): i32 {
   while (true) {
     const entry = TABLE + ((<usize>slot) << 4);
     const header = <i32>load<u32>(entry);
-    if (!header || equals(at, length, <usize>load<u32>(entry, 4), <usize>load<u32>(entry, 8))) return header - 1;
+    if (!header || equals(at, length, <usize>load<u32>(entry, 4), <usize>load<u32>(entry, 8)))
+      return header - 1;
     slot = (slot + 1) & (SLOTS - 1);
   }
 }

@@ -3,8 +3,19 @@
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
-import { Field, FIRST_KEY_FIELD, LAST_KEY_FIELD } from '../body/fields';
-import { isComplete, Kind, kindOf, lengthOf, Scan, scan, SCAN_SIZE, startScan, TEXT_LIMIT, textOf } from '../body/scan';
+import { FIRST_KEY_FIELD, Field, LAST_KEY_FIELD } from '../body/fields';
+import {
+  isComplete,
+  Kind,
+  kindOf,
+  lengthOf,
+  SCAN_SIZE,
+  Scan,
+  scan,
+  startScan,
+  TEXT_LIMIT,
+  textOf,
+} from '../body/scan';
 import { maxBodyBytes, readBodies } from '../config';
 import { snapshot } from '../snapshot/current';
 import {
@@ -51,7 +62,8 @@ export function judgeBody(): Unread {
     if (!model || !needsBody(model)) return Unread.NOT_NEEDED;
   }
   if (!isJsonType()) return Unread.TYPE;
-  if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length)) return Unread.ENCODING;
+  if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length))
+    return Unread.ENCODING;
   return contentLength > maxBodyBytes ? Unread.LARGE : Unread.READ;
 }
 

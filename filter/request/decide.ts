@@ -1,8 +1,10 @@
 // A request, from its headers to the headers that steer it or to an answer of our own.
 
-import { CONTINUE, HOLD, STOP } from '../abi/host';
+import * as L from '../../wire/layout';
+import { READY_PATH } from '../../wire/names';
 import { nowNs } from '../abi/clock';
-import { equals, Text } from '../abi/text';
+import { CONTINUE, HOLD, STOP } from '../abi/host';
+import { Text } from '../abi/text';
 import { Scan } from '../body/scan';
 import { readBodies } from '../config';
 import { hash64, shedPoint } from '../hash';
@@ -10,8 +12,6 @@ import { modelCount, models, planId, poolRows, poolStates, saltHash, snapshot } 
 import { chargeClientRetry, earn, reserve } from '../state/budget';
 import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state/counters';
 import { PoolState } from '../state/rows';
-import * as L from '../../wire/layout';
-import { READY_PATH } from '../../wire/names';
 import {
   bodyless,
   clientRetry,
@@ -48,6 +48,7 @@ import {
   UNSUPPORTED_ENCODING,
   UNSUPPORTED_TYPE,
 } from './reasons';
+import { ANY, HEALTHY, READY } from './replicas';
 import {
   answerInvalidJson,
   answerModelMissing,
@@ -61,7 +62,6 @@ import {
   answerUnsupportedEncoding,
   answerUnsupportedType,
 } from './replies';
-import { ANY, HEALTHY, READY } from './replicas';
 import { steer } from './steer';
 import { HELD, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
@@ -146,7 +146,8 @@ function refused(stream: Stream, reason: u8): i32 {
 }
 
 function isReadyCheck(): bool {
-  if (pathLength < READY_CHECK.length || memory.compare(pathAt, READY_CHECK.at, READY_CHECK.length) != 0) return false;
+  if (pathLength < READY_CHECK.length || memory.compare(pathAt, READY_CHECK.at, READY_CHECK.length) != 0)
+    return false;
   return pathLength == READY_CHECK.length || load<u8>(pathAt + READY_CHECK.length) == 0x3f;
 }
 

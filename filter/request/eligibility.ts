@@ -1,9 +1,9 @@
 // Step 2: the pool that serves a model to a request with certain needs.
 
+import * as L from '../../wire/layout';
 import { equals } from '../abi/text';
 import { hash64 } from '../hash';
 import { modelCount, modelPools, models, snapshot } from '../snapshot/current';
-import * as L from '../../wire/layout';
 import { needOf } from './needs';
 
 /** Row of the model with exactly this name, 0 if there is none. */

@@ -1,8 +1,8 @@
 // Which needs a header brings along. The names come with the snapshot, so they are not in the table of `attributes.ts`.
 
+import * as L from '../../wire/layout';
 import { equals } from '../abi/text';
 import { needCount, needs, snapshot, textAt, textLength } from '../snapshot/current';
-import * as L from '../../wire/layout';
 
 const SLOTS: u32 = 128;
 /** Open addressing: number + 1 of the first need with a header of this name, 0 when empty. */
@@ -37,7 +37,7 @@ export function needsOfHeader(name: usize, nameLength: usize, value: usize, leng
     const index = <usize>number - 1;
     const reference = needs + index * L.NEED_SIZE + L.NEED_VALUE;
     const wanted = textLength(reference);
-    if (wanted == 0 || equals(textAt(reference), wanted, value, length)) bits |= <u64>1 << <u64>index;
+    if (wanted == 0 || equals(textAt(reference), wanted, value, length)) bits |= (<u64>1) << (<u64>index);
     number = load<u8>(NEXT + index);
   }
   return bits;

@@ -1,10 +1,10 @@
 // Step 2: which of the snapshot's needs a request carries.
 
+import * as L from '../../wire/layout';
 import { equals } from '../abi/text';
-import { AUDIO, Field, FILE, IMAGE } from '../body/fields';
+import { AUDIO, FILE, Field, IMAGE } from '../body/fields';
 import { holdsTools, Kind, kindOf, messagesHold, promptBytes, Scan } from '../body/scan';
 import { modelNeeds, needCount, needs, textAt, textLength } from '../snapshot/current';
-import * as L from '../../wire/layout';
 import { headerNeeds, pathAt, pathLength, tenantAt, tenantLength } from './attributes';
 
 /** Prompts are taken to have this many bytes a token. */
@@ -15,7 +15,7 @@ export function carriedNeeds(body: usize): u64 {
   let bits = headerNeeds;
   for (let i: u32 = 0; i < needCount; i++) {
     const need = needs + <usize>i * L.NEED_SIZE;
-    if (carries(need, body)) bits |= <u64>1 << <u64>i;
+    if (carries(need, body)) bits |= (<u64>1) << (<u64>i);
   }
   return bits;
 }
@@ -59,7 +59,8 @@ function isLonger(body: Scan, tokens: u32): bool {
 /** Whether a model has needs that only the body can tell. */
 export function needsBody(model: usize): bool {
   for (let i: u32 = 0; i < load<u32>(model, L.MODEL_NEEDS_COUNT); i++) {
-    if (load<u32>(needs + <usize>needOf(model, i) * L.NEED_SIZE, L.NEED_KIND) >= <u32>L.NEED_BY_BODY) return true;
+    if (load<u32>(needs + <usize>needOf(model, i) * L.NEED_SIZE, L.NEED_KIND) >= <u32>L.NEED_BY_BODY)
+      return true;
   }
   return false;
 }

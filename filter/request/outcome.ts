@@ -1,7 +1,8 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
+import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import { nowNs } from '../abi/clock';
-import { getHeaders, getProperty, OK, replaceHeader, RESPONSE_HEADERS } from '../abi/host';
+import { getHeaders, getProperty, OK, RESPONSE_HEADERS, replaceHeader } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
 import { hash64 } from '../hash';
@@ -9,9 +10,8 @@ import { settle } from '../state/budget';
 import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
 import { pairKey } from '../state/rows';
-import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import { closeBody } from './body';
-import { reasonName, RETRY } from './reasons';
+import { RETRY, reasonName } from './reasons';
 import { ANSWERED, closeStream, ROUTED, SETTLED, Stream } from './streams';
 
 const STATUS = new Text(':status');
@@ -191,12 +191,13 @@ function readResponse(): void {
   getHeaders(RESPONSE_HEADERS, RESULT, RESULT + 4);
   if (resultLength() < 4) return;
   let lengths = resultAt() + 4;
-  let name = lengths + (<usize>load<u32>(resultAt()) << 3);
+  let name = lengths + ((<usize>load<u32>(resultAt())) << 3);
   for (let left = load<u32>(resultAt()); left > 0; left--) {
     const nameLength = <usize>load<u32>(lengths);
     const length = <usize>load<u32>(lengths, 4);
     if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(name + nameLength + 1, length);
-    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = <i32>number(name + nameLength + 1, length);
+    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length))
+      attempts = <i32>number(name + nameLength + 1, length);
     lengths += 8;
     name += nameLength + length + 2;
   }

@@ -1,14 +1,21 @@
 // Steps 3 to 5 together: engine, replica and where retries would go.
 
+import * as L from '../../wire/layout';
 import { random } from '../abi/random';
 import { partitionPoint } from '../hash';
-import { boundSegments, BOUND_BACKUP, BOUND_OWNER, BOUND_SIZE, poolFlows, poolRows } from '../snapshot/current';
+import {
+  BOUND_BACKUP,
+  BOUND_OWNER,
+  BOUND_SIZE,
+  boundSegments,
+  poolFlows,
+  poolRows,
+} from '../snapshot/current';
 import { TRICKLING } from '../state/guarded';
 import { FlowState, ReplicaState } from '../state/rows';
-import * as L from '../../wire/layout';
 import { segmentOf } from './partition';
 import { FLOOR, GUARDRAIL, NO_KEY, PLANNED, SCAN } from './reasons';
-import { best, HEALTHY, rankReplicas, second, standing, STEADY } from './replicas';
+import { best, HEALTHY, rankReplicas, STEADY, second, standing } from './replicas';
 import { Stream } from './streams';
 
 /** Most other engines looked at for a retry. */

@@ -1,10 +1,10 @@
 // Step 4: the replicas of an engine for a key, by rendezvous hashing: every usable replica gets a score from key and
 // address, the highest wins. Only keys of a replica that fails move, and each to its own second choice.
 
+import * as L from '../../wire/layout';
 import { mix64 } from '../hash';
 import { admits, Guarded, USABLE } from '../state/guarded';
 import { EngineState, ReplicaState } from '../state/rows';
-import * as L from '../../wire/layout';
 
 // How much health counts in a choice.
 /** Only what nothing is held against; for retries. */

@@ -1,12 +1,12 @@
 // Answers that the filter gives itself: JSON in the shape of OpenAI's errors, with the headers that clients obey.
 
+import * as L from '../../wire/layout';
+import { REASON_HEADER } from '../../wire/names';
 import { sendLocalResponse } from '../abi/host';
 import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { random } from '../abi/random';
 import { begin, lengthFrom, put, putByte, putBytes, putDecimal, putJson, Text } from '../abi/text';
 import { needs, textAt, textLength } from '../snapshot/current';
-import * as L from '../../wire/layout';
-import { REASON_HEADER } from '../../wire/names';
 import { needOf } from './needs';
 import {
   BODY_TOO_LARGE,
@@ -49,7 +49,9 @@ const NO_ENCODING = new Text('Bodies with the encoding `');
 const NAME_MODEL = new Text('` are not read here: name the model in the header x-wardrop-model.');
 const NOT_JSON = new Text('The body is not valid JSON.');
 const TOO_DEEP = new Text('The body nests too deeply.');
-const TOO_LARGE = new Text('The body is too large to be read here: name the model in the header x-wardrop-model.');
+const TOO_LARGE = new Text(
+  'The body is too large to be read here: name the model in the header x-wardrop-model.',
+);
 const UNMET = new Text('No engine of this model meets what the request needs: ');
 const COMMA = new Text(', ');
 const CONTEXT_LENGTH = new Text('context_length_exceeded');
@@ -203,6 +205,13 @@ function endReply(
 }
 
 /** `headers` is the text composed last. */
-function send(status: u32, details: usize, detailsLength: usize, body: usize, bodyLength: usize, headers: usize): void {
+function send(
+  status: u32,
+  details: usize,
+  detailsLength: usize,
+  body: usize,
+  bodyLength: usize,
+  headers: usize,
+): void {
   sendLocalResponse(status, details, detailsLength, body, bodyLength, headers, lengthFrom(headers), -1);
 }

@@ -1,10 +1,10 @@
 // Step 6: tells Envoy. Every steering header is either written or removed, whatever the client sent.
 
-import { removeHeader, replaceHeader, REQUEST_HEADERS } from '../abi/host';
-import { begin, lengthFrom, putByte, putBytes, Text } from '../abi/text';
-import { poolRows, textAt, textLength } from '../snapshot/current';
 import * as L from '../../wire/layout';
 import { CLUSTER_HEADER, DESTINATION_HEADER, RETRIES_HEADER } from '../../wire/names';
+import { REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
+import { begin, lengthFrom, putByte, putBytes, Text } from '../abi/text';
+import { poolRows, textAt, textLength } from '../snapshot/current';
 import { steeringNames, steeringSent } from './attributes';
 import { Stream } from './streams';
 

@@ -4,17 +4,15 @@ import { Region } from '../abi/memory';
 import { FlowState, PoolState, ReplicaState } from '../state/rows';
 
 /** Its body is being read. */
-export const READING: u8 = 5;
+export const READING: u8 = 1;
 /** Waiting for the first snapshot. */
-export const HELD: u8 = 1;
+export const HELD: u8 = 2;
 /** Sent to an engine; its end has to be accounted for. */
-export const ROUTED: u8 = 2;
+export const ROUTED: u8 = 3;
 /** Routed, and its response headers have been seen. */
-export const ANSWERED: u8 = 3;
+export const ANSWERED: u8 = 4;
 /** Nothing more to do: answered by the filter itself, or accounted for. */
-export const SETTLED: u8 = 4;
-
-export const MAX_ENTRIES: u32 = 3;
+export const SETTLED: u8 = 5;
 
 @unmanaged
 export class Stream {
@@ -93,7 +91,7 @@ let mask: u32 = 0;
 let count: u32 = 0;
 let spare: usize = 0;
 
-/** The stream of a context, or null (an address of 0). */
+/** Address of the stream of a context, 0 if there is none. */
 export function findStream(context: u32): usize {
   if (!mask) return 0;
   let slot = home(context);
@@ -138,11 +136,6 @@ export function closeStream(stream: Stream): void {
   spare = changetype<usize>(stream);
 }
 
-/** Streams now open. */
-export function streamCount(): u32 {
-  return count;
-}
-
 /** Number of slots to look through with `streamInSlot`. */
 export function slotCount(): u32 {
   return mask ? mask + 1 : 0;
@@ -171,7 +164,7 @@ function grow(): void {
   mask = oldCount ? oldCount * 2 - 1 : 255;
   slots = spareSlots;
   spareSlots = old;
-  const size = ((<usize>mask) + 1) << 3;
+  const size = (<usize>mask + 1) << 3;
   slots.reserve(size);
   memory.fill(slots.base, 0, size);
   for (let i: u32 = 0; i < oldCount; i++) {

@@ -1,22 +1,22 @@
 // The snapshot in force. Requests read it through the addresses below; `adopt` replaces all of them at once.
 
+import * as L from '../../wire/layout';
 import { Region } from '../abi/memory';
 import { hash64 } from '../hash';
 import { trickle } from '../state/guarded';
 import {
-  engines,
   EngineState,
-  flows,
+  engines,
   FlowState,
+  flows,
+  PoolState,
   pairKey,
   pools,
-  PoolState,
-  replicas,
   ReplicaState,
+  replicas,
   sweepAll,
 } from '../state/rows';
 import { Row } from '../state/table';
-import * as L from '../../wire/layout';
 import { Binder } from './binder';
 import { indexIn } from './validate';
 
@@ -145,7 +145,7 @@ function bindPools(): void {
     const first = poolFlows + (place << 2);
     for (let n: u32 = 0; n < count; n++) {
       const engine = changetype<EngineState>(
-        <usize>load<u32>(engineStates + (<usize>load<u32>(eligible + (place << 2)) << 2)),
+        <usize>load<u32>(engineStates + ((<usize>load<u32>(eligible + (place << 2))) << 2)),
       );
       const flow = changetype<FlowState>(flowBinder.bind(place, pairKey(pool.key, engine.key)));
       if (!changetype<usize>(flow.pool)) {

@@ -2,8 +2,8 @@
 // that they need no checks of their own: whatever the bytes, this function neither traps nor lets a snapshot pass
 // that could make a reader trap.
 
-import { hash64 } from '../hash';
 import * as L from '../../wire/layout';
+import { hash64 } from '../hash';
 
 export enum Refusal {
   NONE,
@@ -157,13 +157,13 @@ function checkModels(): Refusal {
       load<u32>(row, L.MODEL_NEEDS_START) != nextNeed ||
       needCount > needRows - nextNeed ||
       load<u32>(row, L.MODEL_POOLS_START) != nextPool ||
-      <u32>1 << needCount > poolRows - nextPool ||
+      (<u32>1) << needCount > poolRows - nextPool ||
       !checkAscending(needList + ((<usize>nextNeed) << 2), needCount, needs)
     ) {
       return Refusal.MODEL;
     }
     nextNeed += needCount;
-    nextPool += <u32>1 << needCount;
+    nextPool += (<u32>1) << needCount;
     row += L.MODEL_SIZE;
   }
   for (let i: u32 = 0; i < nextPool; i++) {
@@ -228,7 +228,8 @@ function checkSegments(first: usize, count: u32, list: usize, engineCount: u32):
     const backup = load<u32>(row, L.SEGMENT_BACKUP);
     if (i == 0 ? start != 0 : start <= load<u32>(row - L.SEGMENT_SIZE, L.SEGMENT_START)) return false;
     if (indexIn(list, engineCount, owner) < 0) return false;
-    if (backup != <u32>L.NO_ENGINE && (backup == owner || indexIn(list, engineCount, backup) < 0)) return false;
+    if (backup != <u32>L.NO_ENGINE && (backup == owner || indexIn(list, engineCount, backup) < 0))
+      return false;
     row += L.SEGMENT_SIZE;
   }
   return true;

@@ -108,7 +108,8 @@ function exchange(pool: PoolState, key: usize, keyLength: usize): bool {
   const ledger = resultAt();
   const updated = load<u64>(ledger, UPDATED);
   const seconds = now > updated ? <f64>(now - updated) / 1000.0 : 0;
-  const rate = load<f64>(ledger, RATE) * Math.exp(-seconds / RATE_SECONDS) + <f64>pool.arrivals / RATE_SECONDS;
+  const rate =
+    load<f64>(ledger, RATE) * Math.exp(-seconds / RATE_SECONDS) + <f64>pool.arrivals / RATE_SECONDS;
   const capacity = FLOOR_TOKENS + CAPACITY_SECONDS * pool.ratio * rate;
   const tokens = min(load<f64>(ledger, TOKENS) + pool.earned, capacity);
   // Twice the need of a tick, so that the ledger is rarely asked in between.

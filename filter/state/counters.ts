@@ -4,7 +4,7 @@
 import { COUNTER, defineMetric, GAUGE, incrementMetric, recordMetric } from '../abi/host';
 import { RESULT } from '../abi/memory';
 import { begin, lengthFrom, put, Text } from '../abi/text';
-import { reasonCode, REASONS } from '../request/reasons';
+import { REASONS, reasonCode } from '../request/reasons';
 
 // The first REASONS counters are requests by reason.
 export const CLIENT_RETRIES: i32 = REASONS;
@@ -46,7 +46,8 @@ export function defineCounters(): void {
   if (defined) return;
   defined = true;
   for (let i = 0; i < COUNTERS; i++) {
-    ids[i] = i < REASONS ? define(COUNTER, REQUESTS, reasonCode(<u8>i)) : define(COUNTER, null, names[i - REASONS]);
+    ids[i] =
+      i < REASONS ? define(COUNTER, REQUESTS, reasonCode(<u8>i)) : define(COUNTER, null, names[i - REASONS]);
   }
   versionId = define(GAUGE, null, SNAPSHOT_VERSION);
   ageId = define(GAUGE, null, SNAPSHOT_AGE);

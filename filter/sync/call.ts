@@ -1,6 +1,13 @@
 // The call to the control server: the usage report goes up, a new snapshot comes down. The server answers when it
 // has something new, or with 304 after a while, and is called again at once.
 
+import {
+  SYNC_CLUSTER,
+  SYNC_FRONTEND_HEADER,
+  SYNC_NODE_HEADER,
+  SYNC_PATH,
+  SYNC_SNAPSHOT_HEADER,
+} from '../../wire/names';
 import { nowMs } from '../abi/clock';
 import {
   CALL_RESPONSE_BODY,
@@ -18,13 +25,6 @@ import { begin, equals, lengthFrom, put, putBytes, putDecimal, Text } from '../a
 import { frontendAt, frontendLength, tokenAt, tokenLength } from '../config';
 import { version } from '../snapshot/current';
 import { count, SYNC_CALLS, SYNC_FAILURES } from '../state/counters';
-import {
-  SYNC_CLUSTER,
-  SYNC_FRONTEND_HEADER,
-  SYNC_NODE_HEADER,
-  SYNC_PATH,
-  SYNC_SNAPSHOT_HEADER,
-} from '../../wire/names';
 
 /** A call that has not been answered by then has failed; the server holds it for 1 s at most. */
 const TIMEOUT_MS: u32 = 5_000;

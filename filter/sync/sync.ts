@@ -1,5 +1,6 @@
 // What a VM does on every tick and when the control server answers.
 
+import * as L from '../../wire/layout';
 import { nowMs, wallMs } from '../abi/clock';
 import { continueStream, REQUEST_STREAM, setEffectiveContext } from '../abi/host';
 import { resetArena, resultAt, resultLength } from '../abi/memory';
@@ -7,15 +8,24 @@ import { Key, setScope } from '../abi/shared';
 import { clear } from '../abi/text';
 import { frontendAt, frontendLength, startupHoldMs, syncPeriodMs } from '../config';
 import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
-import { HELD, slotCount, Stream, streamInSlot } from '../request/streams';
+import { watchNeedHeaders } from '../request/need-headers';
+import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
 import { drop, poolCount, poolRows, poolStates, snapshot, version } from '../snapshot/current';
 import { tickBudget } from '../state/budget';
 import { flushCounters, recordSnapshot } from '../state/counters';
 import { endBackOff, Guarded } from '../state/guarded';
 import { engines, PoolState, replicas } from '../state/rows';
 import { Row, Table } from '../state/table';
-import * as L from '../../wire/layout';
-import { Answer, call, callIsDue, noteInstalled, noteRefused, noteUnchanged, readAnswer, resetCall } from './call';
+import {
+  Answer,
+  call,
+  callIsDue,
+  noteInstalled,
+  noteRefused,
+  noteUnchanged,
+  readAnswer,
+  resetCall,
+} from './call';
 import { heldAt, install } from './install';
 import { holdsLease } from './lease';
 import { composeReport, prepareSlots, publishUsage, reportAt } from './usage';
@@ -32,6 +42,8 @@ let startedMs: u64 = 0;
 let confirmedMs: u64 = 0;
 /** Version in shared data that this VM has refused. */
 let refused: u64 = 0;
+/** A snapshot has been installed since held requests were last let go. */
+let mayResume: bool = false;
 
 let leaseKey: Key | null = null;
 let headKey: Key | null = null;
@@ -45,14 +57,17 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): void {
   incarnation = vm;
   nodeAt = node;
   nodeLength = nodeIdLength;
-  setScope(frontendAt, frontendLength);
-  leaseKey = new Key('lease');
-  headKey = new Key('head');
-  snapshotKey = new Key('snapshot');
-  prepareSlots();
+  if (setScope(frontendAt, frontendLength)) {
+    leaseKey = new Key('lease');
+    headKey = new Key('head');
+    snapshotKey = new Key('snapshot');
+    prepareSlots();
+  }
   resetCall();
   drop();
+  watchNeedHeaders();
   refused = 0;
+  mayResume = false;
   startedMs = nowMs();
   setStartupHold(startupHoldMs > 0);
   lookAtShared();
@@ -76,11 +91,12 @@ export function tick(): void {
   endBackOffs(engines, now);
   endBackOffs(replicas, now);
   applyFreshness(wall);
-  if (snapshot) resumeHeld();
-  else if (now - startedMs >= startupHoldMs) refuseAllHeld();
+  if (mayResume) resumeHeld();
+  if (!snapshot && now - startedMs >= startupHoldMs) refuseAllHeld();
 
   publishUsage(incarnation, wall);
-  if (holdsLease(leaseKey!, incarnation, wall, max<u64>(2_000, 4 * <u64>syncPeriodMs)) && callIsDue()) callNow(wall);
+  if (holdsLease(leaseKey!, incarnation, wall, max<u64>(2_000, 4 * <u64>syncPeriodMs)) && callIsDue())
+    callNow(wall);
   flushCounters();
   recordSnapshot(version, snapshot ? ageMs(wall) / 1000 : 0);
 }
@@ -96,6 +112,7 @@ export function noteAnswer(headers: u32, bodySize: u32): void {
     if (!install(resultAt(), resultLength())) {
       noteRefused();
     } else {
+      mayResume = true;
       if (version == before) noteUnchanged();
       else noteInstalled();
       snapshotKey!.write(heldAt(), <usize>load<u32>(heldAt(), L.HEADER_LENGTH));
@@ -103,7 +120,6 @@ export function noteAnswer(headers: u32, bodySize: u32): void {
       resumeHeld();
     }
   }
-  setEffectiveContext(root);
   resetArena();
   if (callIsDue()) callNow(wall);
 }
@@ -134,8 +150,12 @@ function lookAtShared(): void {
     return;
   }
   if (shared == refused || !snapshotKey!.read(1)) return;
-  if (install(resultAt(), resultLength())) confirmedMs = confirmed;
-  else refused = shared;
+  if (!install(resultAt(), resultLength())) {
+    refused = shared;
+    return;
+  }
+  mayResume = true;
+  confirmedMs = confirmed;
 }
 
 /** Lets readiness and budgets count as much as the age of the snapshot allows. */
@@ -157,10 +177,12 @@ function endBackOffs(table: Table, now: u64): void {
 }
 
 function resumeHeld(): void {
+  mayResume = false;
   for (let slot: u32 = 0; slot < slotCount(); slot++) {
     const stream = heldIn(slot);
     if (stream && decideHeld(changetype<Stream>(stream))) continueStream(REQUEST_STREAM);
   }
+  setEffectiveContext(root);
 }
 
 function refuseAllHeld(): void {
@@ -169,9 +191,10 @@ function refuseAllHeld(): void {
     const stream = heldIn(slot);
     if (stream) refuseHeld(changetype<Stream>(stream));
   }
+  setEffectiveContext(root);
 }
 
-/** The held stream in a slot, its context made the effective one; 0 if there is none. */
+/** The held stream in a slot, its context made the effective one until the root's is again; 0 if there is none. */
 function heldIn(slot: u32): usize {
   const at = streamInSlot(slot);
   if (!at || changetype<Stream>(at).state != HELD) return 0;

@@ -1,10 +1,10 @@
 // Usage reports: every VM puts its counters into a slot of shared data, the lease holder sends all slots together.
 
+import * as L from '../../wire/layout';
 import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
-import { flows, FlowState, pools, PoolState } from '../state/rows';
+import { FlowState, flows, PoolState, pools } from '../state/rows';
 import { Row } from '../state/table';
-import * as L from '../../wire/layout';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
 const SLOTS: i32 = 128;
@@ -106,7 +106,8 @@ function writeBlock(incarnation: u64, now: u64): usize {
   }
   for (let row = flows.first; row; row = changetype<Row>(row).next) {
     const flow = changetype<FlowState>(row);
-    if (!(flow.planned | flow.diverted | flow.failures | flow.status2xx | flow.status4xx | flow.status5xx)) continue;
+    if (!(flow.planned | flow.diverted | flow.failures | flow.status2xx | flow.status4xx | flow.status5xx))
+      continue;
     store<u64>(at, flow.pool.key, L.ENGINE_USAGE_POOL);
     store<u64>(at, flow.engine.key, L.ENGINE_USAGE_ENGINE);
     store<u64>(at, flow.planned, L.ENGINE_USAGE_PLANNED);

@@ -157,4 +157,13 @@ describe('a need', () => {
     expect(engineOf(post(vm, {}, { 'x-data-residency': 'eu' }).endpoints[0])).toBe(0);
     expect(engineOf(post(vm, {}, { 'x-batch': '1' }).endpoints[0])).toBe(1);
   });
+
+  it('of a snapshot that was dropped is forgotten', () => {
+    const vm = started(view('eu-only'));
+    expect(vm.reconfigure({ frontendId: 'east', readBodies: true })).toBe(true);
+    const waiting = vm.request({ 'x-data-residency': 'eu', 'x-wardrop-model': 'm', 'x-session-id': 'a' });
+    vm.tick();
+    deliver(vm, { ...sketch([{ weight: 1 }]), frontendId: 'east' });
+    expect(waiting.forwarded || waiting.send('{}', true).forwarded).toBe(true);
+  });
 });

@@ -43,7 +43,10 @@ describe('before the first snapshot', () => {
     vm.tick();
     expect(held.reply).toBeUndefined();
     vm.host.nowMs += 200;
+    vm.answer();
+    vm.host.nowMs += 100;
     vm.tick();
+    expect(vm.call).toBeDefined();
     for (const stream of [held, vm.request()]) {
       expect(stream.reply?.status).toBe(503);
       expect(stream.reply?.details).toBe('wardrop_starting');
