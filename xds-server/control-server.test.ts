@@ -315,6 +315,32 @@ describe('ControlServer', () => {
     expect(server.config.server.stateFile).toBe(join(site.folder, 'state.json'));
   });
 
+  it('drains an engine by an operator’s will, tells so, and remembers it over a restart', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    const post = async (body: object) =>
+      (
+        await fetch(`${site.admin}/v1/operations`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        })
+      ).status;
+    expect(await post({ action: 'drain', target: 'c' })).toBe(400);
+    expect(await post({ action: 'explode', target: 'b' })).toBe(400);
+    expect(await post({ action: 'drain', target: 'b', overSeconds: 0, by: 'me' })).toBe(200);
+    await vi.waitUntil(() => server.plan!.rows[0]!.weights.every(({ engineId }) => engineId !== 'b'), 10_000);
+    expect(server.alarms.list.map(({ id }) => id)).toContain('drained:b');
+    await server.stop();
+
+    const again = await site.start();
+    const { body } = await site.get('/v1/operations');
+    expect(body).toMatchObject({ drains: [{ engineId: 'b' }], actions: [{ action: 'drain', by: 'me' }] });
+    expect(again.view.state.engines.map(({ drain }) => drain)).toEqual([1, 0]);
+  });
+
   it('shows plan, fleet, Envoys, configuration and metrics', async () => {
     const engine = await startEngine();
     const site = await Site.create({ a: engine.address });

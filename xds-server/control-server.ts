@@ -9,10 +9,13 @@ import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
 import {
   downReplicas,
+  drained,
+  driftingProfiles,
   failingEngines,
   lackingEnvoys,
   lostPools,
   missingSignals,
+  penalisedEngines,
   rejections,
   shedding,
   silentFrontends,
@@ -28,6 +31,7 @@ import { makePlan, optimizerInput, type PlanInput, type Solver } from './control
 import { type Publication, Publisher } from './control/publisher.js';
 import { whyUnfit } from './control/saved-plan.js';
 import { SolveSchedule } from './control/solve-schedule.js';
+import { withTrickle } from './control/trickle.js';
 import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
 import {
@@ -40,8 +44,10 @@ import {
 } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
+import type { ServerState } from './plan/server-state.js';
 import { requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
+import type { OperatorRequest } from './signals/operator-orders.js';
 import { Signals, type SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
 import { SyncServer } from './sync/sync-server.js';
@@ -141,7 +147,7 @@ export class ControlServer {
     options: ControlServerOptions,
     config: Config,
     store: PlanStore,
-    state: { readonly plan: Plan | null; readonly snapshotVersion: number; readonly salt: string } | null,
+    state: ServerState | null,
   ) {
     const { log, configFile, wasmModule } = options;
     this.#options = options;
@@ -154,6 +160,7 @@ export class ControlServer {
     this.#plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
     this.signals = new Signals(config, ratesOf(this.#plan), Date.now());
+    if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
     const { server } = config;
@@ -250,6 +257,18 @@ export class ControlServer {
 
   headroom(): Promise<Headroom> {
     return this.#ask((input) => headroom(this.#options.questionSolver, input));
+  }
+
+  /**
+   * Does what an operator asks for; it is logged, listed and kept over restarts.
+   *
+   * @throws {WardropError} WARDROP_QUERY_INVALID
+   */
+  act(request: OperatorRequest): void {
+    this.signals.act(request, Date.now());
+    this.#log.info({ ...request }, 'operator action');
+    this.#tickSoon();
+    void this.#save();
   }
 
   nodes(): NodeView[] {
@@ -402,7 +421,8 @@ export class ControlServer {
 
   #planInput(): PlanInput {
     const { profiles, policy } = this.#config;
-    return { previous: this.#plan, state: this.#view.state, profiles, policy, nowMs: Date.now };
+    const { state } = this.#view;
+    return { previous: this.#plan, state, profiles, policy: withTrickle(policy, state), nowMs: Date.now };
   }
 
   #publish(plan: Plan): void {
@@ -419,6 +439,7 @@ export class ControlServer {
         plan: this.#plan,
         snapshotVersion: this.board.lastVersion,
         salt: this.#salt,
+        operations: this.signals.operations,
       });
       this.alarms.clear('state-file');
     } catch (error) {
@@ -473,6 +494,9 @@ export class ControlServer {
     this.alarms.set('frontend-silent', silentFrontends(this.#view));
     this.alarms.set('engine-failing', failingEngines(this.#view));
     this.alarms.set('replica-down', downReplicas(this.#config.fleet, health));
+    this.alarms.set('drained', drained(this.signals.operations));
+    this.alarms.set('penalty', penalisedEngines(this.#view));
+    this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));
     this.alarms.set('shedding', shedding(this.plan));
     this.alarms.set('signal-missing', missingSignals(this.#config.fleet, this.engineWatch.readings, nowMs));
     if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;

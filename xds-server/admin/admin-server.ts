@@ -7,6 +7,7 @@ import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { explanationText, whatChangedText } from '../optimizer/index.js';
 import { indexPage } from './index-page.js';
+import { readOperatorRequest } from './operator-request.js';
 import { envoysView, fleetView } from './views.js';
 import { readChanges } from './what-if-request.js';
 
@@ -104,6 +105,13 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
   });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
     response.json(await server.whatIf(readChanges(request.body)));
+  });
+  app.get('/v1/operations', (_request, response) => {
+    response.json(server.signals.operations);
+  });
+  app.post('/v1/operations', express.json({ limit: '64kb' }), (request, response) => {
+    server.act(readOperatorRequest(request.body));
+    response.json(server.signals.operations);
   });
   app.get('/v1/headroom', async (_request, response) => {
     response.json(await server.headroom());

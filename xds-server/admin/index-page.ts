@@ -11,6 +11,7 @@ const LINKS = [
     '/v1/headroom',
     'what the loss of each engine would do, and how much each frontend can grow (may take a while)',
   ],
+  ['/v1/operations', 'what operators did: drains, penalties held or released'],
   ['/v1/alarms', 'what an operator should look at'],
   ['/v1/config', 'the configuration in force, without secrets'],
 ] as const;

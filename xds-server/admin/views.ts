@@ -7,7 +7,7 @@ import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
 /** Configured engines and frontends with all that is known about them now. */
 export function fleetView(server: ControlServer): object {
   const { fleet } = server.config;
-  const { state, vetoes, outside, heldPools, silentFrontends, rates } = server.view;
+  const { state, vetoes, outside, outliers, drifts, heldPools, silentFrontends, rates } = server.view;
   return {
     atMs: state.atMs,
     settledSeconds: state.settledSeconds,
@@ -27,6 +27,7 @@ export function fleetView(server: ControlServer): object {
         ...factors,
         effectiveCapacity: effectiveCapacity(state.engines[at]!),
         leftOut: vetoes.get(engine.id) ?? null,
+        latency: outliers.find(({ engineId }) => engineId === engine.id) ?? null,
         workFromOutside: outside.get(engine.id) ?? null,
         replicas: replicas.map((replica) => ({
           ...replica,
@@ -46,6 +47,7 @@ export function fleetView(server: ControlServer): object {
         ageSeconds: rate?.ageSeconds ?? null,
       };
     }),
+    profileDrifts: drifts,
     usage: { pools: server.signals.totals.pools, engines: server.signals.totals.engines },
   };
 }

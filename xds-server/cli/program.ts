@@ -4,6 +4,7 @@ import { registerBootstrap } from './bootstrap.js';
 import { registerChanges } from './changes.js';
 import { registerExplain } from './explain.js';
 import { registerHeadroom } from './headroom.js';
+import { registerOperations } from './operations.js';
 import { packageVersion } from './package-files.js';
 import { registerSchema } from './schema.js';
 import { registerServe } from './serve.js';
@@ -20,6 +21,9 @@ Examples:
   wardrop changes -c fleet.yaml
   wardrop solve -c fleet.yaml --without engine=b --demand west=+30%
   wardrop headroom -c fleet.yaml
+  wardrop drain -c fleet.yaml b --for 2h
+  wardrop undrain -c fleet.yaml b
+  wardrop penalty release -c fleet.yaml b
 
 Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
 
@@ -37,6 +41,7 @@ export function buildProgram(): Command {
   registerChanges(program);
   registerSolve(program);
   registerHeadroom(program);
+  registerOperations(program);
   registerFit(program);
   registerSchema(program);
   // Commands do not inherit this when they are made before it is set, so it is set for all.

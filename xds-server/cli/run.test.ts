@@ -56,6 +56,9 @@ describe('wardrop', () => {
     [['solve', '--offline'], '--offline needs --config'],
     [['headroom', '--url', 'nonsense'], 'is no URL'],
     [['changes', '--since', 'x'], 'expected the number of a plan'],
+    [['drain'], "missing required argument 'target'"],
+    [['drain', 'b', '--for', 'ever'], 'give a time such as 30s'],
+    [['penalty', 'hold', 'b'], 'give --config or --url'],
     [
       ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'wset'],
       '"wset" is none of east, west',

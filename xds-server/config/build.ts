@@ -73,6 +73,7 @@ export function buildFleet(
       endpoints: engine.endpoints.map(normaliseAddress).sort(),
       metrics: buildMetrics(engine.metrics),
       healthPath: engine.healthPath,
+      slowStartSeconds: engine.slowStartSeconds,
     }))
     .sort(byId);
   const dollars = config.network?.egressDollarsPerRequest;

@@ -200,6 +200,14 @@ const engines = {
         description: 'Path probed for readiness; only a 2xx answer counts as ready.',
         default: '/health',
       },
+      slowStartSeconds: {
+        type: 'number',
+        minimum: 0,
+        maximum: 3600,
+        description:
+          'Seconds in which a replica that is new or comes back takes up all of its work, in four steps.',
+        default: 10,
+      },
     },
   },
 } as const;

@@ -1,4 +1,5 @@
 import type { Fleet, SignalName } from '../fleet/fleet.js';
+import type { Operations } from '../fleet/operations.js';
 import type { Plan } from '../plan/plan.js';
 import type { ReplicaHealth } from '../signals/replica-health.js';
 import type { ReplicaReading } from '../signals/replica-reading.js';
@@ -68,6 +69,44 @@ export function missingSignals(
       const shown = reasons.slice(0, MOST_REASONS).join('; ');
       const rest = reasons.length > MOST_REASONS ? `; and ${reasons.length - MOST_REASONS} more` : '';
       return [[id, `engine ${id} does not tell its load (nothing is assumed): ${shown}${rest}`]];
+    }),
+  );
+}
+
+export function penalisedEngines({ outliers }: SignalsView): Messages {
+  return new Map(
+    outliers.flatMap(({ engineId, state }): [string, string][] => {
+      if (state === 'usual') return [];
+      const consequence =
+        state === 'penalised'
+          ? 'it gets less'
+          : 'it keeps what it has, as too much of its pool is slow or would be lost';
+      return [[engineId, `engine ${engineId} answers much slower than its profile says; ${consequence}`]];
+    }),
+  );
+}
+
+/** So that nobody forgets what is out of service. */
+export function drained({ drains }: Pick<Operations, 'drains'>): Messages {
+  return new Map(
+    drains.map(({ engineId, address, untilMs }) => {
+      const what = address === null ? `engine ${engineId}` : `replica ${address} of engine ${engineId}`;
+      return [address ?? engineId, `${what} is drained until ${new Date(untilMs).toISOString()}`];
+    }),
+  );
+}
+
+/** A drift is worth an alarm when it has lasted for this long. */
+const DRIFT_ALARM_MS = 60_000;
+
+export function driftingProfiles({ drifts }: SignalsView, nowMs: number): Messages {
+  return new Map(
+    drifts.flatMap(({ profileId, factor, sinceMs }): [string, string][] => {
+      if (nowMs - sinceMs < DRIFT_ALARM_MS) return [];
+      const much = `${factor.toFixed(1)} times slower than profile ${profileId} says`;
+      return [
+        [profileId, `its engines all answer ${much}; check the sizes of requests and fit the profile again`],
+      ];
     }),
   );
 }

@@ -44,6 +44,8 @@ export interface Engine {
   readonly metrics: MetricsSource;
   /** Path probed for readiness, such as `/health`. */
   readonly healthPath: string;
+  /** Seconds in which a replica that is new or comes back takes up all of its work; none when absent. */
+  readonly slowStartSeconds?: number;
 }
 
 /** A model and the engines that may serve it. One EDS cluster, one row of weights per frontend, one partition. */

@@ -31,6 +31,16 @@ describe('state format', () => {
     expect(decodeState(encodeState(empty))).toEqual(empty);
   });
 
+  it('keeps what operators ordered', () => {
+    const operations = {
+      drains: [{ engineId: 'e0', address: null, sinceMs: 1, overSeconds: 30, untilMs: 9 }],
+      orders: [{ kind: 'hold' as const, engineId: 'e1', sinceMs: 2, untilMs: 8 }],
+      penalties: [{ engineId: 'e1', severity: 4.5, sinceMs: 1 }],
+      actions: [{ atMs: 1, action: 'drain' as const, target: 'e0', by: 'me' }],
+    };
+    expect(decodeState(encodeState({ ...state(), operations }))).toEqual({ ...state(), operations });
+  });
+
   it('never takes a damaged plan for the one that was saved', () => {
     const text = encodeState(state());
     fc.assert(

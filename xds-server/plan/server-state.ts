@@ -1,3 +1,4 @@
+import type { Operations } from '../fleet/operations.js';
 import type { Plan } from './plan.js';
 
 /** All that a control server must remember to go on where it stopped. */
@@ -8,4 +9,6 @@ export interface ServerState {
   readonly snapshotVersion: number;
   /** Mixed into key hashes; another salt would move every conversation. */
   readonly salt: string;
+  /** What operators ordered, and penalties; absent in files of before there were any. */
+  readonly operations?: Operations;
 }

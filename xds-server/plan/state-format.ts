@@ -1,4 +1,5 @@
 import { Ajv } from 'ajv';
+import { OPERATOR_ACTIONS, type Operations } from '../fleet/operations.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
 import { planId } from './plan-id.js';
 import { endOf } from './segments.js';
@@ -26,6 +27,7 @@ interface StoredState {
   readonly salt: string;
   readonly snapshotVersion: number;
   readonly plan: (Omit<Plan, 'rows'> & { readonly rows: readonly StoredRow[] }) | null;
+  readonly operations?: Operations;
 }
 
 const id = { type: 'string', minLength: 1 };
@@ -34,8 +36,13 @@ const fraction = { type: 'number', minimum: 0, maximum: 1 };
 const point = { type: 'integer', minimum: 0, maximum: HASH_SPACE };
 const index = { type: 'integer', minimum: 0 };
 
-function record(properties: Record<string, object>): object {
-  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+function record(properties: Record<string, object>, optional: Record<string, object> = {}): object {
+  return {
+    type: 'object',
+    properties: { ...properties, ...optional },
+    required: Object.keys(properties),
+    additionalProperties: false,
+  };
 }
 
 function list(items: object): object {
@@ -74,21 +81,46 @@ const planSchema = record({
   ),
 });
 
+const operationsSchema = record({
+  drains: list(
+    record({
+      engineId: id,
+      address: { anyOf: [{ type: 'null' }, id] },
+      sinceMs: amount,
+      overSeconds: amount,
+      untilMs: amount,
+    }),
+  ),
+  orders: list(
+    record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: amount, untilMs: amount }),
+  ),
+  penalties: list(
+    record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: amount }),
+  ),
+  actions: list(
+    record({ atMs: amount, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
+  ),
+});
+
 const check = new Ajv({ strict: true }).compile<StoredState>(
-  record({
-    format: { const: STATE_FORMAT },
-    salt: { type: 'string', minLength: 1 },
-    snapshotVersion: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-    plan: { anyOf: [{ type: 'null' }, planSchema] },
-  }),
+  record(
+    {
+      format: { const: STATE_FORMAT },
+      salt: { type: 'string', minLength: 1 },
+      snapshotVersion: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      plan: { anyOf: [{ type: 'null' }, planSchema] },
+    },
+    { operations: operationsSchema },
+  ),
 );
 
-export function encodeState({ plan, snapshotVersion, salt }: ServerState): string {
+export function encodeState({ plan, snapshotVersion, salt, operations }: ServerState): string {
   const stored: StoredState = {
     format: STATE_FORMAT,
     salt,
     snapshotVersion,
     plan: plan && { ...plan, rows: plan.rows.map(storeRow) },
+    ...(operations === undefined ? {} : { operations }),
   };
   return `${JSON.stringify(stored)}\n`;
 }
@@ -104,8 +136,13 @@ export function decodeState(text: string): ServerState {
     const { instancePath, message } = check.errors!.at(-1)!;
     throw new Error(`${instancePath || '/'} ${message}`);
   }
-  const { plan, snapshotVersion, salt } = value;
-  return { plan: plan && restorePlan(plan), snapshotVersion, salt };
+  const { plan, snapshotVersion, salt, operations } = value;
+  return {
+    plan: plan && restorePlan(plan),
+    snapshotVersion,
+    salt,
+    ...(operations === undefined ? {} : { operations }),
+  };
 }
 
 function storeRow(row: PlanRow): StoredRow {

@@ -204,4 +204,47 @@ describe('Signals', () => {
     expect(held.state.engines[0]!.health).toBe(0.5);
     expect(held.outside.get('a')).toMatchObject({ requests: 10 });
   });
+
+  it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {
+    const config = configOf(['a', 'b']);
+    const signals = new Signals(config, [], 0);
+    const sums = { a: 0, b: 0 };
+    const report = (second: number, slow: boolean) => {
+      sums.a += 5 * 0.1;
+      sums.b += 5 * (slow ? 1 : 0.1);
+      const usage = (sum: number) => ({
+        planned: second * 5,
+        firstByteCount: second * 5,
+        firstByteSecondsSum: sum,
+      });
+      return reportOf(second * 10, { a: usage(sums.a), b: usage(sums.b) });
+    };
+    for (let second = 0; second <= 60; second++) {
+      signals.acceptReport('f', 'n', report(second, second > 45), second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    const [a, b] = signals.evaluate(61_000).state.engines;
+    expect(a).toMatchObject({ penalty: 0, latencyFactor: 1 });
+    expect(b!.latencyFactor).toBeGreaterThan(5);
+    expect(b!.penalty).toBeCloseTo(1 - 1 / b!.latencyFactor);
+
+    const restarted = new Signals(config, [], 70_000);
+    restarted.resume(signals.operations, 70_000);
+    expect(restarted.evaluate(70_000).state.engines[1]).toMatchObject({ latencyFactor: b!.latencyFactor });
+    restarted.act({ action: 'release-penalty', target: 'b', by: 'me' }, 71_000);
+    expect(restarted.evaluate(71_000).state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });
+  });
+
+  it('drains engines and replicas, except the last ones of a pool', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    const drain = (target: string) => signals.act({ action: 'drain', target, overSeconds: 0, by: 'me' }, 0);
+    drain('a');
+    expect(signals.evaluate(1_000).state.engines.map((engine) => engine.drain)).toEqual([0, 1]);
+    drain('b');
+    expect(signals.evaluate(2_000).state.engines.map((engine) => engine.drain)).toEqual([1, 1]);
+    signals.act({ action: 'undrain', target: 'a', by: 'me' }, 3_000);
+    signals.act({ action: 'undrain', target: 'b', by: 'me' }, 3_000);
+    drain('10.0.0.2:80');
+    expect(readyOf(signals, 4_000)).toEqual({ a: [true], b: [false] });
+  });
 });

@@ -1,17 +1,23 @@
 import { id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Config, ExpectedDemand } from '../config/config.js';
-import type { Address, Engine, Fleet } from '../fleet/fleet.js';
-import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import { type Address, type Engine, type Fleet, indexById } from '../fleet/fleet.js';
+import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
+import type { Operations } from '../fleet/operations.js';
+import { tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { SETTLED_COUNT } from './demand-band.js';
 import { DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { holdLast, type Readiness } from './last-stand.js';
+import { OperatorOrders, type OperatorRequest } from './operator-orders.js';
+import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-watch.js';
 import { type OutsideView, OutsideWork } from './outside-work.js';
+import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
 import { mixOf } from './request-mix.js';
+import { SlowStart } from './slow-start.js';
 import { UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
@@ -33,6 +39,9 @@ export interface SignalsView {
   readonly vetoes: ReadonlyMap<string, Veto>;
   /** Work from elsewhere, by engine id, where anything can be said about it. */
   readonly outside: ReadonlyMap<string, OutsideView>;
+  /** Latencies compared with what is expected, and the penalties that follow. */
+  readonly outliers: readonly OutlierView[];
+  readonly drifts: readonly ProfileDrift[];
   readonly rates: readonly RateEstimate[];
 }
 
@@ -52,6 +61,11 @@ export class Signals {
   readonly #lastReadyMs = new Map<Address, number>();
   readonly #traffic = new Map<string, EngineTraffic>();
   readonly #outside = new Map<string, OutsideWork>();
+  readonly #outliers = new OutlierWatch();
+  readonly #orders = new OperatorOrders();
+  readonly #slowStart = new SlowStart();
+  /** By engine id; penalties left out. */
+  #capacities: ReadonlyMap<string, number> = new Map();
   #profiles: ReadonlyMap<string, Profile>;
   #mixes: ReadonlyMap<string, TokenMix>;
   #fleet: Fleet;
@@ -141,6 +155,32 @@ export class Signals {
     outside.accept(reading, this.#profiles.get(engine.profile)!, this.#mixes.get(engine.id)!);
   }
 
+  /** What operators ordered and the penalties in force, to go on with after a restart. */
+  get operations(): Operations {
+    const penalties = this.#outliers.views.flatMap(({ engineId, severity, sinceMs }) =>
+      sinceMs === null ? [] : [{ engineId, severity, sinceMs }],
+    );
+    return { ...this.#orders.state, penalties };
+  }
+
+  /** Goes on with what was in force before a restart. */
+  resume(operations: Operations, nowMs: number): void {
+    this.#orders.resume(operations);
+    for (const { engineId, severity, sinceMs } of operations.penalties) {
+      this.#outliers.penalty(engineId).resume(severity, sinceMs, nowMs);
+    }
+  }
+
+  /**
+   * Does what an operator asks for.
+   *
+   * @throws {WardropError} WARDROP_QUERY_INVALID
+   */
+  act(request: OperatorRequest, nowMs: number): void {
+    const isPenalised = (engineId: string) => this.#outliers.penalty(engineId).sinceMs !== undefined;
+    this.#orders.act(request, this.#fleet, isPenalised, nowMs);
+  }
+
   health(address: Address, nowMs: number): ReplicaHealth {
     return this.#health.get(address) ?? unknownHealth(nowMs);
   }
@@ -148,28 +188,35 @@ export class Signals {
   /** The fleet as it looks now. */
   evaluate(nowMs: number): SignalsView {
     if (this.#demand.evaluate(nowMs)) this.#settledSinceMs = nowMs;
+    this.#orders.expire(this.#fleet, nowMs);
     const vetoes = this.#vetoes(nowMs);
+    const isReady = (engine: Engine, address: Address) =>
+      !vetoes.has(engine.id) &&
+      !this.#orders.isReplicaDrained(address) &&
+      this.health(address, nowMs).state !== 'down';
     const observed = this.#fleet.engines.map((engine) =>
-      engine.endpoints.map(
-        (address) => !vetoes.has(engine.id) && this.health(address, nowMs).state !== 'down',
-      ),
+      engine.endpoints.map((address) => isReady(engine, address)),
     );
     this.#rememberReady(observed, nowMs);
     const { readiness, heldPools } = holdLast(this.#fleet, observed, (engine, replica) => {
       const { id, endpoints } = this.#fleet.engines[engine]!;
       const address = endpoints[replica]!;
-      const isRefused = this.health(address, nowMs).failure === 'refused';
-      return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost: isRefused || vetoes.has(id) };
+      const isSurelyLost =
+        this.health(address, nowMs).failure === 'refused' ||
+        vetoes.has(id) ||
+        this.#orders.isReplicaDrained(address);
+      return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost };
     });
     if (this.#readiness !== undefined && !isEqual(readiness, this.#readiness)) this.#settledSinceMs = nowMs;
     this.#readiness = readiness;
     const rates = this.#demand.estimates(nowMs);
     const silentFrontends = this.#silentFrontends(nowMs);
+    const engines = this.#penalised(this.#engineStates(readiness, nowMs), nowMs);
     return {
       state: {
         fleet: this.#fleet,
         atMs: nowMs,
-        engines: this.#fleet.engines.map((engine, at) => this.#engineState(engine, readiness[at]!)),
+        engines,
         demands: rates.map((rate) => this.#demandOf(rate)),
         settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
       },
@@ -182,20 +229,50 @@ export class Signals {
       outside: new Map(
         [...this.#outside].flatMap(([id, { view }]) => (view === undefined ? [] : [[id, view] as const])),
       ),
+      outliers: this.#outliers.views,
+      drifts: this.#outliers.drifts,
       rates,
     };
   }
 
-  #engineState(engine: Engine, ready: readonly boolean[]): EngineState {
-    return {
+  #engineStates(readiness: Readiness, nowMs: number): readonly EngineState[] {
+    const { engines, pools } = this.#fleet;
+    const ramps = this.#slowStart.ramps(engines, pools, readiness, nowMs);
+    const states = engines.map((engine, at) => ({
       id: engine.id,
-      replicas: engine.endpoints.map((address, at) => ({ address, ready: ready[at]! })),
+      replicas: engine.endpoints.map((address, replica) => ({ address, ready: readiness[at]![replica]! })),
       health: this.#outside.get(engine.id)?.health ?? 1,
-      ramp: 1,
-      drain: 1,
+      ramp: ramps[at]!,
+      drain: this.#orders.drainFactor(engine.id, nowMs),
       penalty: 0,
       latencyFactor: 1,
-    };
+    }));
+    // Drained engines serve when there is nobody else.
+    const exempt = new Set(
+      pools.flatMap(({ engineIds }) => {
+        const members = states.filter(({ id }) => engineIds.includes(id));
+        return members.every((state) => effectiveCapacity(state) === 0) ? engineIds : [];
+      }),
+    );
+    return states.map((state) => (exempt.has(state.id) ? { ...state, drain: 1 } : state));
+  }
+
+  /** Judges engines by what they can do without a penalty, so that a penalty does not end because it works. */
+  #penalised(engines: readonly EngineState[], nowMs: number): readonly EngineState[] {
+    this.#capacities = new Map(engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
+    const judged = this.#fleet.engines.map(({ id, profile }) => ({
+      id,
+      profileId: profile,
+      capacity: this.#capacities.get(id)!,
+    }));
+    const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
+    this.#outliers.evaluate(judged, this.#fleet.pools, isHeld, nowMs);
+    return engines.map((engine) => {
+      const isReleased = this.#orders.order(engine.id) === 'release';
+      if (isReleased) this.#outliers.penalty(engine.id).end();
+      const severity = isReleased ? 1 : this.#outliers.severity(engine.id);
+      return { ...engine, penalty: capacityPenalty(severity), latencyFactor: severity };
+    });
   }
 
   #rememberReady(observed: Readiness, nowMs: number): void {
@@ -237,6 +314,7 @@ export class Signals {
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
     this.#addTraffic(frontendId, poolId, engineId, usage.planned + usage.diverted, nowMs);
+    if (usage.firstByteCount > 0) this.#addLatency(frontendId, poolId, engineId, usage, nowMs);
   }
 
   #addTraffic(frontendId: string, poolId: string, engineId: string, requests: number, nowMs: number): void {
@@ -245,6 +323,35 @@ export class Signals {
     const engine = this.#fleet.engines.find(({ id }) => id === engineId)!;
     const shape = this.#expected.get(rowKey(frontendId, poolId))!;
     traffic.add(requests, requests * workSeconds(this.#profiles.get(engine.profile)!, shape), nowMs);
+  }
+
+  #addLatency(
+    frontendId: string,
+    poolId: string,
+    engineId: string,
+    { firstByteSecondsSum, firstByteCount }: EngineUsage,
+    nowMs: number,
+  ): void {
+    const capacity = this.#capacities.get(engineId) ?? 0;
+    if (capacity === 0) return;
+    const fleet = this.#fleet;
+    const at = indexById(fleet.engines, engineId);
+    const profile = this.#profiles.get(fleet.engines[at]!.profile)!;
+    const shape = this.#expected.get(rowKey(frontendId, poolId))!;
+    const rho = this.#traffic.get(engineId)!.rates(nowMs).workPerSecond / capacity;
+    const network = fleet.networkSeconds[indexById(fleet.frontends, frontendId)]![at]!;
+    const knowsLatency = profile.ttft.baseSeconds + profile.tbot.baseSeconds > 0;
+    this.#outliers.add(engineId, {
+      atMs: nowMs,
+      poolId,
+      count: firstByteCount,
+      observedSeconds: firstByteSecondsSum / firstByteCount,
+      profileSeconds:
+        (Number.isFinite(network) ? network : 0) + ttftSeconds(profile, rho, shape.uncachedPromptTokens),
+      mostExtraSeconds: knowsLatency
+        ? (shape.outputTokens - 1) * tbotSeconds(profile, rho)
+        : Number.POSITIVE_INFINITY,
+    });
   }
 
   #demandOf({ frontendId, poolId, requestsPerSecond, source }: RateEstimate): Demand {

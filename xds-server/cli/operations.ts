@@ -1,0 +1,64 @@
+import { hostname, userInfo } from 'node:os';
+import type { Command } from 'commander';
+import type { OperatorAction } from '../fleet/operations.js';
+import { duration } from './duration.js';
+import { ask, type SourceOptions, withSource } from './source.js';
+
+interface ActionOptions extends SourceOptions {
+  readonly for?: number;
+  readonly over?: number;
+}
+
+export function registerOperations(program: Command): void {
+  withSource(
+    program
+      .command('drain')
+      .summary('take an engine or a replica out of service')
+      .description(
+        'Take an engine (by id) or one replica (by address) out of service: an engine step by step, a replica at ' +
+          'once. Requests under way are not touched. When nobody else can serve a model, a drained engine still does.',
+      )
+      .argument('<target>', 'engine id or replica address')
+      .option('--for <time>', 'how long it lasts, such as 30s, 10m, 4h or 1d (default: 4h)', duration)
+      .option('--over <time>', 'time in which an engine loses its capacity (default: 30s)', duration),
+  ).action((target: string, options: ActionOptions) => act('drain', target, options));
+  withSource(
+    program
+      .command('undrain')
+      .summary('put an engine or a replica back into service')
+      .argument('<target>', 'engine id or replica address, as it was drained'),
+  ).action((target: string, options: ActionOptions) => act('undrain', target, options));
+
+  const penalty = program
+    .command('penalty')
+    .summary('hold or release the penalty of a slow engine')
+    .exitOverride();
+  withSource(
+    penalty
+      .command('hold')
+      .summary('keep the penalty of an engine as it is')
+      .exitOverride()
+      .argument('<engine>', 'engine id')
+      .option('--for <time>', 'how long it lasts (default: 1h)', duration),
+  ).action((target: string, options: ActionOptions) => act('hold-penalty', target, options));
+  withSource(
+    penalty
+      .command('release')
+      .summary('end the penalty of an engine and allow no other')
+      .exitOverride()
+      .argument('<engine>', 'engine id')
+      .option('--for <time>', 'how long it lasts (default: 10m)', duration),
+  ).action((target: string, options: ActionOptions) => act('release-penalty', target, options));
+}
+
+async function act(action: OperatorAction['action'], target: string, options: ActionOptions): Promise<void> {
+  const body = {
+    action,
+    target,
+    by: `${userInfo().username}@${hostname()}`.replace(/[^\x20-\x7e]/g, '?').slice(0, 100),
+    ...(options.for === undefined ? {} : { forSeconds: options.for }),
+    ...(options.over === undefined ? {} : { overSeconds: options.over }),
+  };
+  await ask(options, '/v1/operations', { method: 'POST', body });
+  console.log(`${action} ${target}: done; see /v1/operations`);
+}

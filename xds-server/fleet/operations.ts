@@ -1,0 +1,49 @@
+import type { Address } from './fleet.js';
+
+/** An engine, or one replica of it, that an operator takes out of service. */
+export interface Drain {
+  readonly engineId: string;
+  /** Null for the whole engine. */
+  readonly address: Address | null;
+  readonly sinceMs: number;
+  /** An engine's capacity falls to nothing over this time; a replica gets nothing at once. */
+  readonly overSeconds: number;
+  /** It ends by itself then. */
+  readonly untilMs: number;
+}
+
+/** `hold` keeps a penalty as it is; `release` ends it and allows no other. Both until a time. */
+export interface PenaltyOrder {
+  readonly kind: 'hold' | 'release';
+  readonly engineId: string;
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+/** A penalty in force. */
+export interface RunningPenalty {
+  readonly engineId: string;
+  readonly severity: number;
+  readonly sinceMs: number;
+}
+
+export const OPERATOR_ACTIONS = ['drain', 'undrain', 'hold-penalty', 'release-penalty'] as const;
+
+/** Something that an operator did. */
+export interface OperatorAction {
+  readonly atMs: number;
+  readonly action: (typeof OPERATOR_ACTIONS)[number];
+  /** An engine's id or a replica's address. */
+  readonly target: string;
+  /** Who says to have done it; not verified. */
+  readonly by: string;
+}
+
+/** What operators ordered, and penalties; survives a restart of the control server. */
+export interface Operations {
+  readonly drains: readonly Drain[];
+  readonly orders: readonly PenaltyOrder[];
+  readonly penalties: readonly RunningPenalty[];
+  /** The last ones, oldest first. */
+  readonly actions: readonly OperatorAction[];
+}

@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { capacityPenalty, Penalty } from './penalty.js';
+
+/** Advances twice a second with the same excess. */
+function run(penalty: Penalty, excess: number | undefined, fromMs: number, toMs: number): number {
+  for (let nowMs = fromMs; nowMs <= toMs; nowMs += 500) penalty.advance(excess, nowMs);
+  return penalty.severity;
+}
+
+describe('a penalty', () => {
+  it('begins when an engine has been twice as slow for two seconds, not before', () => {
+    const penalty = new Penalty();
+    expect(run(penalty, 1.9, 0, 60_000)).toBe(1);
+    expect(run(penalty, 4, 60_500, 62_000)).toBe(1);
+    run(penalty, 1, 62_500, 62_500);
+    expect(run(penalty, 4, 63_000, 64_500)).toBe(1);
+    expect(run(penalty, 4, 65_000, 65_000)).toBe(4);
+    expect(penalty.sinceMs).toBe(65_000);
+  });
+
+  it('follows what gets worse at once, and is never above ten', () => {
+    const penalty = new Penalty();
+    run(penalty, 3, 0, 2_000);
+    expect(run(penalty, 8, 2_500, 2_500)).toBe(8);
+    expect(run(penalty, 50, 3_000, 3_000)).toBe(10);
+  });
+
+  it('is not moved by small changes', () => {
+    const penalty = new Penalty();
+    run(penalty, 4, 0, 2_000);
+    expect(run(penalty, 4.9, 2_500, 20_000)).toBe(4);
+    expect(run(penalty, 3.3, 20_500, 60_000)).toBe(4);
+  });
+
+  it('ends step by step within 20 s when the engine is as fast as before', () => {
+    const penalty = new Penalty();
+    run(penalty, 10, 0, 2_000);
+    expect(run(penalty, 1, 2_500, 7_000)).toBe(5);
+    expect(run(penalty, 1, 7_500, 22_000)).toBe(1);
+    expect(penalty.sinceMs).toBeUndefined();
+  });
+
+  it('eases while nothing is heard, so that requests come back', () => {
+    const penalty = new Penalty();
+    run(penalty, 10, 0, 2_000);
+    expect(run(penalty, undefined, 2_500, 11_500)).toBe(10);
+    expect(run(penalty, undefined, 12_000, 12_000)).toBe(7);
+    expect(run(penalty, undefined, 12_500, 80_000)).toBe(1);
+  });
+
+  it('leaves the share of the capacity that an engine so much slower has, and at any input at least a tenth', () => {
+    expect(capacityPenalty(1)).toBe(0);
+    expect(capacityPenalty(2)).toBe(0.5);
+    expect(capacityPenalty(10)).toBe(0.9);
+    const excess = fc.option(fc.double({ min: 0, max: 1e6, noNaN: true }), { nil: undefined });
+    fc.assert(
+      fc.property(fc.array(excess, { maxLength: 100 }), (list) => {
+        const penalty = new Penalty();
+        for (const [at, value] of list.entries()) {
+          penalty.advance(value, at * 1_000);
+          expect(penalty.severity).toBeGreaterThanOrEqual(1);
+          expect(penalty.severity).toBeLessThanOrEqual(10);
+          expect(capacityPenalty(penalty.severity)).toBeLessThanOrEqual(0.9);
+          expect(penalty.severity > 1).toBe(penalty.sinceMs !== undefined);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,95 @@
+/** An engine is penalised when it is this many times slower than it should be, for this long. */
+const ENTRY_EXCESS = 2;
+const ENTRY_MS = 2_000;
+/** A penalty below this severity ends. */
+const EXIT_SEVERITY = 1.3;
+const MOST_SEVERITY = 10;
+/** A severity is left alone while the excess differs less than by this factor. */
+const DEAD_FACTOR = 1.25;
+/** It may halve this often. */
+const FALL_INTERVAL_MS = 5_000;
+/** Without evidence it falls by this factor, this often, so that requests come back to give some. */
+const EASE_INTERVAL_MS = 10_000;
+const EASE_FACTOR = 0.7;
+
+/**
+ * One engine's penalty over time. Severity is about how many times slower than expected the engine answers: it rises at
+ * once, falls by half every 5 s while the engine is faster than that, and more slowly while nothing is heard of it.
+ */
+export class Penalty {
+  #severity = 1;
+  #sinceMs: number | undefined;
+  #slowSinceMs: number | undefined;
+  #lastFallMs = 0;
+  #lastHeardMs = 0;
+
+  /** 1..10; 1 is none. */
+  get severity(): number {
+    return this.#severity;
+  }
+
+  /** When it began; undefined while there is none. */
+  get sinceMs(): number | undefined {
+    return this.#sinceMs;
+  }
+
+  /** Goes on with a penalty from before. */
+  resume(severity: number, sinceMs: number, nowMs: number): void {
+    this.#severity = Math.min(MOST_SEVERITY, Math.max(1, severity));
+    this.#sinceMs = this.#severity > 1 ? sinceMs : undefined;
+    this.#lastFallMs = nowMs;
+    this.#lastHeardMs = nowMs;
+  }
+
+  end(): void {
+    this.#severity = 1;
+    this.#sinceMs = undefined;
+    this.#slowSinceMs = undefined;
+  }
+
+  /** `excess`: times slower than expected, compared with its like; undefined when there is too little evidence. */
+  advance(excess: number | undefined, nowMs: number): void {
+    if (excess === undefined) this.#withoutEvidence(nowMs);
+    else if (this.#sinceMs === undefined) this.#mayBegin(excess, nowMs);
+    else this.#follow(excess, nowMs);
+  }
+
+  #mayBegin(excess: number, nowMs: number): void {
+    if (excess < ENTRY_EXCESS) {
+      this.#slowSinceMs = undefined;
+      return;
+    }
+    this.#slowSinceMs ??= nowMs;
+    if (nowMs - this.#slowSinceMs >= ENTRY_MS) this.resume(excess, nowMs, nowMs);
+  }
+
+  #follow(excess: number, nowMs: number): void {
+    this.#lastHeardMs = nowMs;
+    const target = Math.min(MOST_SEVERITY, Math.max(1, excess));
+    if (target > this.#severity * DEAD_FACTOR || target === MOST_SEVERITY) {
+      this.#severity = target;
+      this.#lastFallMs = nowMs;
+    } else if (target < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
+      this.#fallTo(Math.max(target, this.#severity / 2), nowMs);
+    }
+  }
+
+  #withoutEvidence(nowMs: number): void {
+    this.#slowSinceMs = undefined;
+    if (this.#sinceMs === undefined) return;
+    if (nowMs - Math.max(this.#lastHeardMs, this.#lastFallMs) >= EASE_INTERVAL_MS) {
+      this.#fallTo(this.#severity * EASE_FACTOR, nowMs);
+    }
+  }
+
+  #fallTo(severity: number, nowMs: number): void {
+    this.#lastFallMs = nowMs;
+    this.#severity = severity;
+    if (severity < EXIT_SEVERITY) this.end();
+  }
+}
+
+/** 0..0.9: what a penalty takes off an engine's capacity. One that is s times slower gets through 1/s of the work. */
+export function capacityPenalty(severity: number): number {
+  return 1 - 1 / severity;
+}
