@@ -12,7 +12,7 @@ export const MAX_ROWS = 1 << 20;
 
 /** `WSNP`. */
 export const SNAPSHOT_MAGIC = 0x504e5357;
-export const SNAPSHOT_FORMAT = 1;
+export const SNAPSHOT_FORMAT = 2;
 
 // Header. A text is a u32 offset from the start of the snapshot and a u32 length.
 export const HEADER_MAGIC = 0; // u32

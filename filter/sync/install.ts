@@ -4,14 +4,33 @@ import { nowMs } from '../abi/clock';
 import { WARN } from '../abi/host';
 import { logFrom } from '../abi/log';
 import { landing, Region, swapLanding } from '../abi/memory';
-import { begin, put, putDecimal, Text } from '../abi/text';
+import { begin, put, Text } from '../abi/text';
 import { frontendAt, frontendLength, readBodies } from '../config';
 import { watchNeedHeaders } from '../request/need-headers';
 import { adopt } from '../snapshot/current';
 import { Refusal, validate } from '../snapshot/validate';
 import { count, SNAPSHOT_INSTALLS, SNAPSHOT_REFUSALS } from '../state/counters';
 
-const REFUSED = new Text('snapshot refused, the one in force stays; failed check ');
+const REFUSED = new Text('snapshot refused, the one in force stays: ');
+/** By refusal. */
+const complaints: StaticArray<Text> = [
+  new Text(''),
+  new Text('it is shorter than its header'),
+  new Text('it does not begin with the magic number'),
+  new Text('it has another format than this filter'),
+  new Text('it is not as long as its header says'),
+  new Text('it does not match its checksum'),
+  new Text('a section is out of place'),
+  new Text('a text is out of place'),
+  new Text('its version is out of range'),
+  new Text('it is for another frontend'),
+  new Text('a model is not valid'),
+  new Text('a pool is not valid'),
+  new Text('a segment is not valid'),
+  new Text('an engine is not valid'),
+  new Text('a replica is not valid'),
+  new Text('a need is not valid, or asks for bodies while readBodies is off'),
+];
 
 /** Where the snapshot in force lies. */
 let held: Region = new Region();
@@ -23,7 +42,7 @@ export function install(at: usize, length: usize): bool {
     count(SNAPSHOT_REFUSALS);
     const start = begin();
     put(REFUSED);
-    putDecimal(refusal);
+    put(unchecked(complaints[refusal]));
     logFrom(WARN, start);
     return false;
   }

@@ -70,6 +70,7 @@ describe('installing a snapshot', () => {
     expect(
       offer(vm, encodeSnapshot({ ...sketch([{ weight: 1 }], { version: 2 }), frontendId: 'east' })),
     ).toBe(false);
+    expect(vm.host.logs.some((line) => line.endsWith('it is for another frontend'))).toBe(true);
     expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(1);
     expect(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': 'a' }).forwarded).toBe(true);
   });
