@@ -18,6 +18,7 @@ const SOFT_LIMIT_SECONDS = 10;
 const EVEN_LOAD_SECONDS = 1e-5;
 const LEAST_MOVE_SECONDS = 1e-6;
 const LAST_RHO = 0.98;
+const LEAST_CAPACITY = 1e-6;
 
 /** What is wrong with a solution; empty when it may be used. Each entry says where, what was found and what is right. */
 export function checkSolution(input: OptimizerInput, solution: Solution): string[] {
@@ -390,7 +391,8 @@ function workOf({ work }: Profile, { uncachedPromptTokens, outputTokens }: Deman
 function capacityOf(state: EngineState | undefined): number {
   if (!state) return 0;
   const ready = state.replicas.filter((replica) => replica.ready).length;
-  return ready * state.health * state.ramp * state.drain * (1 - state.penalty);
+  const capacity = ready * state.health * state.ramp * state.drain * (1 - state.penalty);
+  return capacity >= LEAST_CAPACITY ? capacity : 0;
 }
 
 function isOf(entry: Pair, row: Pair): boolean {

@@ -1,4 +1,4 @@
-import { type Demand, effectiveCapacity } from '../fleet/fleet-state.js';
+import { type Demand, type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { groupBy, sum } from './collections.js';
@@ -6,6 +6,8 @@ import { Congestion } from './congestion.js';
 import { meanMix } from './demand.js';
 import type { OptimizerInput, ReferenceMix } from './solution.js';
 
+/** Less than this of a replica is no capacity. */
+const LEAST_CAPACITY = 1e-6;
 /** Weights in force may be this far from the members' proportion and still count as proportional; they are quantised. */
 const PROPORTION_TOLERANCE = 1e-8;
 
@@ -58,8 +60,13 @@ function buildColumn(input: OptimizerInput, members: readonly number[], mix: Ref
   };
 }
 
+/** Engines with any capacity to speak of. */
+export function isUsable(engine: EngineState): boolean {
+  return effectiveCapacity(engine) >= LEAST_CAPACITY;
+}
+
 function usableEngines({ state }: OptimizerInput): number[] {
-  return state.engines.flatMap((engine, index) => (effectiveCapacity(engine) > 0 ? [index] : []));
+  return state.engines.flatMap((engine, index) => (isUsable(engine) ? [index] : []));
 }
 
 /** A string by engine index; equal strings for engines that the optimizer need not tell apart. */

@@ -18,11 +18,12 @@ export const EVEN_LOAD_SECONDS = 1e-5;
 /**
  * Just below the hard limit the value of capacity rises, in a straight line, to more than any detour can be worth. What
  * capacity is worth at a full engine (its scarcity price) then follows from the load as any other price does, instead of
- * hanging in the air. The width is a share of the limit; the height is in seconds per request. Beyond the limit it rises
- * on, as much again for each percent, so that a search may start from an overload and finds the way out if there is one.
+ * hanging in the air. The width is a share of the limit; the height is in seconds per request, plus a multiple of the price
+ * at the limit, for requests that take hours. Beyond the limit it rises on, as much again for each percent, so that a search may start from an overload and finds the way out if there is one.
  */
 const WALL_WIDTH = 2e-6;
 const WALL_SECONDS = 3e3;
+const WALL_PRICES = 10;
 const OVERLOAD_WIDTH = 0.01;
 
 /** A Newton step this small in utilisation leaves an error in the last bits only. */
@@ -72,9 +73,10 @@ export class Congestion {
     this.#end = endOfCurves(profile);
     this.#wall = limits.max * (1 - WALL_WIDTH);
     this.#wallPrice = this.price(this.#wall);
-    this.#wallSlope = (requests * WALL_SECONDS) / (limits.max - this.#wall);
-    this.overloadSlope = (requests * WALL_SECONDS) / OVERLOAD_WIDTH;
-    this.maxWorth = this.#wallPrice + requests * WALL_SECONDS;
+    const height = requests * WALL_SECONDS + WALL_PRICES * this.#wallPrice;
+    this.#wallSlope = height / (limits.max - this.#wall);
+    this.overloadSlope = height / OVERLOAD_WIDTH;
+    this.maxWorth = this.#wallPrice + height;
   }
 
   /** Cost at this utilisation. */
@@ -140,14 +142,15 @@ export class Congestion {
       const excess = this.price(rho) - price;
       if (excess > 0) high = rho;
       else low = rho;
-      let next = rho - excess / this.#slope(rho);
-      if (!(next > low && next < high)) {
-        if (Math.abs(next - rho) <= Number.EPSILON) break;
-        next = 0.5 * (low + high);
+      const newton = rho - excess / this.#slope(rho);
+      const change = Math.abs(newton - rho);
+      if (newton > low && newton < high) {
+        rho = newton;
+        if (change <= LAST_STEP) break;
+      } else {
+        if (change <= Number.EPSILON) break;
+        rho = 0.5 * (low + high);
       }
-      const change = Math.abs(next - rho);
-      rho = next;
-      if (change <= LAST_STEP) break;
     }
     return rho;
   }

@@ -1,8 +1,7 @@
 import { indexById } from '../fleet/fleet.js';
-import { effectiveCapacity } from '../fleet/fleet-state.js';
 import { tbotDelaySeconds, tbotSeconds, ttftDelaySeconds, ttftSeconds } from '../profiles/curves.js';
 import { sum } from './collections.js';
-import type { Column } from './columns.js';
+import { type Column, isUsable } from './columns.js';
 import { checkInput } from './input.js';
 import { buildProblem, type Problem, type Row } from './problem.js';
 import type {
@@ -134,7 +133,7 @@ function absent(
   const eligible = fleet.pools[indexById(fleet.pools, poolId)]!.engineIds.includes(engineId);
   const use = !eligible
     ? 'not eligible'
-    : effectiveCapacity(engines[at]!) === 0
+    : !isUsable(engines[at]!)
       ? 'without capacity'
       : network === Infinity
         ? 'unreachable'

@@ -1,11 +1,13 @@
 import { type FlowProblem, flowUnit } from './flow-problem.js';
 import { type LinearSolution, type LinearSolver, ProgramBuilder } from './linear-program.js';
+import type { Problem } from './problem.js';
 import { coarsePoints, segmentsAt } from './tangents.js';
 
 /** Milliseconds rather than seconds, so that the solver's tolerance of 1e-7 is a tenth of a nanosecond of cost. */
 const COST_SCALE = 1000;
-/** Seconds per request of flow that no arc takes; far above what any detour or price can add up to. */
-const UNPLACED_SECONDS = 10_000;
+/** What flow that no arc takes costs: seconds per request, plus a multiple of the dearest arc on a full engine. */
+const UNPLACED_SECONDS = 1000;
+const UNPLACED_COSTS = 100;
 
 /** What the linear program says about flows. */
 export interface ProgramFlows {
@@ -49,8 +51,9 @@ export class FlowProgram {
       this.#addSegments(column, points[column]!);
     });
     this.#firstUnplaced = this.#builder.size;
+    const unplacedSeconds = UNPLACED_SECONDS + UNPLACED_COSTS * dearestArc(problem);
     served.forEach((flow, row) => {
-      this.#builder.add(COST_SCALE * UNPLACED_SECONDS, flow / this.#unit);
+      this.#builder.add(COST_SCALE * unplacedSeconds, flow / this.#unit);
       this.#builder.entry(row, 1);
     });
     this.#firstBelow = this.#builder.size;
@@ -152,6 +155,15 @@ export class FlowProgram {
     });
     return total;
   }
+}
+
+/** Marginal cost in seconds of the arc that costs most when its engine is full. */
+function dearestArc({ columns, arcColumn, arcCost, arcWork }: Problem): number {
+  const prices = columns.map(({ congestion }) => congestion.price(congestion.max));
+  return arcCost.reduce(
+    (most, cost, arc) => Math.max(most, cost + arcWork[arc]! * prices[arcColumn[arc]!]!),
+    0,
+  );
 }
 
 /** Tangent points of every column: coarse everywhere, and fine around the utilisation that is expected. */

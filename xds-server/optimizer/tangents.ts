@@ -5,6 +5,9 @@ export const SEGMENT_ERROR = 0.05;
 /** ... plus this share of its value at the hard limit, without which the flat start would take endless pieces. */
 const SEGMENT_FLOOR = 1e-3;
 
+/** Segments are no shorter than the range over this. */
+const MOST_SEGMENTS = 64;
+
 /** A convex cost from below: pieces of tangents, in ascending order of utilisation and price. */
 export interface Segments {
   /** Length in utilisation; they add up to the hard limit. */
@@ -47,7 +50,7 @@ function farthest(congestion: Congestion, from: number, floor: number): number {
     if (closeEnough(congestion, from, middle, floor)) low = middle;
     else high = middle;
   }
-  return Math.max(low, from + congestion.max / 64);
+  return Math.min(Math.max(low, from + congestion.max / MOST_SEGMENTS), congestion.max);
 }
 
 /** Tangents are farthest from a convex curve where they meet. */

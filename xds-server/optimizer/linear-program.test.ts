@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { loadHighs } from './highs.js';
+import { LinearSolver, ProgramBuilder } from './linear-program.js';
+
+const highs = await loadHighs();
+
+/** Least cost of a + b = 3 with a <= 2, at 1 and 4 apiece. */
+function twoVariables(cost = 1) {
+  const builder = new ProgramBuilder();
+  builder.add(cost, 2);
+  builder.entry(0, 1);
+  builder.add(4, 10);
+  builder.entry(0, 1);
+  return { builder, side: Float64Array.of(3) };
+}
+
+test('row duals are what one more on the right-hand side costs', () => {
+  const solver = new LinearSolver(highs);
+  const { builder, side } = twoVariables();
+  const { values, rowDuals, objective, isBasic } = solver.solve(builder.finish(side, side));
+  expect([...values]).toEqual([2, 1]);
+  expect(objective).toBe(6);
+  expect(rowDuals[0]).toBe(4);
+  expect([isBasic(0), isBasic(1)]).toEqual([false, true]);
+  solver.dispose();
+});
+
+test('changed bounds, changed costs and added columns are seen, resumed or not', () => {
+  const solver = new LinearSolver(highs);
+  const { builder, side } = twoVariables();
+  solver.solve(builder.finish(side, side));
+  const wider = builder.finish(Float64Array.of(5), Float64Array.of(5));
+  expect(solver.solve(wider, { resume: true }).objective).toBe(14);
+  builder.add(2, 1);
+  builder.entry(0, 1);
+  expect(solver.solve(builder.finish(side, side), { resume: true }).objective).toBe(4);
+  expect(solver.solve(twoVariables(3).builder.finish(side, side)).objective).toBe(10);
+  solver.dispose();
+});
+
+test('a program without a solution is a failure, never a result', () => {
+  const solver = new LinearSolver(highs);
+  const { builder } = twoVariables();
+  const side = Float64Array.of(50);
+  expect(() => solver.solve(builder.finish(side, side))).toThrow(
+    expect.objectContaining({ code: 'WARDROP_SOLVER_FAILED' }) as Error,
+  );
+  solver.dispose();
+});
