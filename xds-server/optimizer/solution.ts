@@ -33,7 +33,7 @@ export interface Solution {
   readonly engines: readonly EngineLoad[];
   /** Exact convex objective of the flows, moves included, in user-seconds per second. */
   readonly objectiveSeconds: number;
-  /** Lower bound that the linear program proves for the same objective. */
+  /** Lower bound on the objective of any flows, proven by the prices (weak duality); never above the objective. */
   readonly lowerBoundSeconds: number;
   /** Difference between the objective at the reference mix and at the true mix of this solution. */
   readonly mixErrorSeconds: number;

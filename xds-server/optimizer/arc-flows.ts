@@ -1,0 +1,112 @@
+import { type FlowProblem, loadsOf } from './flow-problem.js';
+
+/** Flows closer to a bound than this share of the largest row are at it. */
+const FLOW_TOLERANCE = 1e-12;
+
+/** The flow of an arc stands still ... */
+export const FIXED = 0;
+/** ... or moves freely above the flow in force ... */
+export const ABOVE = 1;
+/** ... or below it, where one more request saves a move. */
+export const BELOW = 2;
+
+/** Flows on arcs and the loads that they make, with the ranges in which they may move. */
+export class ArcFlows {
+  readonly flows: Float64Array;
+  /** By arc: `FIXED`, `ABOVE` or `BELOW`. */
+  readonly sides: Uint8Array;
+  /** Replica-seconds per second by column. */
+  readonly loads: Float64Array;
+  readonly #flowProblem: FlowProblem;
+  readonly #tolerance: number;
+
+  /** Arcs marked in `free` may move from the start. */
+  constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
+    const { served, kink, upper } = flowProblem;
+    this.#flowProblem = flowProblem;
+    this.#tolerance = FLOW_TOLERANCE * served.reduce((most, flow) => Math.max(most, flow), 0);
+    this.flows = Float64Array.from(start);
+    this.loads = loadsOf(flowProblem, start);
+    this.sides = free.map((isFree, arc) => {
+      if (!isFree) return FIXED;
+      return start[arc]! < kink[arc]! || upper[arc]! === kink[arc]! ? BELOW : ABOVE;
+    });
+  }
+
+  set(arc: number, flow: number): void {
+    const { arcColumn, arcWork } = this.#flowProblem.problem;
+    this.loads[arcColumn[arc]!]! += arcWork[arc]! * (flow - this.flows[arc]!);
+    this.flows[arc] = flow;
+  }
+
+  /** Computes all loads anew, so that rounding does not add up. */
+  recount(): void {
+    this.loads.set(loadsOf(this.#flowProblem, this.flows));
+  }
+
+  freeArcs(): number[] {
+    const arcs: number[] = [];
+    for (let arc = 0; arc < this.sides.length; arc++) if (this.sides[arc] !== FIXED) arcs.push(arc);
+    return arcs;
+  }
+
+  /** Ends of the range in which an arc's flow may move on this side. */
+  low(arc: number, side: number): number {
+    return side === BELOW ? this.#flowProblem.lower[arc]! : this.#flowProblem.kink[arc]!;
+  }
+
+  high(arc: number, side: number): number {
+    return side === BELOW ? this.#flowProblem.kink[arc]! : this.#flowProblem.upper[arc]!;
+  }
+
+  /** Seconds without load that one more request costs on this side. */
+  slope(arc: number, side: number): number {
+    const { arcCost, arcRow, rows } = this.#flowProblem.problem;
+    return side === BELOW ? arcCost[arc]! - rows[arcRow[arc]!]!.moveSeconds : arcCost[arc]!;
+  }
+
+  /** On which side of the flow in force an arc would grow; `FIXED` at its upper bound. */
+  sideUp(arc: number): number {
+    const flow = this.flows[arc]! + this.#tolerance;
+    if (flow >= this.#flowProblem.upper[arc]!) return FIXED;
+    return flow < this.#flowProblem.kink[arc]! ? BELOW : ABOVE;
+  }
+
+  /** On which side an arc would shrink; `FIXED` at its lower bound. */
+  sideDown(arc: number): number {
+    const flow = this.flows[arc]! - this.#tolerance;
+    if (flow <= this.#flowProblem.lower[arc]!) return FIXED;
+    return flow > this.#flowProblem.kink[arc]! ? ABOVE : BELOW;
+  }
+
+  isAtEnd(arc: number, side: number): boolean {
+    const flow = this.flows[arc]!;
+    return flow <= this.low(arc, side) + this.#tolerance || flow >= this.high(arc, side) - this.#tolerance;
+  }
+
+  /** How often a change fits between an arc's flow and the end of its range. */
+  reach(arc: number, side: number, change: number): number {
+    if (change === 0) return Infinity;
+    const end = change > 0 ? this.high(arc, side) : this.low(arc, side);
+    return Math.max(0, (end - this.flows[arc]!) / change);
+  }
+
+  /** How often a change fits on a free arc, at most `most` times, rounding forgiven. */
+  roomFor(arc: number, change: number, most: number): number {
+    const side = this.sides[arc]!;
+    const target = this.flows[arc]! + most * change;
+    const fits =
+      target >= this.low(arc, side) - this.#tolerance && target <= this.high(arc, side) + this.#tolerance;
+    return fits ? most : Math.min(most, this.reach(arc, side, change));
+  }
+
+  /** Flows as they are, those that differ from a bound or the flow in force by rounding only put there. */
+  snapped(): Float64Array {
+    const { lower, kink, upper } = this.#flowProblem;
+    return this.flows.map((flow, arc) => {
+      if (Math.abs(flow - lower[arc]!) <= this.#tolerance) return lower[arc]!;
+      if (Math.abs(flow - kink[arc]!) <= this.#tolerance) return kink[arc]!;
+      return Math.abs(flow - upper[arc]!) <= this.#tolerance ? upper[arc]! : flow;
+    });
+  }
+}
