@@ -2,6 +2,7 @@ import { createRegistry } from '@bufbuild/protobuf';
 import { StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { BootstrapSchema } from '../gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import { TypedExtensionConfigSchema } from '../gen/envoy/config/core/v3/extension_pb.js';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
 import { RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
@@ -39,6 +40,7 @@ export const registry = createRegistry(
   RouterSchema,
   StdoutAccessLogSchema,
   StringValueSchema,
+  TypedExtensionConfigSchema,
   UpstreamCodecSchema,
   UpstreamTlsContextSchema,
   WasmSchema,

@@ -27,10 +27,8 @@ export interface TakeOptions {
   readonly holdRemovals: boolean;
 }
 
-interface InFlight {
+interface InFlight extends Answer {
   readonly nonce: string;
-  readonly version: string;
-  readonly names: readonly string[];
 }
 
 /** What the client is known to have, as far as it was told: a delta client that reconnects names only versions. */
@@ -180,8 +178,7 @@ export class Subscription {
     if (this.protocol === 'sotw' && this.fullState) this.#known.clear();
     for (const resource of answer.resources) this.#known.set(resource.name, resource);
     for (const name of answer.removed) this.#known.delete(name);
-    const names = [...answer.resources.map((resource) => resource.name), ...answer.removed];
-    this.#inFlight = { nonce, version: answer.version, names };
+    this.#inFlight = { ...answer, nonce };
     this.#lastNonce = nonce;
     this.sent = { version: answer.version, atMs };
   }
@@ -191,8 +188,12 @@ export class Subscription {
     const inFlight = this.#inFlight;
     if (inFlight === undefined || inFlight.nonce !== nonce) return false;
     this.#inFlight = undefined;
-    if (this.fullState && this.protocol === 'sotw') this.#refused.clear();
-    for (const name of inFlight.names) this.#refused.delete(name);
+    this.#forgetRefusals(inFlight);
+    for (const resource of inFlight.resources) {
+      // Dropped and wanted again while it was under way: the client has it after all.
+      if (this.wants(resource.name) && !this.#known.has(resource.name))
+        this.#known.set(resource.name, resource);
+    }
     this.acknowledged = { version: inFlight.version, atMs };
     return true;
   }
@@ -202,11 +203,19 @@ export class Subscription {
     const inFlight = this.#inFlight;
     if (inFlight === undefined || inFlight.nonce !== nonce) return undefined;
     this.#inFlight = undefined;
-    // A refused removal leaves nothing to offer again.
-    for (const name of inFlight.names) if (this.#known.has(name)) this.#refused.add(name);
+    this.#forgetRefusals(inFlight);
+    for (const { name } of inFlight.resources) if (this.wants(name)) this.#refused.add(name);
     this.rejection = { version: inFlight.version, atMs, reason };
     this.rejections++;
     return this.rejection;
+  }
+
+  /** What was refused before is superseded by a response that carries it; a full one carries everything. */
+  #forgetRefusals({ resources, removed }: Answer): void {
+    if (this.fullState && this.protocol === 'sotw') this.#refused.clear();
+    for (const { name } of resources) this.#refused.delete(name);
+    // A removal counts as done, refused or not: it has no content that could be better next time.
+    for (const name of removed) this.#refused.delete(name);
   }
 
   /** A reconnecting client that wants everything and has this very version needs nothing. */
@@ -270,7 +279,9 @@ export class Subscription {
 
   #deltaAnswer(collection: Collection, { onlyDue, holdRemovals }: TakeOptions): Answer | undefined {
     const resources = this.#changed(collection, onlyDue);
-    const removed = new Set(onlyDue || holdRemovals ? [] : this.#gone(collection));
+    // By themselves, after what is new: a client that rejects that would reject the removals with it.
+    const isAlone = resources.length === 0 && !onlyDue && !holdRemovals;
+    const removed = new Set(isAlone ? this.#gone(collection) : []);
     for (const name of this.#due) if (!collection.resources.has(name)) removed.add(name);
     const isDue = this.#answerDue;
     this.#due.clear();

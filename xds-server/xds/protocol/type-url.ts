@@ -2,14 +2,21 @@ const prefix = 'type.googleapis.com/envoy.config.';
 
 export const CLUSTER_TYPE = `${prefix}cluster.v3.Cluster`;
 export const ENDPOINTS_TYPE = `${prefix}endpoint.v3.ClusterLoadAssignment`;
+export const EXTENSION_TYPE = `${prefix}core.v3.TypedExtensionConfig`;
 export const LISTENER_TYPE = `${prefix}listener.v3.Listener`;
 export const ROUTE_TYPE = `${prefix}route.v3.RouteConfiguration`;
 
 /**
- * Make before break: clusters, then their endpoints, then listeners, then the routes that lead to the clusters.
- * Other types follow in the order in which the client asked for them.
+ * Make before break: clusters, then their endpoints, then filters, then the listeners that use these, then the routes
+ * that lead to the clusters. Other types follow in the order in which the client asked for them.
  */
-export const sendOrder: readonly string[] = [CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE];
+export const sendOrder: readonly string[] = [
+  CLUSTER_TYPE,
+  ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+];
 
 /**
  * Types whose state-of-the-world responses are complete, so that absence means deletion, and whose first request

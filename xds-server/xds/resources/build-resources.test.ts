@@ -5,7 +5,13 @@ import { fleetOf, planOf, statesOf } from '../../../test/conformance/envoy/fleet
 import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { View } from '../protocol/resource.js';
-import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from '../protocol/type-url.js';
+import {
+  CLUSTER_TYPE,
+  ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+} from '../protocol/type-url.js';
 import { registry } from '../registry.js';
 import { buildResources, type ResourceInput } from './build-resources.js';
 
@@ -49,11 +55,12 @@ const viewOf = (changes: Partial<ResourceInput> = {}, metadata = {}) =>
   buildResources({ ...input, ...changes }).viewOf({ ...node, metadata });
 
 describe('the resources of a frontend', () => {
-  it('are a cluster with its endpoints per pool, one listener and its routes', () => {
+  it('are a cluster with its endpoints per pool, one filter, one listener and its routes', () => {
     const names = [...viewOf()].map(([type, { resources }]) => [type, [...resources.keys()]]);
     expect(Object.fromEntries(names)).toEqual({
       [CLUSTER_TYPE]: ['m1', 'm2'],
       [ENDPOINTS_TYPE]: ['m1', 'm2'],
+      [EXTENSION_TYPE]: ['wardrop'],
       [LISTENER_TYPE]: ['wardrop'],
       [ROUTE_TYPE]: ['wardrop'],
     });

@@ -4,25 +4,28 @@ import type { Plan } from '../../plan/plan.js';
 import type { ResourceSet } from '../protocol/control-plane.js';
 import type { NodeIdentity } from '../protocol/node.js';
 import { createCollection, type View } from '../protocol/resource.js';
-import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from '../protocol/type-url.js';
+import {
+  CLUSTER_TYPE,
+  ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+} from '../protocol/type-url.js';
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
 import { featuresOf, shortcomingsOf } from './envoy-features.js';
+import { type FilterInput, filterOf } from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { routes } from './routes.js';
 import type { Steering } from './steering.js';
 
-export interface ResourceInput {
+export interface ResourceInput extends FilterInput {
   readonly fleet: Fleet;
   readonly frontendId: string;
   readonly plan: Plan;
   /** How the engines of the fleet look now, in any order. */
   readonly engines: readonly EngineState[];
-  /** The compiled filter. */
-  readonly wasmModule: Uint8Array;
-  /** The filter's own configuration, as its codec writes it. */
-  readonly filterConfig: string;
   /**
    * The fleet that filters may still have a snapshot of. Its pools and replicas that are gone stay reachable, and are
    * otherwise not used. Leave it out once no filter needs it.
@@ -48,8 +51,9 @@ export function buildResources(input: ResourceInput): ResourceSet {
       return endpointsOf(id, engines);
     }),
   );
-  const { wasmModule, filterConfig, accessLog = false, connectTimeoutMs = 1000 } = input;
+  const { accessLog = false, connectTimeoutMs = 1000 } = input;
   const steering = input.steering ?? 'override-host';
+  const filters = createCollection([filterOf(input)]);
   const views = new Map<string, View>();
   return {
     shortcomingsOf: (node) => shortcomingsOf(node, steering),
@@ -60,10 +64,11 @@ export function buildResources(input: ResourceInput): ResourceSet {
       let view = views.get(key);
       if (view === undefined) {
         const clusters = pools.map((pool) => clusterOf(pool, { ...features, connectTimeoutMs }));
-        const listener = listenerOf({ listen, wasmModule, filterConfig, accessLog });
+        const listener = listenerOf({ listen, filter: input, accessLog });
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],
           [ENDPOINTS_TYPE, assignments],
+          [EXTENSION_TYPE, filters],
           [LISTENER_TYPE, createCollection([listener])],
           [ROUTE_TYPE, createCollection([routes(features.steering)])],
         ]);

@@ -1,4 +1,3 @@
-import { StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
 import type { Address } from '../../fleet/fleet.js';
 import { ApiVersion } from '../../gen/envoy/config/core/v3/config_source_pb.js';
@@ -8,24 +7,18 @@ import { RouterSchema } from '../../gen/envoy/extensions/filters/http/router/v3/
 import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { HeaderMutationSchema } from '../../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
-import { FailurePolicy } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.js';
 import type { Resource } from '../protocol/resource.js';
 import { envoyAddress } from './address.js';
+import { FILTER_NAME, type FilterInput, wasmConfig } from './filter.js';
 import { removals } from './headers.js';
-import { duration, extension, filter, pack, resource } from './pack.js';
+import { duration, extension, filter, resource } from './pack.js';
 import { ROUTES_NAME } from './routes.js';
 
 export const LISTENER_NAME = 'wardrop';
 
-/** Also the scope of the filter's shared data; changing it would start all VMs anew. */
-const VM_ID = 'wardrop';
-
 export interface ListenerInput {
   readonly listen: Address;
-  /** The compiled filter. */
-  readonly wasmModule: Uint8Array;
-  /** The filter's own configuration, as its codec writes it. */
-  readonly filterConfig: string;
+  readonly filter: FilterInput;
   /** Writes a line per request to Envoy's standard output. */
   readonly accessLog: boolean;
 }
@@ -78,32 +71,8 @@ function connectionManager(input: ListenerInput) {
     streamIdleTimeout: duration(0),
     accessLog: input.accessLog ? [filter('envoy.access_loggers.stdout', StdoutAccessLogSchema, {})] : [],
     httpFilters: [
-      filter('wardrop', WasmSchema, { config: plugin(input) }),
+      filter(FILTER_NAME, WasmSchema, wasmConfig(input.filter)),
       filter('envoy.filters.http.router', RouterSchema, {}),
     ],
-  };
-}
-
-function plugin({ wasmModule, filterConfig }: ListenerInput) {
-  return {
-    name: 'wardrop',
-    rootId: 'wardrop',
-    configuration: pack(StringValueSchema, { value: filterConfig }),
-    failurePolicy: FailurePolicy.FAIL_RELOAD,
-    // Lets the filter hold the headers and still see the body.
-    allowOnHeadersStopIteration: true,
-    vm: {
-      case: 'vmConfig' as const,
-      value: {
-        vmId: VM_ID,
-        runtime: 'envoy.wasm.runtime.v8',
-        code: {
-          specifier: {
-            case: 'local' as const,
-            value: { specifier: { case: 'inlineBytes' as const, value: wasmModule } },
-          },
-        },
-      },
-    },
   };
 }

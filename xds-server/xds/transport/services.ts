@@ -1,5 +1,11 @@
 import type { Protocol } from '../protocol/subscription.js';
-import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from '../protocol/type-url.js';
+import {
+  CLUSTER_TYPE,
+  ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+} from '../protocol/type-url.js';
 
 /** A streaming method of an xDS service. */
 export interface DiscoveryMethod {
@@ -14,6 +20,7 @@ const services: readonly (readonly [service: string, methodSuffix: string, typeU
   ['envoy.service.discovery.v3.AggregatedDiscoveryService', 'AggregatedResources', undefined],
   ['envoy.service.cluster.v3.ClusterDiscoveryService', 'Clusters', CLUSTER_TYPE],
   ['envoy.service.endpoint.v3.EndpointDiscoveryService', 'Endpoints', ENDPOINTS_TYPE],
+  ['envoy.service.extension.v3.ExtensionConfigDiscoveryService', 'ExtensionConfigs', EXTENSION_TYPE],
   ['envoy.service.listener.v3.ListenerDiscoveryService', 'Listeners', LISTENER_TYPE],
   ['envoy.service.route.v3.RouteDiscoveryService', 'Routes', ROUTE_TYPE],
 ];
