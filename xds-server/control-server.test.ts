@@ -315,6 +315,34 @@ describe('ControlServer', () => {
     expect(server.config.server.stateFile).toBe(join(site.folder, 'state.json'));
   });
 
+  it('follows a file of replicas, and remembers them when it is gone at the next start', async () => {
+    const [first, second] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: first.address });
+    const file = join(site.folder, 'replicas');
+    site.write(
+      site
+        .text({ a: first.address })
+        .replace(`endpoints: ["${first.address}"]`, 'discovery: {file: replicas}'),
+    );
+    const server = await site.start();
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:a'), 10_000);
+    expect(server.plan).toBeNull();
+    writeFileSync(file, `${first.address}\n`);
+    await planned(server);
+    const addresses = async () => (await site.sync())?.engines[0]?.replicas.map(({ address }) => address);
+    expect(await addresses()).toEqual([first.address]);
+    writeFileSync(file, `${first.address}\n${second.address}\n`);
+    await vi.waitFor(async () => expect(await addresses()).toHaveLength(2), 10_000);
+    writeFileSync(file, `${second.address}\n`);
+    await vi.waitFor(async () => expect(await addresses()).toEqual([second.address]), 15_000);
+    await server.stop();
+
+    unlinkSync(file);
+    const again = await site.start();
+    await planned(again);
+    expect(await addresses()).toEqual([second.address]);
+  });
+
   it('drains an engine by an operator’s will, tells so, and remembers it over a restart', async () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });

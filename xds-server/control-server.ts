@@ -19,10 +19,12 @@ import {
   rejections,
   shedding,
   silentFrontends,
+  undiscovered,
 } from './control/alarm-rules.js';
 import { Alarms } from './control/alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
+import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
@@ -45,8 +47,10 @@ import {
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
+import { Discovery } from './signals/discovery.js';
 import { requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
+import { type Lookup, systemLookup } from './signals/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
 import { Signals, type SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
@@ -61,6 +65,8 @@ export interface ControlServerOptions {
   /** The compiled filter. */
   readonly wasmModule: Uint8Array;
   readonly log: Logger;
+  /** Finds replicas; the system's DNS and files by default. */
+  readonly lookup?: Lookup;
 }
 
 /** An explanation, and how it relates to the plan in force. */
@@ -79,6 +85,8 @@ export interface Changed extends WhatChanged {
 }
 
 const TICK_MS = 200;
+/** Start and reload wait this long for replicas that are to be found; later ones are taken when they come. */
+const DISCOVERY_WAIT_MS = 3_000;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
 const LOADS_INTERVAL_MS = 2_000;
@@ -101,8 +109,11 @@ export class ControlServer {
   readonly #configWatch: ConfigWatch;
   readonly #schedule = new SolveSchedule();
   readonly #history = new PlanHistory();
+  readonly #discovery: Discovery;
   readonly #startedAtMs = Date.now();
   #admin: AdminServer | undefined;
+  /** As it was read, without replicas that were found. */
+  #written: Config;
   #config: Config;
   /** Grows with every configuration; a solve for an older one is thrown away. */
   #generation = 0;
@@ -131,7 +142,11 @@ export class ControlServer {
     const config = loadConfig(options.configFile);
     const store = new PlanStore(config.server.stateFile);
     const { state, problem } = await store.load();
-    const server = new ControlServer(options, config, store, state);
+    let onFound = () => {};
+    const discovery = new Discovery({ lookup: options.lookup ?? systemLookup(), onChange: () => onFound() });
+    await atMost(DISCOVERY_WAIT_MS, discovery.watch(config.discovery, new Map(state?.discovered)));
+    const server = new ControlServer(options, config, discovery, store, state);
+    onFound = () => void server.#rediscover();
     if (problem !== null) server.alarms.raise('state-file', problem.message);
     for (const warning of config.warnings) options.log.warn({ ...warning }, warning.message);
     try {
@@ -145,13 +160,17 @@ export class ControlServer {
 
   private constructor(
     options: ControlServerOptions,
-    config: Config,
+    written: Config,
+    discovery: Discovery,
     store: PlanStore,
     state: ServerState | null,
   ) {
     const { log, configFile, wasmModule } = options;
+    const { config } = withDiscovered(written, discovery.discovered);
     this.#options = options;
+    this.#written = written;
     this.#config = config;
+    this.#discovery = discovery;
     this.#store = store;
     this.#log = log;
     log.level = config.server.logLevel;
@@ -286,6 +305,7 @@ export class ControlServer {
     if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#ticker);
+    this.#discovery.stop();
     await this.#configWatch.stop();
     await this.#reloading;
     this.#publisher.stop();
@@ -307,7 +327,7 @@ export class ControlServer {
   /** Publishes the saved plan when it can serve the fleet of now. */
   #goOn(): void {
     const plan = this.#plan;
-    if (plan === null) return;
+    if (plan === null || this.#isUndiscovered()) return;
     const { id: planId, sequence } = plan;
     const reason = whyUnfit(plan, this.#view.state);
     if (reason !== undefined) {
@@ -360,9 +380,14 @@ export class ControlServer {
   }
 
   #isSolveDue(nowMs: number): boolean {
-    if (this.#isPublished && this.#view.isBlind) return false;
+    if (this.#isPublished ? this.#view.isBlind : this.#isUndiscovered()) return false;
     const isWaiting = !this.#schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
     return !isWaiting && this.#schedule.isDue(this.#generation, this.#view.state, nowMs);
+  }
+
+  /** Nothing is published before it is known who could serve: Envoys that have something would lose it. */
+  #isUndiscovered(): boolean {
+    return isUndiscovered(this.#config.fleet, this.#config.discovery, this.#discovery.discovered);
   }
 
   /** Whether every replica was probed, or nothing more is waited for. */
@@ -440,6 +465,9 @@ export class ControlServer {
         snapshotVersion: this.board.lastVersion,
         salt: this.#salt,
         operations: this.signals.operations,
+        discovered: [...this.#discovery.discovered].flatMap(([id, { addresses }]) =>
+          addresses === undefined ? [] : [[id, addresses] as const],
+        ),
       });
       this.alarms.clear('state-file');
     } catch (error) {
@@ -466,6 +494,21 @@ export class ControlServer {
     this.alarms.clear('config');
     if (!needsRestart(this.#config.server, config.server)) this.alarms.clear('restart-needed');
     else this.alarms.raise('restart-needed', 'changed server settings take effect at the next start');
+    await atMost(DISCOVERY_WAIT_MS, this.#discovery.watch(config.discovery));
+    this.#written = config;
+    for (const warning of config.warnings) this.#log.warn({ ...warning }, warning.message);
+    return this.#apply(reason);
+  }
+
+  /** Takes the replicas that are known now. */
+  #rediscover(): Promise<boolean> {
+    this.#reloading = this.#reloading.then(() => this.#apply('replicas came or went'));
+    return this.#reloading;
+  }
+
+  /** Makes the configuration that was read last the one in force, with the replicas that were found. */
+  async #apply(reason: string): Promise<boolean> {
+    const { config } = withDiscovered(this.#written, this.#discovery.discovered);
     if (isSameConfig(config, this.#config)) {
       this.#log.info({ reason }, 'the configuration is the same as before');
       return true;
@@ -478,8 +521,7 @@ export class ControlServer {
     this.#generation++;
     this.signals.reconfigure(this.#config, Date.now());
     this.engineWatch.watch(this.#config.fleet);
-    this.#log.info({ reason }, 'configuration reloaded');
-    for (const warning of config.warnings) this.#log.warn({ ...warning }, warning.message);
+    this.#log.info({ reason }, 'configuration in force');
     this.#published = undefined;
     this.#tickSoon();
     return true;
@@ -494,6 +536,10 @@ export class ControlServer {
     this.alarms.set('frontend-silent', silentFrontends(this.#view));
     this.alarms.set('engine-failing', failingEngines(this.#view));
     this.alarms.set('replica-down', downReplicas(this.#config.fleet, health));
+    this.alarms.set(
+      'discovery',
+      undiscovered(withDiscovered(this.#written, this.#discovery.discovered).problems),
+    );
     this.alarms.set('drained', drained(this.signals.operations));
     this.alarms.set('penalty', penalisedEngines(this.#view));
     this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));
@@ -505,6 +551,14 @@ export class ControlServer {
     this.alarms.set('envoy-rejects', rejections(nodes));
     this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
   }
+}
+
+function atMost(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  return Promise.race([work, timeout]).finally(() => clearTimeout(timer));
 }
 
 function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {

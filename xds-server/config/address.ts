@@ -24,7 +24,8 @@ export function parseAddress(text: string): ParsedAddress {
   if (isIP(host) !== (six === undefined ? 4 : 6)) {
     return {
       error: `${JSON.stringify(host)} is not an IP address`,
-      hint: host === 'localhost' ? 'use 127.0.0.1' : 'host names are not resolved; use ip:port',
+      hint:
+        host === 'localhost' ? 'use 127.0.0.1' : 'use ip:port; for host names, discovery: {dns: "name:port"}',
     };
   }
   if (port === undefined)
@@ -33,6 +34,13 @@ export function parseAddress(text: string): ParsedAddress {
   if (number < 1 || number > 65535) return { error: `port ${port} is not between 1 and 65535` };
   if (six === undefined) return { address: `${host}:${number}` };
   return { address: `[${new SocketAddress({ address: six, family: 'ipv6' }).address}]:${number}` };
+}
+
+/** Reads `name:port`; undefined when it is none. */
+export function parseHostPort(text: string): HostPort | undefined {
+  const match = /^([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9.])?):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[2]);
+  return match !== null && port >= 1 && port <= 65535 ? { host: match[1]!, port } : undefined;
 }
 
 /** An address that is known to be well-formed, as Envoy prints it. */

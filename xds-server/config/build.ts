@@ -1,8 +1,9 @@
+import { resolve } from 'node:path';
 import type { Engine, Fleet, Frontend, MetricsSource, Pool } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
-import { normaliseAddress } from './address.js';
-import type { ExpectedDemand } from './config.js';
+import { normaliseAddress, parseHostPort } from './address.js';
+import type { DiscoverySource, ExpectedDemand } from './config.js';
 import { type NetworkTable, rttBetween } from './network-table.js';
 import type { ConfigFile } from './schema.js';
 
@@ -70,7 +71,7 @@ export function buildFleet(
       models: [...engine.models].sort(),
       labels: engine.labels,
       profile: engine.profile ?? mostWork(profiles),
-      endpoints: engine.endpoints.map(normaliseAddress).sort(),
+      endpoints: (engine.endpoints ?? []).map(normaliseAddress).sort(),
       metrics: buildMetrics(engine.metrics),
       healthPath: engine.healthPath,
       slowStartSeconds: engine.slowStartSeconds,
@@ -92,6 +93,19 @@ export function buildFleet(
           ),
         }),
   };
+}
+
+/** Sources of replicas by engine id, of engines that have one. */
+export function buildDiscovery(config: ConfigFile, folder: string): ReadonlyMap<string, DiscoverySource> {
+  return new Map(
+    config.engines.flatMap(({ id, discovery }): [string, DiscoverySource][] => {
+      if (discovery?.dns !== undefined) return [[id, { kind: 'dns', ...parseHostPort(discovery.dns)! }]];
+      if (discovery?.srv !== undefined) return [[id, { kind: 'srv', name: discovery.srv }]];
+      if (discovery?.file !== undefined)
+        return [[id, { kind: 'file', path: resolve(folder, discovery.file) }]];
+      return [];
+    }),
+  );
 }
 
 function buildMetrics({ kind, path, ...rest }: ConfigFile['engines'][number]['metrics']): MetricsSource {

@@ -13,6 +13,8 @@ export interface Config {
   readonly policy: Policy;
   /** One for each (frontend, pool), sorted by these. */
   readonly expectedDemand: readonly ExpectedDemand[];
+  /** Where replicas are found, by the id of engines that do not list them. */
+  readonly discovery: ReadonlyMap<string, DiscoverySource>;
   readonly server: ServerSettings;
   readonly warnings: readonly ConfigProblem[];
   /** The file with defaults filled in and without secrets, to be shown. */
@@ -20,6 +22,13 @@ export interface Config {
   /** Every file the configuration was read from, itself first; a change of any means a reload. */
   readonly files: readonly string[];
 }
+
+/** Where the addresses of an engine's replicas come from. */
+export type DiscoverySource =
+  | { readonly kind: 'dns'; readonly host: string; readonly port: number }
+  | { readonly kind: 'srv'; readonly name: string }
+  /** Absolute path. */
+  | { readonly kind: 'file'; readonly path: string };
 
 /** What a frontend is expected to ask of a pool, and how large its requests are. */
 export interface ExpectedDemand extends RequestShape {

@@ -1,6 +1,6 @@
 import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
 import { parseSelector } from '../fleet/metric-selector.js';
-import { isWildcard, parseAddress, splitAddress } from './address.js';
+import { isWildcard, parseAddress, parseHostPort, splitAddress } from './address.js';
 import type { NetworkTable } from './network-table.js';
 import type { ConfigProblem, Path } from './problem.js';
 import type { ConfigFile } from './schema.js';
@@ -110,6 +110,7 @@ class Checker implements CrossChecked {
           this.#problem(path, `${JSON.stringify(model)} is the name of a cluster that Envoys need`);
         }
       }
+      this.#checkReplicas(index, engine);
       this.#checkMetrics(index, engine?.metrics);
       const path = ['engines', index, 'profile'];
       if (engine?.profile !== undefined) this.#known(path, 'profile', engine.profile, profileIds);
@@ -122,6 +123,24 @@ class Checker implements CrossChecked {
             : 'one request per second and replica is assumed',
         );
       }
+    }
+  }
+
+  #checkReplicas(index: number, engine: Partly<ConfigFile['engines'][number]> | undefined): void {
+    if (engine === undefined) return;
+    const { endpoints, discovery } = engine;
+    const path = ['engines', index];
+    const sources = Object.values(discovery ?? {}).filter((value) => value !== undefined).length;
+    if (endpoints === undefined && discovery === undefined) {
+      this.#problem(path, 'missing key "endpoints"', { hint: 'or say where they are found: discovery' });
+    } else if (endpoints !== undefined && discovery !== undefined) {
+      this.#problem([...path, 'discovery'], 'give either endpoints or discovery', { at: 'key' });
+    } else if (discovery !== undefined && sources !== 1) {
+      this.#problem([...path, 'discovery'], 'give exactly one of dns, srv and file', { at: 'key' });
+    }
+    if (discovery?.dns !== undefined && parseHostPort(discovery.dns) === undefined) {
+      const problem = `${JSON.stringify(discovery.dns)} is not a name:port`;
+      this.#problem([...path, 'discovery', 'dns'], problem, { hint: 'such as engines.example:8000' });
     }
   }
 

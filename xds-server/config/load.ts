@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { normaliseAddress } from './address.js';
-import { buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
+import { buildDiscovery, buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
 import type { Config, ServerSettings, TlsSettings } from './config.js';
 import { crossCheck } from './cross-checks.js';
 import { type NetworkTable, parseNetworkTable } from './network-table.js';
@@ -48,6 +48,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     profiles,
     policy: buildPolicy(config),
     expectedDemand: buildExpectedDemand(config, fleet),
+    discovery: buildDiscovery(config, dirname(resolve(file))),
     server: buildServer(config, file, secrets),
     warnings: crossChecked.warnings,
     shown: redact(config),

@@ -126,7 +126,7 @@ const engines = {
   items: {
     type: 'object',
     additionalProperties: false,
-    required: ['id', 'region', 'models', 'endpoints'],
+    required: ['id', 'region', 'models'],
     properties: {
       id: { ...id, description: 'Name of the engine.' },
       region: { ...region, description: 'Where it is; a name of the latency table if there is one.' },
@@ -152,7 +152,25 @@ const engines = {
         type: 'array',
         items: { type: 'string' },
         description:
-          '`ip:port` of each replica, IPv6 in brackets. An empty list is an engine scaled to nothing.',
+          '`ip:port` of each replica, IPv6 in brackets. An empty list is an engine scaled to nothing. Give either `endpoints` or `discovery`.',
+      },
+      discovery: {
+        type: 'object',
+        description:
+          'Where the addresses of its replicas are found, instead of `endpoints`; exactly one of these.',
+        additionalProperties: false,
+        properties: {
+          dns: {
+            type: 'string',
+            description: '`name:port`: every A and AAAA record of the name is a replica.',
+          },
+          srv: { type: 'string', description: 'Name of SRV records, such as `_http._tcp.engines.example`.' },
+          file: {
+            ...filePath,
+            description:
+              'File with one `ip:port` a line, `#` for comments. Relative to the configuration file.',
+          },
+        },
       },
       metrics: {
         type: 'object',

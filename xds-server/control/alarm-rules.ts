@@ -86,6 +86,15 @@ export function penalisedEngines({ outliers }: SignalsView): Messages {
   );
 }
 
+export function undiscovered(problems: ReadonlyMap<string, string>): Messages {
+  return new Map(
+    [...problems].map(([id, problem]) => [
+      id,
+      `replicas of engine ${id} cannot be found; those known from before stay: ${problem}`,
+    ]),
+  );
+}
+
 /** So that nobody forgets what is out of service. */
 export function drained({ drains }: Pick<Operations, 'drains'>): Messages {
   return new Map(

@@ -31,14 +31,16 @@ describe('state format', () => {
     expect(decodeState(encodeState(empty))).toEqual(empty);
   });
 
-  it('keeps what operators ordered', () => {
+  it('keeps what operators ordered, and replicas that were found', () => {
     const operations = {
       drains: [{ engineId: 'e0', address: null, sinceMs: 1, overSeconds: 30, untilMs: 9 }],
       orders: [{ kind: 'hold' as const, engineId: 'e1', sinceMs: 2, untilMs: 8 }],
       penalties: [{ engineId: 'e1', severity: 4.5, sinceMs: 1 }],
       actions: [{ atMs: 1, action: 'drain' as const, target: 'e0', by: 'me' }],
     };
-    expect(decodeState(encodeState({ ...state(), operations }))).toEqual({ ...state(), operations });
+    const discovered = [['e0', ['10.0.0.1:80']]] as const;
+    const full = { ...state(), operations, discovered };
+    expect(decodeState(encodeState(full))).toEqual(full);
   });
 
   it('never takes a damaged plan for the one that was saved', () => {

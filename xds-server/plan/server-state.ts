@@ -1,3 +1,4 @@
+import type { Address } from '../fleet/fleet.js';
 import type { Operations } from '../fleet/operations.js';
 import type { Plan } from './plan.js';
 
@@ -11,4 +12,6 @@ export interface ServerState {
   readonly salt: string;
   /** What operators ordered, and penalties; absent in files of before there were any. */
   readonly operations?: Operations;
+  /** Replicas that were found, by engine id; absent in files of before they could be. */
+  readonly discovered?: readonly (readonly [string, readonly Address[]])[];
 }

@@ -28,6 +28,7 @@ interface StoredState {
   readonly snapshotVersion: number;
   readonly plan: (Omit<Plan, 'rows'> & { readonly rows: readonly StoredRow[] }) | null;
   readonly operations?: Operations;
+  readonly discovered?: NonNullable<ServerState['discovered']>;
 }
 
 const id = { type: 'string', minLength: 1 };
@@ -110,17 +111,15 @@ const check = new Ajv({ strict: true }).compile<StoredState>(
       snapshotVersion: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
       plan: { anyOf: [{ type: 'null' }, planSchema] },
     },
-    { operations: operationsSchema },
+    { operations: operationsSchema, discovered: list(tuple(id, list(id))) },
   ),
 );
 
-export function encodeState({ plan, snapshotVersion, salt, operations }: ServerState): string {
+export function encodeState({ plan, ...rest }: ServerState): string {
   const stored: StoredState = {
     format: STATE_FORMAT,
-    salt,
-    snapshotVersion,
+    ...rest,
     plan: plan && { ...plan, rows: plan.rows.map(storeRow) },
-    ...(operations === undefined ? {} : { operations }),
   };
   return `${JSON.stringify(stored)}\n`;
 }
@@ -136,13 +135,8 @@ export function decodeState(text: string): ServerState {
     const { instancePath, message } = check.errors!.at(-1)!;
     throw new Error(`${instancePath || '/'} ${message}`);
   }
-  const { plan, snapshotVersion, salt, operations } = value;
-  return {
-    plan: plan && restorePlan(plan),
-    snapshotVersion,
-    salt,
-    ...(operations === undefined ? {} : { operations }),
-  };
+  const { format: _format, plan, ...rest } = value;
+  return { ...rest, plan: plan && restorePlan(plan) };
 }
 
 function storeRow(row: PlanRow): StoredRow {
