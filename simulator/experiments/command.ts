@@ -30,7 +30,6 @@ const QUICK: CompareOptions = {
   policies: ['nearest', 'session-pinning', 'waterfall', 'proportional', 'wardrop'],
   seeds: 3,
 };
-const QUICK_SECONDS: Readonly<Record<string, number>> = { 'three-regions': 60, 'failure-story': 240 };
 const DEFAULT_SEEDS = 5;
 
 /** Adds `wardrop simulate`. */
@@ -86,7 +85,7 @@ export async function runCompare(given: CompareOptions): Promise<void> {
   if (options.html) write(options.html, htmlReport(comparison));
 }
 
-function chosenScenarios({ scenarios: names, seconds, period, delay, quick }: CompareOptions): Scenario[] {
+function chosenScenarios({ scenarios: names, seconds, period, delay }: CompareOptions): Scenario[] {
   const chosen = names?.map((name) => {
     const found = scenarios.find(({ id }) => id === name);
     return (
@@ -99,7 +98,7 @@ function chosenScenarios({ scenarios: names, seconds, period, delay, quick }: Co
     );
   });
   return (chosen ?? scenarios).map((scenario) => {
-    const limit = seconds ?? (quick ? QUICK_SECONDS[scenario.id] : undefined) ?? Number.POSITIVE_INFINITY;
+    const limit = seconds ?? Number.POSITIVE_INFINITY;
     const signals: SignalTiming = {
       periodSeconds: period ?? scenario.signals.periodSeconds,
       delaySeconds: delay ?? scenario.signals.delaySeconds,

@@ -6,6 +6,7 @@ import { mooncake } from '../workloads/mooncake.js';
 import { day, type RateCurve, steady, steps } from '../workloads/rate-curve.js';
 
 const example = shaped(exampleConversations, exampleSizes);
+const streamed = shaped({ ...exampleConversations, streamedShare: 1 }, exampleSizes);
 
 function engine(id: string, kind: string, nominalRps: number): ScenarioEngine {
   return { id, parameters: engineKinds[kind]!, profile: kind, nominalRps };
@@ -26,9 +27,9 @@ const threeRegions: Scenario = {
     [30, 4, 60],
     [88, 62, 4],
   ],
-  warmupSeconds: 60,
-  seconds: 240,
-  settledFrom: 60,
+  warmupSeconds: 30,
+  seconds: 120,
+  settledFrom: 30,
   faults: [],
   slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
   clientTimeoutSeconds: 10,
@@ -48,14 +49,14 @@ const failureStory: Scenario = {
   ...threeRegions,
   id: 'failure-story',
   about:
-    'Starts from a saturated middle region that was expected to be half as busy; at 180 s demand changes places.',
+    'Starts from a saturated middle region that was expected to be half as busy; at 80 s demand changes places.',
   frontends: [
-    frontend('west', steps([0, 60], [180, 110])),
-    frontend('middle', steps([0, 120], [180, 70])),
+    frontend('west', steps([0, 60], [80, 110])),
+    frontend('middle', steps([0, 120], [80, 70])),
     frontend('east', steady(40)),
   ],
-  seconds: 300,
-  settledFrom: 240,
+  seconds: 170,
+  settledFrom: 130,
   expectedRps: [60, 60, 40],
 };
 
@@ -69,7 +70,7 @@ const dayAcross: Scenario = {
   ),
   engines: [engine('a', 'sim-100', 23), engine('b', 'sim-100', 23), engine('c', 'sim-80', 18)],
   warmupSeconds: 600,
-  seconds: 2400,
+  seconds: 1800,
   settledFrom: 600,
   slo: { ttftSeconds: 1, e2eSeconds: 4 },
   clientTimeoutSeconds: 30,
@@ -79,10 +80,11 @@ const dayAcross: Scenario = {
 const engineLoss: Scenario = {
   ...relaxed,
   id: 'engine-loss',
-  about: 'At 66 % of all capacity engine c dies at 120 s, taking its cache along, and returns at 200 s.',
+  about: 'At 66 % of all capacity engine c dies at 60 s, taking its cache along, and returns at 110 s.',
   frontends: [frontend('west', steady(70)), frontend('middle', steady(75)), frontend('east', steady(30))],
-  faults: [{ kind: 'engine-down', engine: 'c', from: 120, until: 200 }],
-  settledFrom: 240,
+  faults: [{ kind: 'engine-down', engine: 'c', from: 60, until: 110 }],
+  seconds: 170,
+  settledFrom: 150,
   expectedRps: [70, 75, 30],
 };
 
@@ -90,23 +92,24 @@ const slowEngine: Scenario = {
   ...relaxed,
   id: 'slow-engine',
   about:
-    'Engine b takes 1.5 times as long for every step from 120 s to 220 s; nothing reports it as unhealthy.',
-  faults: [{ kind: 'slow-engine', engine: 'b', slowness: 1.5, from: 120, until: 220 }],
-  settledFrom: 240,
+    'Engine b takes 1.5 times as long for every step from 60 s to 130 s; nothing reports it as unhealthy.',
+  faults: [{ kind: 'slow-engine', engine: 'b', slowness: 1.5, from: 60, until: 130 }],
+  seconds: 170,
+  settledFrom: 150,
 };
 
 const demandUnderDeadControl: Scenario = {
   ...relaxed,
   id: 'control-alive',
   about:
-    'Demand moves from the middle to the west at 120 s, at 70 % of all capacity, with the control server alive.',
+    'Demand moves from the middle to the west at 60 s, at 70 % of all capacity, with the control server alive.',
   frontends: [
-    frontend('west', steps([0, 60], [120, 90])),
-    frontend('middle', steps([0, 100], [120, 70])),
+    frontend('west', steps([0, 60], [60, 90])),
+    frontend('middle', steps([0, 100], [60, 70])),
     frontend('east', steady(36)),
   ],
   seconds: 640,
-  settledFrom: 200,
+  settledFrom: 120,
   expectedRps: [60, 100, 36],
 };
 
@@ -114,8 +117,8 @@ const controlDead: Scenario = {
   ...demandUnderDeadControl,
   id: 'control-dead',
   about:
-    'The same with the control server dead from 90 s to 690 s: weights of before serve the demand of after.',
-  faults: [{ kind: 'control-down', from: 90, until: 690 }],
+    'The same with the control server dead from 45 s to 645 s: weights of before serve the demand of after.',
+  faults: [{ kind: 'control-down', from: 45, until: 645 }],
 };
 
 const herd: Scenario = {
@@ -137,13 +140,22 @@ const herd: Scenario = {
 const flashCrowd: Scenario = {
   ...relaxed,
   id: 'flash-crowd',
-  about: 'Demand of the middle region triples for a minute at 120 s: 15 % more than all engines can give.',
+  about: 'Demand of the middle region triples for 50 s at 60 s: 15 % more than all engines can give.',
   frontends: [
     frontend('west', steady(60)),
-    frontend('middle', steps([0, 80], [120, 235], [180, 80])),
+    frontend('middle', steps([0, 80], [60, 235], [110, 80])),
     frontend('east', steady(28)),
   ],
-  settledFrom: 240,
+  seconds: 170,
+  settledFrom: 150,
+};
+
+const allStreamed: Scenario = {
+  ...threeRegions,
+  id: 'all-streamed',
+  about:
+    'As three-regions, with every answer streamed: what frontends measure is the time to the first token alone.',
+  frontends: threeRegions.frontends.map(({ id, rate }) => frontend(id, rate, streamed)),
 };
 
 export const scenarios: readonly Scenario[] = [
@@ -157,6 +169,7 @@ export const scenarios: readonly Scenario[] = [
   controlDead,
   herd,
   flashCrowd,
+  allStreamed,
 ];
 
 /** The same scenario in less time; faults and steps that come later than its end never happen. */

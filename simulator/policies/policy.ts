@@ -75,7 +75,7 @@ export interface Policy {
   weights?(frontend: number): readonly number[] | undefined;
   /** A little work of the data plane, four times a second. */
   tick?(now: number): Promise<void> | void;
-  /** The answer to an attempt begins at the frontend. */
+  /** The answer to an attempt begins at the frontend; one that is not streamed is complete with that. */
   answered?(request: RoutedRequest, engine: number, now: number, attempts: number): void;
   /** An attempt is over, however it ended. */
   ended?(request: RoutedRequest, engine: number, now: number, outcome: Outcome): void;

@@ -293,7 +293,7 @@ export class World {
     engine.ttftCount++;
     const { serial, frontend } = request;
     request.firstTokenAt = at + this.#scenario.rttMs[frontend]![index]! / 2000;
-    if (this.#policy.answered) {
+    if (this.#policy.answered && request.turn.streamed) {
       this.#queue.add(request.firstTokenAt, () => {
         if (request.serial === serial) this.#policy.answered!(request, index, this.#now, request.attempts);
       });
@@ -314,6 +314,7 @@ export class World {
   #complete(request: Request, sequence: Sequence): void {
     const { frontend, engine, firstAt, firstTokenAt, content } = request;
     const conversation = request.conversation as ConversationState;
+    if (!request.turn.streamed) this.#policy.answered?.(request, engine, this.#now, request.attempts);
     this.#inFlight[frontend]![engine]!--;
     const e2e = this.#e2e[frontend]![engine]!;
     e2e.sum += this.#now - request.sentAt;

@@ -1,0 +1,130 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { filterModule } from '../../test/filter/build.js';
+import { engineKinds } from '../engine/parameters.js';
+import { exampleConversations, exampleSizes } from '../load/conversations.js';
+import type { Scenario } from '../virtual/scenario.js';
+import { World } from '../virtual/world.js';
+import { shaped } from '../workloads/conversation-source.js';
+import { steady } from '../workloads/rate-curve.js';
+import { policies } from './index.js';
+import type { PolicyFactory } from './policy.js';
+
+const source = shaped(exampleConversations, exampleSizes);
+const engine = (id: string, kind: string, nominalRps: number) => ({
+  id,
+  parameters: engineKinds[kind]!,
+  profile: kind,
+  nominalRps,
+});
+
+/** Two regions and three engines at a third of their capacity. */
+const calm: Scenario = {
+  id: 'calm',
+  about: '',
+  frontends: [
+    { id: 'west', source, rate: steady(40) },
+    { id: 'east', source, rate: steady(40) },
+  ],
+  engines: [engine('a', 'sim-100', 100), engine('b', 'sim-100', 100), engine('c', 'sim-80', 80)],
+  rttMs: [
+    [4, 40, 80],
+    [80, 40, 4],
+  ],
+  warmupSeconds: 15,
+  seconds: 25,
+  settledFrom: 15,
+  faults: [],
+  slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
+  clientTimeoutSeconds: 10,
+  expectedRps: [40, 40],
+  signals: { periodSeconds: 1, delaySeconds: 1 },
+};
+
+const run = (policy: PolicyFactory | undefined, change: Partial<Scenario> = {}) =>
+  World.run({ ...calm, ...change }, policy!, 1);
+
+/** Requests that an engine got in samples that end after `from` and by `until`. */
+function sentTo(
+  record: Awaited<ReturnType<typeof run>>,
+  engineIndex: number,
+  from: number,
+  until: number,
+): number {
+  return record.samples
+    .filter(({ atSeconds }) => atSeconds > from && atSeconds <= until)
+    .reduce((sum, { sent }) => sum + sent.reduce((all, row) => all + row[engineIndex]!, 0), 0);
+}
+
+beforeAll(() => {
+  filterModule();
+});
+
+describe.each(Object.entries(policies))('policy %s', (_, policy) => {
+  it('serves everybody where there is room, the same in every run', async () => {
+    const record = await run(policy);
+    expect(record.ends.answered).toBe(record.requests);
+    expect(record.requests).toBeGreaterThan(1600);
+    expect((await run(policy)).e2eSeconds).toEqual(record.e2eSeconds);
+  });
+
+  it('sends next to nothing to an engine that is known to be dead', async () => {
+    const record = await run(policy, {
+      rttMs: calm.rttMs.map(() => [4, 4, 4]),
+      faults: [{ kind: 'engine-down', engine: 'a', from: 18, until: 30 }],
+    });
+    expect(sentTo(record, 0, 20, 30)).toBeLessThan(20);
+    expect(record.ends.failed / record.requests).toBeLessThan(0.02);
+  });
+});
+
+describe('policies that know conversations', () => {
+  it.each(['consistent-hash', 'session-pinning', 'waterfall', 'native-maglev', 'wardrop'])(
+    '%s keeps them where they are at steady demand',
+    async (name) => {
+      const record = await run(policies[name]);
+      expect(record.moved / record.followUps).toBeLessThan(0.02);
+      expect(record.cachedTokens / record.promptTokens).toBeGreaterThan(0.68);
+    },
+  );
+});
+
+describe('policies that know the place', () => {
+  // Beyond that, engines in the middle answer sooner than a busier one nearby.
+  const leastShares = { nearest: 0.99, waterfall: 0.99, wardrop: 0.8, clairvoyant: 0.8 };
+
+  it.each(Object.entries(leastShares))('%s stays near while there is room', async (name, least) => {
+    const { samples } = await run(policies[name]);
+    const settled = samples.slice(4).map(({ sent }) => sent[0]!);
+    const near = settled.reduce((sum, row) => sum + row[0]!, 0);
+    const far = settled.reduce((sum, row) => sum + row[2]!, 0);
+    const all = settled.flat().reduce((a, b) => a + b, 0);
+    expect(near / all).toBeGreaterThan(least);
+    expect(far).toBe(0);
+  });
+});
+
+describe('bounded loads', () => {
+  it('never give an engine more than 1.25 times its share of what the frontend has in flight', async () => {
+    const bounded = policies['bounded-load']!;
+    let checked = 0;
+    await run((context) => {
+      const inner = bounded(context) as Awaited<ReturnType<typeof bounded>>;
+      const capacities = context.scenario.engines.map(({ nominalRps }) => nominalRps);
+      const total = capacities.reduce((a, b) => a + b, 0);
+      return {
+        ...inner,
+        decide(request, now) {
+          const [first] = inner.decide(request, now) as number[];
+          const flying = context.local.inFlight[request.frontend]!;
+          const sum = flying.reduce((a, b) => a + b, 1);
+          expect(flying[first!]! + 1).toBeLessThanOrEqual(
+            Math.ceil((1.25 * sum * capacities[first!]!) / total),
+          );
+          checked++;
+          return [first!];
+        },
+      };
+    });
+    expect(checked).toBeGreaterThan(1600);
+  });
+});
