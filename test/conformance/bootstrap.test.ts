@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import { BootstrapSchema } from '../../xds-server/gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
 import { type BootstrapInput, buildBootstrap, frontendOf, XdsServer } from '../../xds-server/xds/index.js';
 import { registry } from '../../xds-server/xds/registry.js';
@@ -15,7 +16,8 @@ import { CertificateAuthority } from './certificates.js';
 import { Envoy, envoyBinary } from './envoy/envoy.js';
 import { viewOf } from './world.js';
 
-const EXAMPLE = new URL('../../envoy/standalone/bootstrap.yaml', import.meta.url);
+const example = (name: string) =>
+  readFileSync(new URL(`../../envoy/standalone/${name}.yaml`, import.meta.url), 'utf8');
 const frontend = { id: 'west', region: 'westeurope', listen: '127.0.0.1:1' };
 
 const validate = async (bootstrap: string) => {
@@ -25,25 +27,33 @@ const validate = async (bootstrap: string) => {
   return suspiciousLines(stdout + stderr);
 };
 
-describe('the example bootstrap', () => {
-  const example = readFileSync(EXAMPLE, 'utf8');
-
-  it('is what the program prints, with remarks', () => {
-    const input: BootstrapInput = {
-      frontend: { id: 'west', region: 'westeurope', listen: '127.0.0.1:8080' },
-      nodeId: 'west-1',
-      xds: { host: '127.0.0.1', port: 18000 },
-      sync: { host: '127.0.0.1', port: 18001 },
-      listen: '127.0.0.1:8080',
-    };
-    // Read through the same messages, so that ways of writing the same don't count.
-    const read = (json: JsonValue) => fromJson(BootstrapSchema, json, { registry });
-    expect(read(parse(example) as JsonValue)).toEqual(read(buildBootstrap(input)));
+describe.each(['bootstrap', 'own-listener'])('the example %s', (name) => {
+  it('has no field that Envoy does not know', () => {
+    const bootstrap = parse(example(name)) as JsonValue;
+    expect(() => fromJson(BootstrapSchema, bootstrap, { registry })).not.toThrow();
   });
 
   it('is valid for Envoy', async () => {
-    expect(await validate(example)).toEqual([]);
+    expect(await validate(example(name))).toEqual([]);
   });
+});
+
+it('the example bootstrap is what the program prints, with remarks', () => {
+  const input: BootstrapInput = {
+    frontend: { id: 'west', region: 'westeurope', listen: '127.0.0.1:8080' },
+    nodeId: 'west-1',
+    xds: { host: '127.0.0.1', port: 18000 },
+    sync: { host: '127.0.0.1', port: 18001 },
+    listen: '127.0.0.1:8080',
+  };
+  // Read through the same messages, so that ways of writing the same don't count.
+  const read = (json: JsonValue) => fromJson(BootstrapSchema, json, { registry });
+  expect(read(parse(example('bootstrap')) as JsonValue)).toEqual(read(buildBootstrap(input)));
+});
+
+it('the example of an own listener removes all that clients must not set', () => {
+  const removed = [...example('own-listener').matchAll(/- remove: (\S+)/g)].map(([, header]) => header);
+  expect(removed).toEqual(CLIENT_STEERING_HEADERS);
 });
 
 describe('a bootstrap in Envoy', () => {

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { CLIENT_STEERING_HEADERS, CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import {
@@ -9,7 +11,12 @@ import {
   type ResourceInput,
   XdsServer,
 } from '../../xds-server/xds/index.js';
-import { CLUSTER_TYPE, ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
+import {
+  CLUSTER_TYPE,
+  ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
+  LISTENER_TYPE,
+} from '../../xds-server/xds/protocol/type-url.js';
 import { freePorts, suspiciousLines } from '../e2e/harness/mesh.js';
 import { eventually } from '../e2e/harness/process.js';
 import { answerOk, StubEngine } from '../e2e/harness/stub-engine.js';
@@ -391,3 +398,62 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
     });
   },
 );
+
+describe('Envoy with a listener of its own', () => {
+  const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
+  let server: XdsServer;
+  let envoy: Envoy;
+  let url: string;
+
+  beforeAll(async () => {
+    await Promise.all(Object.values(stubs).map((stub) => stub.start()));
+    const fleet = fleetOf('127.0.0.1:1', { a: [stubs.a.address], b: [stubs.b.address] });
+    server = new XdsServer({
+      listen: '127.0.0.1:0',
+      resolveFrontend: (node) => frontendOf(node, fleet.frontends),
+      log: silent,
+    });
+    const address = await server.start();
+    const input = { fleet, frontendId: 'west', plan: planOf(fleet, { a: 1 }), engines: statesOf(fleet) };
+    server.setResources('west', buildResources({ ...input, wasmModule, filterConfig: 'frontendId=west\n' }));
+    const [listenPort, adminPort, syncPort] = await freePorts(3);
+    const example = readFileSync(new URL('../../envoy/standalone/own-listener.yaml', import.meta.url), 'utf8')
+      .replace('8080', String(listenPort))
+      .replace('9901', String(adminPort))
+      .replace('18000', address.split(':')[1]!)
+      .replace('18001', String(syncPort));
+    url = `http://127.0.0.1:${listenPort}`;
+    envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
+    await envoy.ready();
+  });
+
+  afterAll(async () => {
+    await envoy?.stop();
+    await server?.stop();
+    await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
+  });
+
+  it('takes the filter by extension discovery, and routes, clusters and endpoints with it', async () => {
+    expect(await server.settled('west', 10_000)).toBe(true);
+    const { types } = server.nodes()[0]!;
+    expect(types[EXTENSION_TYPE]).toMatchObject({ status: 'synced', subscribed: ['wardrop'] });
+    expect(Object.keys(types)).not.toContain(LISTENER_TYPE);
+  });
+
+  it('is steered by the filter and by no client', async () => {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      headers: {
+        [decide.cluster]: 'm1',
+        [decide.destination]: stubs.b.address,
+        [DESTINATION_HEADER]: stubs.a.address,
+      },
+    });
+    expect(response.headers.get('x-stub')).toBe('b');
+    const spoofed = { [CLUSTER_HEADER]: 'm1', [DESTINATION_HEADER]: stubs.b.address };
+    expect((await fetch(url, { headers: spoofed })).status).toBe(503);
+  });
+
+  it('logs nothing suspicious', () => {
+    expect(suspiciousLines(envoy.process.output)).toEqual([]);
+  });
+});
