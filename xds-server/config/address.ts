@@ -28,6 +28,9 @@ export function parseAddress(text: string): ParsedAddress {
         host === 'localhost' ? 'use 127.0.0.1' : 'use ip:port; for host names, discovery: {dns: "name:port"}',
     };
   }
+  if (six?.includes('%')) {
+    return { error: `${JSON.stringify(six)} has a scope, which means nothing on other machines` };
+  }
   if (port === undefined)
     return { error: `${JSON.stringify(text)} has no port`, hint: `such as "${text}:8000"` };
   const number = Number(port);

@@ -197,7 +197,9 @@ class Checker implements CrossChecked {
     this.#checkPairs(path, rttMs);
     for (const frontendId of this.#frontendIds) {
       const row = rttMs[frontendId];
-      const missing = [...this.#engineIds].filter((engineId) => row?.[engineId] === undefined);
+      const missing = [...this.#engineIds].filter(
+        (engineId) => row?.[engineId] === undefined && !this.#source.has([...path, frontendId, engineId]),
+      );
       if (missing.length > 0) {
         this.#problem([...path, frontendId], `no round trip from ${frontendId} to ${missing.join(', ')}`, {
           hint: 'write null where the engine cannot be reached',
@@ -303,6 +305,7 @@ class Checker implements CrossChecked {
   #checkBounds(bounds: NonNullable<NonNullable<Draft['policy']>['bounds']>): void {
     const seen = new Map<string, Path>();
     const least = new Map<string, number>();
+    const largest = new Map<string, number>();
     for (const [index, bound] of bounds.entries()) {
       const path = ['policy', 'bounds', index];
       const { frontend, pool, engine, min = 0, max = 1 } = bound ?? {};
@@ -318,14 +321,26 @@ class Checker implements CrossChecked {
         path,
         `the weight of ${engine} in ${pool} for ${frontend}`,
       );
-      const serves = this.#config.engines?.find((item) => item?.id === engine)?.models?.includes(pool);
-      if (serves === false) this.#problem([...path, 'engine'], `engine ${engine} does not serve ${pool}`);
+      const serving = this.#config.engines?.filter((item) => item?.models?.includes(pool) !== false) ?? [];
+      if (!serving.some((item) => item?.id === engine)) {
+        this.#problem([...path, 'engine'], `engine ${engine} does not serve ${pool}`);
+        continue;
+      }
       if (min > max) this.#problem([...path, 'min'], `must be at most max, ${max}`);
       const row = `${frontend} ${pool}`;
       const total = (least.get(row) ?? 0) + min;
       least.set(row, total);
       if (total > 1 + 1e-9 && total - min <= 1 + 1e-9) {
         this.#problem([...path, 'min'], `the least weights of ${pool} for ${frontend} add up to more than 1`);
+      }
+      // Each bound lowers what the engines may get together: all of them 1 to begin with.
+      const room = (largest.get(row) ?? serving.length) - (1 - max);
+      largest.set(row, room);
+      if (room < 1 - 1e-9 && room + (1 - max) >= 1 - 1e-9) {
+        this.#problem(
+          [...path, 'max'],
+          `the largest weights of ${pool} for ${frontend} add up to less than 1`,
+        );
       }
     }
   }

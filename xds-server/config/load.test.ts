@@ -182,6 +182,14 @@ describe('loadConfig', () => {
     ['needs', `${minimal}needs: {eu: {when: {}}}`, 'is not supported'],
     ['a host name', minimal.replace('127.0.0.1:1', 'localhost:1'), '"localhost" is not an IP address'],
     ['IPv6 without brackets', minimal.replace('127.0.0.1:1', "'fe80::1:80'"), 'is not an ip:port'],
+    ['IPv6 with a scope', minimal.replace('127.0.0.1:1', "'[fe80::1%eth0]:80'"), 'has a scope'],
+    ['no engines', 'frontends: [{id: f, region: n}]\nengines: []', 'must have at least 1'],
+    [
+      'a number without end',
+      minimal.replace('requestsPerSecond: 1', 'requestsPerSecond: .inf'),
+      'not Infinity',
+    ],
+    ['two documents', `${minimal}---\n${minimal}`, 'keep one'],
     ['a port out of range', minimal.replace('127.0.0.1:1', '127.0.0.1:70000'), 'port 70000 is not between'],
     ['an unknown profile', minimal.replace('profile: p', 'profile: q'), 'unknown profile "q"'],
     ['an endpoint twice', minimal.replace('127.0.0.1:1', '127.0.0.1:1, 127.0.0.1:1'), 'is already used at'],
@@ -278,6 +286,11 @@ describe('loadConfig', () => {
       'add up to more than 1',
     ],
     [
+      'largest weights below 1',
+      `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: e, max: 0.5}]}`,
+      'add up to less than 1',
+    ],
+    [
       'a bound twice',
       `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: e}, {frontend: f, pool: m, engine: e}]}`,
       'is already used at',
@@ -288,6 +301,15 @@ describe('loadConfig', () => {
     const problems = problemsOf(text);
     expect(problems.map((problem) => problem.message).join('\n')).toContain(message);
     expect(problems.every((problem) => problem.line >= 1 && problem.column >= 1)).toBe(true);
+  });
+
+  it('follows YAML aliases', () => {
+    const text = minimal.replace('[{id: f, region: n}]', '[{id: f, region: n}, {id: g, region: n}]');
+    expect(problemsOf(`${text}network: {rttMs: {f: &row {e: 1}, g: *row}}`)).toEqual([]);
+  });
+
+  it('reports a value that is wrong once, not also as missing', () => {
+    expect(problemsOf(`${minimal}network: {rttMs: {f: {e: -1}}}`)).toHaveLength(1);
   });
 
   it('accepts frontends that listen on every interface of their own machines', () => {

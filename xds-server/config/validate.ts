@@ -83,6 +83,8 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
       );
     case 'pattern':
       return source.problem(path, `${shown} has a wrong form`, { hint });
+    case 'minItems':
+      return source.problem(path, `must have at least ${error.params.limit}`);
     case 'maxProperties':
       return source.problem(path, 'is not supported', { at: 'key', hint });
     default:
@@ -128,6 +130,7 @@ function show(data: unknown): string {
   if (data === null || data === undefined) return 'nothing';
   if (Array.isArray(data)) return 'a list';
   if (typeof data === 'object') return 'a mapping';
+  if (typeof data === 'number') return String(data);
   const text = JSON.stringify(data);
   const short = text.length > 60 ? `${text.slice(0, 57)}…` : text;
   return typeof data === 'string' ? `the text ${short}` : short;

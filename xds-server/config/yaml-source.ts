@@ -18,7 +18,7 @@ export class YamlSource {
           file,
           ...this.#position(error.pos[0]),
           path: '',
-          message: error.message,
+          message: error.code === 'MULTIPLE_DOCS' ? 'a second document starts here; keep one' : error.message,
         })),
       );
     }
