@@ -9,6 +9,7 @@ import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '..
 import { decodeSnapshot } from '../wire/snapshot-reader.js';
 import type { SnapshotView } from '../wire/snapshot-view.js';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
+import { run } from './cli/run.js';
 import type { Solver } from './control/planner.js';
 import type { WhatIf } from './control/what-if.js';
 import { type Changed, ControlServer } from './control-server.js';
@@ -341,6 +342,25 @@ describe('ControlServer', () => {
     const again = await site.start();
     await planned(again);
     expect(await addresses()).toEqual([second.address]);
+  });
+
+  it('can be recorded, and its plans can be made again from the file', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    const said = vi.spyOn(console, 'log').mockReturnValue(undefined);
+    cleanups.push(() => said.mockRestore());
+    const file = join(site.folder, 'fleet.jsonl.gz');
+    const recording = run(['record', '--url', site.admin, '--out', file, '--for', '3s']);
+    await site.sync();
+    b.kill();
+    expect(await recording).toBe(0);
+    expect(await run(['replay', file, '--json'])).toBe(0);
+    const replayed = JSON.parse(said.mock.lastCall![0] as string) as { planId: string; isSame: boolean }[];
+    expect(replayed.length).toBeGreaterThan(1);
+    expect(replayed.every(({ isSame }) => isSame)).toBe(true);
+    expect(replayed.at(-1)!.planId).toBe(server.plan!.id);
   });
 
   it('drains an engine by an operator’s will, tells so, and remembers it over a restart', async () => {

@@ -31,6 +31,7 @@ import { ratesOf } from './control/offline.js';
 import { type PastPlan, PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
+import type { Recorded, RecordedSolve } from './control/recording.js';
 import { whyUnfit } from './control/saved-plan.js';
 import { SolveSchedule } from './control/solve-schedule.js';
 import { withTrickle } from './control/trickle.js';
@@ -110,6 +111,8 @@ export class ControlServer {
   readonly #schedule = new SolveSchedule();
   readonly #history = new PlanHistory();
   readonly #discovery: Discovery;
+  readonly #recorders = new Set<(recorded: Recorded) => void>();
+  #lastSolve: RecordedSolve | undefined;
   readonly #startedAtMs = Date.now();
   #admin: AdminServer | undefined;
   /** As it was read, without replicas that were found. */
@@ -200,8 +203,11 @@ export class ControlServer {
       ...(server.tls === undefined ? {} : { tls: server.tls }),
       board: this.board,
       isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
-      onReport: (frontendId, nodeId, report) =>
-        this.signals.acceptReport(frontendId, nodeId, report, Date.now()),
+      onReport: (frontendId, nodeId, report) => {
+        const atMs = Date.now();
+        this.signals.acceptReport(frontendId, nodeId, report, atMs);
+        if (this.#recorders.size > 0) this.#record({ kind: 'report', atMs, frontendId, nodeId, report });
+      },
       onAnswer: (status) => this.metrics.countSync(status),
     });
     this.#publisher = new Publisher({
@@ -276,6 +282,13 @@ export class ControlServer {
 
   headroom(): Promise<Headroom> {
     return this.#ask((input) => headroom(this.#options.questionSolver, input));
+  }
+
+  /** Passes on the last solve, and from now on every solve and usage report; the result ends that. */
+  startRecording(recorder: (recorded: Recorded) => void): () => void {
+    if (this.#lastSolve !== undefined) recorder(this.#lastSolve);
+    this.#recorders.add(recorder);
+    return () => this.#recorders.delete(recorder);
   }
 
   /**
@@ -402,10 +415,14 @@ export class ControlServer {
     const startedMs = Date.now();
     const generation = this.#generation;
     this.#schedule.begin(generation, this.#view.state, startedMs);
-    const outcome = await makePlan(this.#options.optimizer, this.#planInput());
+    const times: number[] = [];
+    const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
+    const outcome = await makePlan(this.#options.optimizer, planInput);
     this.metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
     if (this.#stopped || generation !== this.#generation) return;
     const { input, solution, plan, failure } = outcome;
+    const { nowMs: _nowMs, ...recorded } = planInput;
+    this.#record({ kind: 'solve', input: recorded, times, plan });
     if (solution !== undefined) this.#solved = { input, solution };
     this.#reportFailure(failure, plan !== null);
     // The same plan still has to be published for another fleet.
@@ -417,6 +434,11 @@ export class ControlServer {
     }
     this.#plan = plan;
     this.#publish(plan);
+  }
+
+  #record(recorded: Recorded): void {
+    if (recorded.kind === 'solve') this.#lastSolve = recorded;
+    for (const recorder of this.#recorders) recorder(recorded);
   }
 
   #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {
@@ -544,13 +566,21 @@ export class ControlServer {
     this.alarms.set('penalty', penalisedEngines(this.#view));
     this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));
     this.alarms.set('shedding', shedding(this.plan));
-    this.alarms.set('signal-missing', missingSignals(this.#config.fleet, this.engineWatch.readings, nowMs));
+    this.alarms.set(
+      'signal-missing',
+      missingSignals(this.#config.fleet, this.engineWatch.readings, health, nowMs),
+    );
     if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;
     this.#nodeAlarmsAtMs = nowMs;
     const nodes = this.#xds.nodes();
     this.alarms.set('envoy-rejects', rejections(nodes));
     this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
   }
+}
+
+function noted(times: number[], nowMs: number): number {
+  times.push(nowMs);
+  return nowMs;
 }
 
 function atMost(ms: number, work: Promise<void>): Promise<void> {

@@ -15,6 +15,7 @@ export const errorCodes = {
   WARDROP_SOLVER_TIMEOUT: 'The solver did not answer before its deadline',
   WARDROP_PLAN_REJECTED: 'A plan failed the independent checks and was not published',
   WARDROP_STATE_INVALID: 'The state file cannot be used',
+  WARDROP_RECORDING_INVALID: 'A recording cannot be read',
   WARDROP_REPORT_INVALID: 'A usage report is malformed',
   WARDROP_SNAPSHOT_INVALID: 'A snapshot cannot be written from this plan',
   WARDROP_NODE_UNKNOWN: 'A connecting Envoy names no known frontend',

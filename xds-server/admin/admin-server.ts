@@ -8,6 +8,7 @@ import type { Address } from '../fleet/fleet.js';
 import { explanationText, whatChangedText } from '../optimizer/index.js';
 import { indexPage } from './index-page.js';
 import { readOperatorRequest } from './operator-request.js';
+import { streamRecording } from './record-stream.js';
 import { envoysView, fleetView } from './views.js';
 import { readChanges } from './what-if-request.js';
 
@@ -113,6 +114,7 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     server.act(readOperatorRequest(request.body));
     response.json(server.signals.operations);
   });
+  app.get('/v1/record', (_request, response) => streamRecording(server, response));
   app.get('/v1/headroom', async (_request, response) => {
     response.json(await server.headroom());
   });

@@ -6,6 +6,7 @@ import { registerExplain } from './explain.js';
 import { registerHeadroom } from './headroom.js';
 import { registerOperations } from './operations.js';
 import { packageVersion } from './package-files.js';
+import { registerRecord } from './record.js';
 import { registerSchema } from './schema.js';
 import { registerServe } from './serve.js';
 import { registerSolve } from './solve.js';
@@ -24,6 +25,8 @@ Examples:
   wardrop drain -c fleet.yaml b --for 2h
   wardrop undrain -c fleet.yaml b
   wardrop penalty release -c fleet.yaml b
+  wardrop record -c fleet.yaml --out fleet.jsonl.gz --for 10m
+  wardrop replay fleet.jsonl.gz
 
 Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
 
@@ -42,6 +45,7 @@ export function buildProgram(): Command {
   registerSolve(program);
   registerHeadroom(program);
   registerOperations(program);
+  registerRecord(program);
   registerFit(program);
   registerSchema(program);
   // Commands do not inherit this when they are made before it is set, so it is set for all.

@@ -61,7 +61,8 @@ export function offlineConfig({ config }: SourceOptions): string {
   return config;
 }
 
-function adminUrl({ config, url }: SourceOptions): URL {
+/** Where the running control server answers. */
+export function adminUrl({ config, url }: SourceOptions): URL {
   if (url !== undefined) {
     if (URL.canParse(url)) return new URL(url);
     throw new UsageError(`--url: ${JSON.stringify(url)} is no URL; such as http://127.0.0.1:18002`);

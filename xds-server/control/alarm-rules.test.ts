@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Fleet } from '../fleet/fleet.js';
+import { unknownHealth } from '../signals/replica-health.js';
 import { ReplicaReading } from '../signals/replica-reading.js';
 import { missingSignals } from './alarm-rules.js';
 
@@ -26,8 +27,11 @@ it('names the engine, the signal, the replica and the reason of what has been mi
       1_000,
     );
   }
-  expect(missingSignals(fleet, readings, 10_000)).toEqual(new Map());
-  const [[name, message]] = [...missingSignals(fleet, readings, 11_000)] as [[string, string]];
+  const up = () => unknownHealth(0);
+  expect(missingSignals(fleet, readings, up, 10_000)).toEqual(new Map());
+  const [[name, message]] = [...missingSignals(fleet, readings, up, 11_000)] as [[string, string]];
   expect(name).toBe('a');
   expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
+  const down = () => ({ ...unknownHealth(0), state: 'down' as const });
+  expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
 });

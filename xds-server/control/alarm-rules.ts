@@ -50,15 +50,17 @@ const ALARMING: readonly SignalName[] = ['running', 'waiting', 'kvUse'];
 const MISSING_ALARM_MS = 10_000;
 const MOST_REASONS = 3;
 
-/** Engines of which a signal cannot be read, with the signal, the replica and why. */
+/** Engines of which a signal cannot be read although they are there, with the signal, the replica and why. */
 export function missingSignals(
   fleet: Fleet,
   readings: ReadonlyMap<string, ReplicaReading>,
+  health: (address: string) => ReplicaHealth,
   nowMs: number,
 ): Messages {
   return new Map(
     fleet.engines.flatMap(({ id, endpoints }): [string, string][] => {
-      const reasons = endpoints.flatMap((address) =>
+      const present = endpoints.filter((address) => health(address).state !== 'down');
+      const reasons = present.flatMap((address) =>
         ALARMING.flatMap((signal) => {
           const problem = readings.get(address)?.signals.get(signal)?.problem;
           const isMissing = problem !== undefined && nowMs - problem.sinceMs >= MISSING_ALARM_MS;

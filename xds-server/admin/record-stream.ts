@@ -1,0 +1,18 @@
+import type { Response } from 'express';
+import { RecordingWriter } from '../control/recording.js';
+import type { ControlServer } from '../control-server.js';
+
+/** A reader that is behind by more is cut off: a recording must not cost the control server its memory. */
+const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;
+
+/** Sends a recording until the reader leaves. */
+export function streamRecording(server: ControlServer, response: Response): void {
+  const writer = new RecordingWriter();
+  response.type('application/x-ndjson');
+  response.flushHeaders();
+  const stop = server.startRecording((recorded) => {
+    response.write(writer.write(recorded));
+    if (response.writableLength > MOST_BUFFERED_BYTES) response.destroy();
+  });
+  response.once('close', stop);
+}

@@ -1,0 +1,132 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import type { Command } from 'commander';
+import { RecordingReader } from '../control/recording.js';
+import { type Replayed, replay } from '../control/replay.js';
+import { WardropError } from '../errors.js';
+import { Optimizer } from '../optimizer/index.js';
+import { duration } from './duration.js';
+import { adminUrl, type SourceOptions, withSource } from './source.js';
+import { formatTable } from './table.js';
+import { UsageError } from './usage-error.js';
+
+interface RecordOptions extends SourceOptions {
+  readonly out: string;
+  readonly for?: number;
+}
+
+export function registerRecord(program: Command): void {
+  withSource(
+    program
+      .command('record')
+      .summary('write what the control server hears and plans to a file')
+      .description(
+        'Write usage reports and all inputs and results of solves to a compressed file, until interrupted or for a ' +
+          'time. The last solve before the start is its first one.',
+      )
+      .requiredOption('-o, --out <file>', 'file to write, such as fleet.jsonl.gz')
+      .option('--for <time>', 'end after this time, such as 30s, 10m or 4h', duration),
+  ).action(record);
+  program
+    .command('replay')
+    .summary('make the plans of a recording again')
+    .description(
+      'Solve every recorded input again and compare the plans byte for byte. Exit status 1: one differs.',
+    )
+    .argument('<file>', 'written by wardrop record')
+    .option('--json', 'print JSON')
+    .action(replayFile);
+}
+
+async function record(options: RecordOptions): Promise<void> {
+  const base = adminUrl(options);
+  const controller = new AbortController();
+  const end = () => controller.abort();
+  process.once('SIGINT', end);
+  process.once('SIGTERM', end);
+  const timer = options.for === undefined ? undefined : setTimeout(end, options.for * 1_000);
+  try {
+    const response = await fetch(new URL('/v1/record', base), { signal: controller.signal }).catch(
+      (error: Error) => {
+        throw new UsageError(`no control server answers at ${base}: ${error.message}`, 1);
+      },
+    );
+    if (!response.ok || response.body === null) throw new UsageError(`${base}: status ${response.status}`, 1);
+    await pipeline(
+      untilAborted(response.body, controller.signal),
+      createGzip(),
+      createWriteStream(options.out),
+    );
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new WardropError('WARDROP_OUTPUT_FAILED', `${options.out}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  } finally {
+    clearTimeout(timer);
+    process.off('SIGINT', end);
+    process.off('SIGTERM', end);
+  }
+  console.log(`recorded to ${options.out}`);
+}
+
+/** Ends as a stream does, not with an error, when the recording is over. */
+function untilAborted(body: ReadableStream<Uint8Array>, signal: AbortSignal): Readable {
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) yield chunk;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+  return Readable.from(chunks());
+}
+
+async function replayFile(file: string, { json }: { json?: boolean }): Promise<void> {
+  const optimizer = new Optimizer();
+  const results: Replayed[] = [];
+  try {
+    for await (const recorded of readRecording(file)) {
+      if (recorded.kind === 'solve') results.push(await replay(optimizer, recorded));
+    }
+  } finally {
+    await optimizer.close();
+  }
+  const different = results.filter(({ isSame }) => !isSame).length;
+  console.log(json === true ? JSON.stringify(results, null, 2) : describe(results));
+  if (different > 0)
+    throw new UsageError(`${different} of ${results.length} plans differ from the recorded ones`, 1);
+}
+
+async function* readRecording(
+  file: string,
+): AsyncGenerator<NonNullable<ReturnType<RecordingReader['read']>>> {
+  const reader = new RecordingReader();
+  const input = createReadStream(file);
+  const text = input.pipe(createGunzip());
+  input.on('error', (error) => text.destroy(error));
+  try {
+    for await (const line of createInterface({ input: text })) {
+      const recorded = reader.read(line);
+      if (recorded !== undefined) yield recorded;
+    }
+  } catch (error) {
+    if (error instanceof WardropError) throw error;
+    throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function describe(results: readonly Replayed[]): string {
+  const rows = results.map(({ atMs, sequence, planId, isSame }) => [
+    new Date(atMs).toISOString(),
+    String(sequence ?? '-'),
+    planId ?? '-',
+    isSame ? 'same' : 'DIFFERENT',
+  ]);
+  return formatTable([['time', 'plan', 'id', 'again'], ...rows]);
+}
