@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { UsageError } from '../../xds-server/cli/usage-error.js';
 import { addOptions, runCompare } from './command.js';
 
@@ -7,9 +7,15 @@ const program = addOptions(
 );
 
 try {
-  await program.action(runCompare).parseAsync();
+  await program.exitOverride().action(runCompare).parseAsync();
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  console.error(error.message);
-  process.exitCode = error.exitCode;
+  if (error instanceof CommanderError) {
+    // Commander has said what is wrong, or what was asked for.
+    process.exitCode = error.exitCode === 0 ? 0 : 2;
+  } else if (error instanceof UsageError) {
+    console.error(error.message);
+    process.exitCode = error.exitCode;
+  } else {
+    throw error;
+  }
 }

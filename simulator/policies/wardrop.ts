@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Host, type Stream, type Vm } from '../../test/filter/host.js';
+import { READY_PATH } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
@@ -62,6 +63,10 @@ class Wardrop implements Policy {
     this.#issue(0);
     for (const vm of this.#vms) vm.tick();
     this.#install();
+    for (const vm of this.#vms) {
+      const { reply } = vm.request({ ':method': 'GET', ':path': READY_PATH }, { ended: true });
+      if (reply?.status !== 200) throw new Error(`the filter refuses its snapshot: ${vm.host.logs.at(-1)}`);
+    }
   }
 
   decide(request: RoutedRequest, now: number): Decision {
