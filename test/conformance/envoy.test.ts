@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { CLIENT_STEERING_HEADERS, CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
@@ -23,6 +23,9 @@ import { answerOk, StubEngine } from '../e2e/harness/stub-engine.js';
 import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { decide, steeringModule } from './envoy/steering-module.js';
+
+// Starting Envoy takes a while on a busy machine.
+vi.setConfig({ hookTimeout: 60_000, testTimeout: 60_000 });
 
 const wasmModule = steeringModule();
 const silent = { info() {}, warn() {}, error() {} };

@@ -40,7 +40,7 @@ export interface SessionOptions {
   readonly send: (response: Response) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  readonly onAccept: (typeUrl: string) => void;
+  readonly onAccept: () => void;
   readonly onReject: (typeUrl: string, rejection: Rejection) => void;
 }
 
@@ -81,9 +81,9 @@ export class Session {
   }
 
   /** The newest state; replaces whatever waits to be sent. */
-  setView(view: View | undefined): void {
+  setView(view: View): void {
     this.#view = view;
-    if (this.node !== undefined) this.#pump();
+    this.#pump();
   }
 
   /** True when the client has accepted all that it wants of the newest state. */
@@ -117,7 +117,7 @@ export class Session {
   #judge(subscription: Subscription, { typeUrl, responseNonce, error }: CommonRequest): void {
     const now = this.options.now();
     if (error === undefined) {
-      if (subscription.accept(responseNonce, now)) this.options.onAccept(typeUrl);
+      if (subscription.accept(responseNonce, now)) this.options.onAccept();
       return;
     }
     const rejection = subscription.reject(responseNonce, error, now);
@@ -147,12 +147,9 @@ export class Session {
 
   #send(typeUrl: string, subscription: Subscription, answer: Answer): void {
     // A client that takes a new or changed cluster warms it until its endpoints come, changed or not.
-    const target = referencedType.get(typeUrl);
-    const referrers = target === undefined ? undefined : this.subscriptions.get(target);
-    if (referrers !== undefined) {
-      for (const resource of subscription.changedIn(answer)) {
-        for (const name of resource.references) referrers.markDue(name);
-      }
+    const referenced = this.subscriptions.get(referencedType.get(typeUrl) ?? '');
+    for (const resource of subscription.changedIn(answer)) {
+      for (const name of resource.references) referenced?.markDue(name);
     }
     const nonce = String(++this.#nonce);
     subscription.markSent(answer, nonce, this.options.now());

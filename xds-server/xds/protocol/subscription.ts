@@ -191,8 +191,8 @@ export class Subscription {
     this.#forgetRefusals(inFlight);
     for (const resource of inFlight.resources) {
       // Dropped and wanted again while it was under way: the client has it after all.
-      if (this.wants(resource.name) && !this.#known.has(resource.name))
-        this.#known.set(resource.name, resource);
+      const { name } = resource;
+      if (this.wants(name) && !this.#known.has(name)) this.#known.set(name, resource);
     }
     this.acknowledged = { version: inFlight.version, atMs };
     return true;

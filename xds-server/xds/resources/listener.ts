@@ -14,7 +14,9 @@ import { removals } from './headers.js';
 import { duration, extension, filter, resource } from './pack.js';
 import { ROUTES_NAME } from './routes.js';
 
-export const LISTENER_NAME = 'wardrop';
+const LISTENER_NAME = 'wardrop';
+
+const REQUEST_HEADERS_MS = 10_000;
 
 export interface ListenerInput {
   readonly listen: Address;
@@ -23,7 +25,7 @@ export interface ListenerInput {
   readonly accessLog: boolean;
 }
 
-/** Where a frontend's requests come in: nothing that steers Envoy survives from the client, then our filter, then the router. */
+/** Where a frontend's requests come in: what steers Envoy is taken from the client, then our filter, then the router. */
 export function listenerOf(input: ListenerInput): Resource {
   return resource(
     LISTENER_NAME,
@@ -60,7 +62,10 @@ function connectionManager(input: ListenerInput) {
         },
       },
     },
+    // The client's address is the peer's, whatever the client says.
     useRemoteAddress: true,
+    // Slow bodies are a matter of the route's limits; slow headers have no excuse.
+    requestHeadersTimeout: duration(REQUEST_HEADERS_MS),
     // Runs before any filter and before routing, also while the filter's VM is down.
     earlyHeaderMutationExtensions: [
       extension('envoy.http.early_header_mutation.header_mutation', HeaderMutationSchema, {

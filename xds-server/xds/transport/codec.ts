@@ -28,6 +28,9 @@ export function decodeDeltaRequest(bytes: Uint8Array): DeltaRequest {
   };
 }
 
+/** Enough of a rejection's text to find the fault; a client may quote the whole resource. */
+const REASON_LENGTH = 10_000;
+
 function common(request: {
   typeUrl: string;
   responseNonce: string;
@@ -38,7 +41,7 @@ function common(request: {
     typeUrl: request.typeUrl,
     responseNonce: request.responseNonce,
     ...(request.node !== undefined && { node: identityOf(request.node) }),
-    ...(request.errorDetail !== undefined && { error: request.errorDetail.message }),
+    ...(request.errorDetail !== undefined && { error: request.errorDetail.message.slice(0, REASON_LENGTH) }),
   };
 }
 
@@ -67,27 +70,14 @@ const deltaFrames = new WeakMap<Resource, Uint8Array>();
 
 /** A `DiscoveryResponse`. */
 export function encodeSotwResponse(response: Response): Buffer {
-  const head = new BinaryWriter().tag(1, WireType.LengthDelimited).string(response.version);
-  const tail = new BinaryWriter()
-    .tag(4, WireType.LengthDelimited)
-    .string(response.typeUrl)
-    .tag(5, WireType.LengthDelimited)
-    .string(response.nonce);
   const frames = response.resources.map((resource) =>
     framed(sotwFrames, resource, (writer) => writer.bytes(resource.any)),
   );
-  return Buffer.concat([head.finish(), ...frames, tail.finish()]);
+  return assemble(response, frames);
 }
 
 /** A `DeltaDiscoveryResponse`. */
 export function encodeDeltaResponse(response: Response): Buffer {
-  const head = new BinaryWriter().tag(1, WireType.LengthDelimited).string(response.version);
-  const tail = new BinaryWriter()
-    .tag(4, WireType.LengthDelimited)
-    .string(response.typeUrl)
-    .tag(5, WireType.LengthDelimited)
-    .string(response.nonce);
-  for (const name of response.removed) tail.tag(6, WireType.LengthDelimited).string(name);
   const frames = response.resources.map((resource) =>
     framed(deltaFrames, resource, (writer) =>
       writer
@@ -101,6 +91,18 @@ export function encodeDeltaResponse(response: Response): Buffer {
         .join(),
     ),
   );
+  return assemble(response, frames);
+}
+
+/** Both messages number their fields alike; only delta has 6 (`removed_resources`). */
+function assemble(response: Response, frames: readonly Uint8Array[]): Buffer {
+  const head = new BinaryWriter().tag(1, WireType.LengthDelimited).string(response.version);
+  const tail = new BinaryWriter()
+    .tag(4, WireType.LengthDelimited)
+    .string(response.typeUrl)
+    .tag(5, WireType.LengthDelimited)
+    .string(response.nonce);
+  for (const name of response.removed) tail.tag(6, WireType.LengthDelimited).string(name);
   return Buffer.concat([head.finish(), ...frames, tail.finish()]);
 }
 
