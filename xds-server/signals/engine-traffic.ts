@@ -1,34 +1,45 @@
-/** Rates are means over this time. */
-const WINDOW_MS = 10_000;
-
-interface Cell {
-  readonly atMs: number;
-  readonly requests: number;
-  readonly workSeconds: number;
-}
+const BIN_MS = 1_000;
+/** Rates are means over this time, the present second left out unless it is the first. */
+const BINS = 10;
 
 /** What all frontends together send to one engine now, as they report it. */
 export class EngineTraffic {
-  #cells: Cell[] = [];
-  #firstMs: number | undefined;
+  readonly #requests = new Float64Array(BINS + 1);
+  readonly #work = new Float64Array(BINS + 1);
+  #newest = 0;
+  #first: number | undefined;
 
   /** Adds requests that were sent since the last report, and the replica-seconds of work that they cost. */
   add(requests: number, workSeconds: number, nowMs: number): void {
-    this.#firstMs ??= nowMs;
-    if (requests > 0) this.#cells.push({ atMs: nowMs, requests, workSeconds });
+    const bin = this.#advance(nowMs);
+    this.#first ??= bin;
+    this.#requests[bin % (BINS + 1)]! += requests;
+    this.#work[bin % (BINS + 1)]! += workSeconds;
   }
 
   /** Mean over the last 10 s, or since the first report if that is later. */
   rates(nowMs: number): { readonly requestsPerSecond: number; readonly workPerSecond: number } {
-    this.#cells = this.#cells.filter(({ atMs }) => atMs > nowMs - WINDOW_MS);
-    const seconds = Math.min(WINDOW_MS, Math.max(1_000, nowMs - (this.#firstMs ?? nowMs))) / 1_000;
-    const sums = this.#cells.reduce(
-      (sum, cell) => ({
-        requests: sum.requests + cell.requests,
-        work: sum.work + cell.workSeconds,
-      }),
-      { requests: 0, work: 0 },
-    );
-    return { requestsPerSecond: sums.requests / seconds, workPerSecond: sums.work / seconds };
+    const bin = this.#advance(nowMs);
+    const seconds = Math.min(BINS, Math.max(1, bin - (this.#first ?? bin)));
+    const end = bin === this.#first ? bin + 1 : bin;
+    let requests = 0;
+    let work = 0;
+    for (let at = end - seconds; at < end; at++) {
+      requests += this.#requests[at % (BINS + 1)]!;
+      work += this.#work[at % (BINS + 1)]!;
+    }
+    return { requestsPerSecond: requests / seconds, workPerSecond: work / seconds };
+  }
+
+  /** Number of the present bin; older ones than the ring holds are gone. */
+  #advance(nowMs: number): number {
+    const bin = Math.max(this.#newest, Math.floor(nowMs / BIN_MS));
+    const steps = Math.min(bin - this.#newest, BINS + 1);
+    for (let step = 0; step < steps; step++) {
+      this.#requests[(bin - step) % (BINS + 1)] = 0;
+      this.#work[(bin - step) % (BINS + 1)] = 0;
+    }
+    this.#newest = bin;
+    return bin;
   }
 }

@@ -164,23 +164,13 @@ export class OutlierWatch {
       const evidence = this.#compare(profileId, recent.get(id) ?? []);
       if (evidence !== undefined) judged.set(id, evidence);
     }
-    const excesses = (ids: readonly string[]) =>
-      ids.flatMap((id) => (judged.has(id) ? [judged.get(id)!.excess] : []));
-    for (const { id, profileId } of engines) {
-      const watched = this.#of(id);
+    const shared = sharedExcesses(engines, pools, judged);
+    for (const { id } of engines) {
       const evidence = judged.get(id);
-      if (evidence === undefined) {
-        watched.evidence = null;
-        continue;
-      }
-      const kin = engines.filter((engine) => engine.profileId === profileId).map((engine) => engine.id);
-      const groups = [
-        kin,
-        ...pools.filter(({ engineIds }) => engineIds.includes(id)).map((pool) => pool.engineIds),
-      ];
-      const common = groups.map(excesses).filter((values) => values.length > 1);
-      const shared = Math.max(1, ...common.map(lowerMedian));
-      watched.evidence = { ...evidence, relativeExcess: evidence.excess / shared };
+      this.#of(id).evidence =
+        evidence === undefined
+          ? null
+          : { ...evidence, relativeExcess: evidence.excess / Math.max(1, shared.get(id) ?? 1) };
     }
   }
 
@@ -239,6 +229,28 @@ export class OutlierWatch {
     }
     for (const id of this.#drifts.keys()) if (!profileIds.has(id)) this.#drifts.delete(id);
   }
+}
+
+/** How slow those are that an engine is compared with: the most of its kind's and its pools' middle ones. */
+function sharedExcesses(
+  engines: readonly JudgedEngine[],
+  pools: readonly Pool[],
+  judged: ReadonlyMap<string, Evidence>,
+): ReadonlyMap<string, number> {
+  const kinds = new Map<string, string[]>();
+  for (const { id, profileId } of engines) {
+    const kin = kinds.get(profileId) ?? [];
+    kinds.set(profileId, kin);
+    kin.push(id);
+  }
+  const shared = new Map<string, number>();
+  for (const group of [...kinds.values(), ...pools.map(({ engineIds }) => engineIds)]) {
+    const known = group.filter((id) => judged.has(id));
+    if (known.length < 2) continue;
+    const middle = lowerMedian(known.map((id) => judged.get(id)!.excess));
+    for (const id of known) shared.set(id, Math.max(shared.get(id) ?? 1, middle));
+  }
+  return shared;
 }
 
 function byPool(samples: readonly LatencySample[]): ReadonlyMap<string, readonly LatencySample[]> {

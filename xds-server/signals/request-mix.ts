@@ -20,5 +20,7 @@ export function mixOf(engine: Engine, fleet: Fleet, expected: readonly ExpectedD
     uncachedPromptTokens += weight * row.uncachedPromptTokens;
     outputTokens += weight * row.outputTokens;
   }
+  // An engine that no pool leads to.
+  if (total === 0) return { uncachedPromptTokens: 0, outputTokens: 1 };
   return { uncachedPromptTokens: uncachedPromptTokens / total, outputTokens: outputTokens / total };
 }

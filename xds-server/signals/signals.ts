@@ -68,6 +68,7 @@ export class Signals {
   #capacities: ReadonlyMap<string, number> = new Map();
   #profiles: ReadonlyMap<string, Profile>;
   #mixes: ReadonlyMap<string, TokenMix>;
+  #engineIndex: ReadonlyMap<string, number>;
   #fleet: Fleet;
   #expected: ReadonlyMap<string, ExpectedDemand>;
   #poolIds: ReadonlyMap<bigint, string>;
@@ -83,6 +84,7 @@ export class Signals {
     this.#engineIds = byHash(config.fleet.engines);
     this.#profiles = config.profiles;
     this.#mixes = mixes(config);
+    this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
     this.#demand = new DemandEstimator(seeds(config.expectedDemand, held));
     this.#settledSinceMs = nowMs;
   }
@@ -97,6 +99,7 @@ export class Signals {
     this.#engineIds = byHash(config.fleet.engines);
     this.#profiles = config.profiles;
     this.#mixes = mixes(config);
+    this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
     this.#demand.reseed(seeds(config.expectedDemand, []));
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
@@ -248,11 +251,9 @@ export class Signals {
       latencyFactor: 1,
     }));
     // Drained engines serve when there is nobody else.
+    const serving = new Set(states.filter((state) => effectiveCapacity(state) > 0).map(({ id }) => id));
     const exempt = new Set(
-      pools.flatMap(({ engineIds }) => {
-        const members = states.filter(({ id }) => engineIds.includes(id));
-        return members.every((state) => effectiveCapacity(state) === 0) ? engineIds : [];
-      }),
+      pools.flatMap(({ engineIds }) => (engineIds.some((id) => serving.has(id)) ? [] : engineIds)),
     );
     return states.map((state) => (exempt.has(state.id) ? { ...state, drain: 1 } : state));
   }
@@ -320,7 +321,7 @@ export class Signals {
   #addTraffic(frontendId: string, poolId: string, engineId: string, requests: number, nowMs: number): void {
     const traffic = this.#traffic.get(engineId) ?? new EngineTraffic();
     this.#traffic.set(engineId, traffic);
-    const engine = this.#fleet.engines.find(({ id }) => id === engineId)!;
+    const engine = this.#fleet.engines[this.#engineIndex.get(engineId)!]!;
     const shape = this.#expected.get(rowKey(frontendId, poolId))!;
     traffic.add(requests, requests * workSeconds(this.#profiles.get(engine.profile)!, shape), nowMs);
   }
@@ -335,7 +336,7 @@ export class Signals {
     const capacity = this.#capacities.get(engineId) ?? 0;
     if (capacity === 0) return;
     const fleet = this.#fleet;
-    const at = indexById(fleet.engines, engineId);
+    const at = this.#engineIndex.get(engineId)!;
     const profile = this.#profiles.get(fleet.engines[at]!.profile)!;
     const shape = this.#expected.get(rowKey(frontendId, poolId))!;
     const rho = this.#traffic.get(engineId)!.rates(nowMs).workPerSecond / capacity;
