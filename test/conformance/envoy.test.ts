@@ -306,42 +306,38 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       };
     };
 
+    let listen: string;
+    const publish = async (endpoints: Record<string, string[]>, weights: Record<string, number>) => {
+      const fleet = fleetOf(listen, endpoints);
+      const input = { fleet, frontendId: 'west', plan: planOf(fleet, weights), engines: statesOf(fleet) };
+      server.setResources(
+        'west',
+        buildResources({ ...input, wasmModule, filterConfig: 'frontendId=west\n', steering }),
+      );
+      expect(await server.settled('west', 10_000)).toBe(true);
+    };
+
     beforeAll(async () => {
       await Promise.all(Object.values(stubs).map((stub) => stub.start()));
       const [listenPort, adminPort] = await freePorts(2);
-      const fleet = fleetOf(`127.0.0.1:${listenPort}`, {
-        a: [stubs.a1.address, stubs.a2.address],
-        b: [stubs.b.address],
-        c: [stubs.c.address],
-      });
+      listen = `127.0.0.1:${listenPort}`;
+      url = `http://${listen}`;
+      const { frontends } = fleetOf(listen, {});
       server = new XdsServer({
         listen: '127.0.0.1:0',
-        resolveFrontend: (node) => frontendOf(node, fleet.frontends),
+        resolveFrontend: (node) => frontendOf(node, frontends),
         log: silent,
       });
       const address = await server.start();
-      server.setResources(
-        'west',
-        buildResources({
-          fleet,
-          frontendId: 'west',
-          plan: planOf(fleet, { a: 0.5, b: 0.5 }),
-          engines: statesOf(fleet),
-          wasmModule,
-          filterConfig: 'frontendId=west\n',
-          steering,
-        }),
-      );
-      const port = Number(address.split(':')[1]);
+      await publish({ a: [] }, {});
       const admin = `127.0.0.1:${adminPort}`;
-      const target = { host: '127.0.0.1', port };
-      url = `http://127.0.0.1:${listenPort}`;
+      const target = { host: '127.0.0.1', port: Number(address.split(':')[1]) };
       envoy = await Envoy.start(
-        buildBootstrap({ frontend: fleet.frontends[0]!, nodeId: 'n', xds: target, sync: target, admin }),
+        buildBootstrap({ frontend: frontends[0]!, nodeId: 'n', xds: target, sync: target, admin }),
         admin,
       );
       await envoy.ready();
-      await eventually('the listener', async () => (await send()).status === 200);
+      await eventually('the listener', async () => (await send()).status === 503);
     });
 
     afterAll(async () => {
@@ -350,7 +346,31 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
     });
 
+    it('reaches endpoints that come to an empty cluster, come later, or replace others', async () => {
+      const { a1, a2, b } = stubs;
+      const served = async () => {
+        const found = new Set<string>();
+        for (let i = 0; i < 40; i++) {
+          const { status, stub } = await send({ 'x-session-id': `late ${i}` });
+          found.add(status === 200 ? stub : String(status));
+        }
+        return [...found].sort().join();
+      };
+      for (const hosts of [[a1], [a1, a2, b], [a2, b]]) {
+        await publish({ a: hosts.map(({ address }) => address) }, { a: 1 });
+        const names = hosts.map(({ name }) => name).join();
+        await eventually(`requests at ${names}`, async () => (await served()) === names);
+      }
+    });
+
     it('shares requests by the weights', async () => {
+      await publish(
+        { a: [stubs.a1.address, stubs.a2.address], b: [stubs.b.address], c: [stubs.c.address] },
+        { a: 0.5, b: 0.5 },
+      );
+      await eventually('the weights', async () => {
+        return (await envoy.hosts('m1'))[stubs.b.address]?.weight === 500_000_000;
+      });
       const counts = new Map<string, number>();
       const keys = Array.from({ length: 400 }, (_, i) => `conversation ${i}`);
       for (const key of keys) {
