@@ -47,7 +47,7 @@ export class PageReader {
 
   /** Every signal of the mapping, in its order. What is not on the page is missing, never 0. */
   read(text: string): PageReading {
-    const samples = readSamples(text, (name) => this.#names.has(name));
+    const samples = readSamples(text, this.#names);
     return new Map(
       [...this.#mapping].map(([signal, selectors]) => [
         signal,
