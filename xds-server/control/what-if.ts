@@ -42,7 +42,7 @@ export interface WhatIf {
 /** Solves as things are and as they would be. Both solves charge moves from the weights in force. */
 export async function whatIf(solver: Solver, input: OptimizerInput, changes: Changes): Promise<WhatIf> {
   const changed = applyChanges(input, changes);
-  const before = await solver.solve(input);
+  const before = await solver.solve({ ...input, isTrial: true });
   const after = await solver.solve(changed);
   const beforeRows = rowsByKey(before);
   return {
@@ -72,7 +72,7 @@ export async function whatIf(solver: Solver, input: OptimizerInput, changes: Cha
 }
 
 /**
- * The input as it would be.
+ * The input as it would be, marked as a trial.
  *
  * @throws {WardropError} WARDROP_QUERY_INVALID for names that are not in the fleet
  */
@@ -86,7 +86,7 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
       : engine,
   );
   const demands = demand.reduce(applyDemand, state.demands);
-  return { ...input, state: { ...state, engines, demands } };
+  return { ...input, state: { ...state, engines, demands }, isTrial: true };
 
   function applyDemand(demands: readonly Demand[], change: DemandChange): readonly Demand[] {
     const { frontendId, poolId, factor = 1, requestsPerSecond } = change;

@@ -1,9 +1,15 @@
 import type { Optimum } from './optimum.js';
 
-/** An owner's traffic is placed in this many equal parts, one after the other, where each costs least. */
+/** Traffic without a plan for its loss is placed in this many equal parts, one after the other. */
 const PARTS = 32;
 /** Columns considered for one row: those that are cheapest now. */
 const MOST_CANDIDATES = 8;
+/**
+ * How far above its hard limit, as a share of it, an engine may be driven by what comes from a lost one before the next
+ * plan moves other traffic out of the way. That takes two seconds at most, in which requests gather one second of
+ * waiting.
+ */
+export const OVERLOAD_SLACK = 0.5;
 
 /** Where one engine's traffic of one row goes when the engine is gone. */
 export interface ColumnBackup {
@@ -12,21 +18,31 @@ export interface ColumnBackup {
   readonly share: number;
 }
 
+/** The same in terms of the row's arcs. */
+export interface ArcShare {
+  readonly arc: number;
+  readonly share: number;
+}
+
 /** A row's traffic that has lost its engine. */
 interface Placement {
   readonly arc: number;
-  /** Requests per second of one part. */
+  /** Requests per second. */
   readonly flow: number;
   /** Arcs that it may go to. */
-  readonly candidates: readonly number[];
-  /** Parts that went to each of them. */
+  readonly candidates: number[];
+  /** Shares of the flow that go to each of them. */
   readonly taken: number[];
+  /** Share that is still to be placed in parts. */
+  open: number;
 }
 
 /**
- * What the optimum would be without one engine, while all other traffic stays where it is: the rows that the engine
- * serves place their flow part by part on the engines where it costs least in total, congestion included. Above the hard
- * limit the price goes on rising, so that an overload that cannot be avoided is spread.
+ * Where the traffic of a lost engine goes until there is a new plan. That plan's answer, where it is known, so that
+ * nothing moves twice. But the plan will move other traffic too, and until then that is in the way: what would drive an
+ * engine too far above its limit, and all that has no answer, is placed part by part. Each part goes where it costs least
+ * in total while everything else stays, congestion included. Above the hard limit the price goes on rising, so that an
+ * overload that cannot be avoided is spread.
  */
 export class BackupPlanner {
   readonly #optimum: Optimum;
@@ -54,15 +70,29 @@ export class BackupPlanner {
   /**
    * Backups when a column loses this much capacity, by arc from a row to that column. The column itself is among the
    * backups when it has capacity left. No shares for rows that nobody else can serve.
+   * @param planned where the plan after the loss will serve the traffic of such an arc, where that is known
    */
-  withoutCapacity(column: number, lost: number): ReadonlyMap<number, readonly ColumnBackup[]> {
+  withoutCapacity(
+    column: number,
+    lost: number,
+    planned: ReadonlyMap<number, readonly ArcShare[]>,
+  ): ReadonlyMap<number, readonly ColumnBackup[]> {
     const { columns, arcColumn } = this.#optimum.flowProblem.problem;
     const { capacity } = columns[column]!;
     const share = lost / capacity;
     this.#loads[column]! *= 1 - share;
     this.#capacities[column] = lost < capacity ? capacity - lost : 0;
-    const placements = this.#placements(column, share);
-    for (let part = 0; part < PARTS; part++) for (const placement of placements) this.#placePart(placement);
+    const placements = this.#arcsOfColumn[column]!.map((arc) =>
+      this.#placement(arc, this.#optimum.flows[arc]! * share, planned.get(arc) ?? []),
+    );
+    this.#limitOverload(placements);
+    const open = placements.filter((placement) => placement.open > 0);
+    const parts = open.map((placement) => placement.open / PARTS);
+    for (let part = 0; part < PARTS; part++) {
+      open.forEach((placement, at) => {
+        this.#placePart(placement, parts[at]!);
+      });
+    }
     for (const { candidates } of placements) {
       for (const arc of candidates) this.#restore(arcColumn[arc]!);
     }
@@ -70,27 +100,62 @@ export class BackupPlanner {
     return new Map(placements.map((placement) => [placement.arc, this.#sharesOf(placement)]));
   }
 
-  #placements(column: number, share: number): Placement[] {
+  #placement(arc: number, flow: number, planned: readonly ArcShare[]): Placement {
     const { arcRow, arcColumn } = this.#optimum.flowProblem.problem;
-    return this.#arcsOfColumn[column]!.map((arc) => {
-      const candidates = this.#candidates[arcRow[arc]!]!.filter(
-        (each) => this.#capacities[arcColumn[each]!]! > 0,
-      );
-      const flow = (this.#optimum.flows[arc]! * share) / PARTS;
-      return { arc, flow, candidates, taken: new Array<number>(candidates.length).fill(0) };
-    });
+    const candidates = this.#candidates[arcRow[arc]!]!.filter(
+      (each) => this.#capacities[arcColumn[each]!]! > 0,
+    );
+    const taken = new Array<number>(candidates.length).fill(0);
+    for (const { arc: to, share } of planned) {
+      const at = candidates.indexOf(to);
+      if (at < 0) {
+        candidates.push(to);
+        taken.push(share);
+      } else {
+        taken[at] = share;
+      }
+    }
+    return { arc, flow, candidates, taken, open: planned.length > 0 ? 0 : 1 };
+  }
+
+  /** Adds what is planned to the loads, and opens what is too much for a column, for all rows in proportion. */
+  #limitOverload(placements: readonly Placement[]): void {
+    const { columns, arcColumn, arcWork } = this.#optimum.flowProblem.problem;
+    const added = new Map<number, number>();
+    for (const { flow, candidates, taken } of placements) {
+      candidates.forEach((arc, at) => {
+        const column = arcColumn[arc]!;
+        if (taken[at]! > 0) added.set(column, (added.get(column) ?? 0) + arcWork[arc]! * flow * taken[at]!);
+      });
+    }
+    const kept = new Map<number, number>();
+    for (const [column, load] of added) {
+      const limit = columns[column]!.congestion.max * (1 + OVERLOAD_SLACK) * this.#capacities[column]!;
+      const room = Math.max(0, limit - this.#loads[column]!);
+      const share = load > room ? room / load : 1;
+      kept.set(column, share);
+      this.#loads[column]! += load * share;
+    }
+    for (const placement of placements) {
+      placement.candidates.forEach((arc, at) => {
+        const share = kept.get(arcColumn[arc]!) ?? 1;
+        placement.open += placement.taken[at]! * (1 - share);
+        placement.taken[at]! *= share;
+      });
+    }
   }
 
   #sharesOf({ candidates, taken }: Placement): ColumnBackup[] {
     const { arcColumn } = this.#optimum.flowProblem.problem;
     const shares: ColumnBackup[] = [];
     candidates.forEach((arc, at) => {
-      if (taken[at]! > 0) shares.push({ column: arcColumn[arc]!, share: taken[at]! / PARTS });
+      if (taken[at]! > 0) shares.push({ column: arcColumn[arc]!, share: taken[at]! });
     });
     return shares;
   }
 
-  #placePart({ flow, candidates, taken }: Placement): void {
+  /** Places a share of a row's traffic where it costs least. */
+  #placePart({ flow, candidates, taken }: Placement, share: number): void {
     const { columns, arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
     let best = -1;
     let least = Infinity;
@@ -98,7 +163,7 @@ export class BackupPlanner {
       const arc = candidates[at]!;
       const column = arcColumn[arc]!;
       const work = arcWork[arc]!;
-      const rho = (this.#loads[column]! + work * flow) / this.#capacities[column]!;
+      const rho = (this.#loads[column]! + work * flow * share) / this.#capacities[column]!;
       const cost = arcCost[arc]! + work * columns[column]!.congestion.price(rho);
       if (cost < least) {
         least = cost;
@@ -106,8 +171,8 @@ export class BackupPlanner {
       }
     }
     if (best < 0) return;
-    this.#loads[arcColumn[candidates[best]!]!]! += arcWork[candidates[best]!]! * flow;
-    taken[best]!++;
+    this.#loads[arcColumn[candidates[best]!]!]! += arcWork[candidates[best]!]! * flow * share;
+    taken[best]! += share;
   }
 
   #restore(column: number): void {

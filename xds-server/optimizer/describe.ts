@@ -1,11 +1,9 @@
 import { tbotDelaySeconds, ttftDelaySeconds } from '../profiles/curves.js';
-import { BackupPlanner } from './backups.js';
 import { compare } from './collections.js';
 import type { Optimum } from './optimum.js';
 import type { Problem } from './problem.js';
 import type {
   AppliedBound,
-  BackupShares,
   EngineLoad,
   EngineWeight,
   OptimizerInput,
@@ -13,7 +11,6 @@ import type {
   Solution,
   SolutionRow,
 } from './solution.js';
-import { arcWeights } from './weights.js';
 
 /** Utilisation closer to the hard limit than this share of it is at the limit. */
 const AT_LIMIT = 1e-5;
@@ -22,16 +19,25 @@ const AT_BOUND = 1e-9;
 /** Shed fractions below this are none. */
 const LEAST_SHED = 1e-6;
 
+/** A solution without what is found out elsewhere. */
+export interface DescribedOptimum extends Omit<Solution, 'rows' | 'warnings'> {
+  readonly rows: readonly DescribedRow[];
+}
+
+export type DescribedRow = Omit<SolutionRow, 'backups'>;
+
 /**
  * An optimum in terms of frontends, pools and engines.
  * @param served requests per second, by row and class
+ * @param weights by arc
  */
 export function describe(
   input: OptimizerInput,
   served: readonly (readonly number[])[],
   optimum: Optimum,
-): Omit<Solution, 'warnings'> {
-  return new Description(input, served, optimum).solution();
+  weights: Float64Array,
+): DescribedOptimum {
+  return new Description(input, served, optimum, weights).solution();
 }
 
 class Description {
@@ -42,12 +48,17 @@ class Description {
   readonly #weights: Float64Array;
   readonly #inForce: ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-  constructor(input: OptimizerInput, served: readonly (readonly number[])[], optimum: Optimum) {
+  constructor(
+    input: OptimizerInput,
+    served: readonly (readonly number[])[],
+    optimum: Optimum,
+    weights: Float64Array,
+  ) {
     this.#input = input;
     this.#served = served;
     this.#optimum = optimum;
     this.#problem = optimum.flowProblem.problem;
-    this.#weights = arcWeights(optimum);
+    this.#weights = weights;
     this.#inForce = new Map(
       input.previousWeights.map(({ frontendId, poolId, weights }) => [
         JSON.stringify([frontendId, poolId]),
@@ -56,11 +67,10 @@ class Description {
     );
   }
 
-  solution(): Omit<Solution, 'warnings'> {
-    const backups = this.#backups();
+  solution(): DescribedOptimum {
     const { objective, lowerBound } = this.#optimum;
     return {
-      rows: this.#problem.rows.map((_, row) => this.#row(row, backups[row]!)),
+      rows: this.#problem.rows.map((_, row) => this.#row(row)),
       engines: this.#engineLoads(),
       objectiveSeconds: objective,
       lowerBoundSeconds: Math.min(lowerBound, objective),
@@ -68,7 +78,7 @@ class Description {
     };
   }
 
-  #row(at: number, backups: readonly BackupShares[]): SolutionRow {
+  #row(at: number): DescribedRow {
     const { frontendId, poolId, demandRps, classes } = this.#problem.rows[at]!;
     return {
       frontendId,
@@ -80,7 +90,6 @@ class Description {
         const fraction = requestsPerSecond > 0 ? 1 - this.#served[at]![index]! / requestsPerSecond : 0;
         return { priority, fraction: fraction < LEAST_SHED ? 0 : Math.min(1, fraction) };
       }),
-      backups,
       bounds: this.#bounds(at),
     };
   }
@@ -122,37 +131,6 @@ class Description {
 
   #idOf(engine: number): string {
     return this.#input.state.fleet.engines[engine]!.id;
-  }
-
-  #backups(): BackupShares[][] {
-    const { rows, columns, arcRow } = this.#problem;
-    const planner = new BackupPlanner(this.#optimum, this.#weights);
-    const backups: BackupShares[][] = rows.map(() => []);
-    columns.forEach(({ members, capacities }, column) => {
-      const distinct = [...new Set(capacities)];
-      const byCapacity = new Map(distinct.map((lost) => [lost, planner.withoutCapacity(column, lost)]));
-      members.forEach((member, at) => {
-        for (const [arc, shares] of byCapacity.get(capacities[at]!)!) {
-          const engines = shares.flatMap((share) => this.#splitShare(share.column, share.share, member));
-          backups[arcRow[arc]!]!.push({
-            ownerId: this.#idOf(member),
-            shares: engines.sort((a, b) => compare(a.engineId, b.engineId)),
-          });
-        }
-      });
-    });
-    for (const row of backups) row.sort((a, b) => compare(a.ownerId, b.ownerId));
-    return backups;
-  }
-
-  /** A column's share by capacity among its members, without the one that is gone. */
-  #splitShare(column: number, share: number, gone: number): EngineWeight[] {
-    const { members, capacities } = this.#problem.columns[column]!;
-    const left = members.flatMap((member, at) =>
-      member === gone ? [] : [{ engineId: this.#idOf(member), capacity: capacities[at]! }],
-    );
-    const total = left.reduce((sum, { capacity }) => sum + capacity, 0);
-    return left.map(({ engineId, capacity }) => ({ engineId, weight: (share * capacity) / total }));
   }
 
   /** Engines with bounds are columns of their own. */

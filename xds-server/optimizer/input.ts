@@ -39,6 +39,7 @@ export function checkInput(input: OptimizerInput): CheckedInput {
       policy: input.policy,
       previousWeights: checkWeights(input.previousWeights),
       referenceMix: checkMixes(input.referenceMix, bound),
+      isTrial: input.isTrial ?? false,
     },
     warnings,
   };

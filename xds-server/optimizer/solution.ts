@@ -12,6 +12,8 @@ export interface OptimizerInput {
   readonly previousWeights: readonly RowWeights[];
   /** Requests and tokens per replica-second of work by engine id, averaged over at least 10 minutes. */
   readonly referenceMix: ReadonlyMap<string, ReferenceMix>;
+  /** A question of what if: only flows and weights matter, backups are placed the quick way. Default false. */
+  readonly isTrial?: boolean;
 }
 
 export interface RowWeights {
@@ -50,7 +52,7 @@ export interface SolutionRow {
   /** Weights to publish even when demand is 0: shares of the flows, or of where the next request would go. */
   readonly weights: readonly EngineWeight[];
   readonly shed: readonly ShedFraction[];
-  /** Where each owner's traffic would go without it: shares that add up to 1, or none when nobody could. */
+  /** Where each owner's traffic goes when it is lost: shares that add up to 1, or none when nobody else can serve. */
   readonly backups: readonly BackupShares[];
   /** The operator's bounds that were applied to this row, sorted by engine. */
   readonly bounds: readonly AppliedBound[];

@@ -3,9 +3,11 @@ import { describe } from './describe.js';
 import { checkInput } from './input.js';
 import type { LinearSolver } from './linear-program.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';
+import { ownerBackups } from './owner-backups.js';
 import { buildProblem, type Problem } from './problem.js';
 import { relativeSize, shareCapacity } from './shedding.js';
 import type { OptimizerInput, Solution } from './solution.js';
+import { arcWeights } from './weights.js';
 
 /** Classes of different size are shared again, with the mean of what is served, up to this many times. */
 const MOST_SHARINGS = 5;
@@ -22,8 +24,15 @@ const LEAST_CUT = 1e-6;
 export function solveFleet(solver: LinearSolver, input: OptimizerInput): Solution {
   const checked = checkInput(input);
   const { problem, served, optimum } = place(solver, checked.input);
+  const weights = arcWeights(optimum);
+  const { rows, ...rest } = describe(checked.input, served, optimum, weights);
+  const backups = ownerBackups(
+    { input: checked.input, optimum, weights, rows },
+    (changed) => place(solver, changed).optimum,
+  );
   return {
-    ...describe(checked.input, served, optimum),
+    rows: rows.map((row, at) => ({ ...row, backups: backups[at]! })),
+    ...rest,
     warnings: [...new Set([...checked.warnings, ...problem.warnings])].sort(compare),
   };
 }

@@ -123,7 +123,7 @@ describe('assignBackups', () => {
         ].filter(({ weight }) => weight > 0),
       },
     ];
-    const previous = assignBackups(list, [], wanted(0.05), everybody);
+    const previous = assignBackups(list, [], wanted(BACKUP_DEAD_BAND / 2), everybody);
     expect(lengths(previous).get('e0')!.has('e1')).toBe(true);
     const kept = assignBackups(list, previous, wanted(0), everybody);
     expect(lengths(kept).get('e0')!.has('e1')).toBe(true);

@@ -6,10 +6,13 @@ import { Reshaping } from './reshape.js';
 import { endOf, partsOf } from './segments.js';
 import { NOBODY, Tiling } from './tiling.js';
 
-/** Backup engines with a smaller share of an owner's traffic are left out. */
-export const MIN_BACKUP_SHARE = 1 / 32;
-/** An owner's backups stay as they are while less than this share of its traffic would get another backup. */
-export const BACKUP_DEAD_BAND = 0.1;
+/** Backup engines with a smaller share of an owner's traffic are left out: no row takes an engine in for less. */
+export const MIN_BACKUP_SHARE = 0.005;
+/**
+ * An owner's backups stay as they are while less than this share of its traffic would get another backup. So much may
+ * move a second time when the owner is lost.
+ */
+export const BACKUP_DEAD_BAND = 0.02;
 /** Segments of one owner, and of a partition per owner, as far as their runs leave room. */
 export const MAX_SEGMENTS_PER_OWNER = 16;
 /** An owner's space may be split over so many backups, however many runs it has. */

@@ -151,6 +151,18 @@ describe('checkPlan', () => {
     expect(codes).toContain('backup-ineligible');
   });
 
+  it('accepts that a row is refused while engines out of its reach have room, and only then', () => {
+    const refused = { frontendId: 'island', weights: {}, shed: [{ priority: 0, fraction: 1 }] };
+    const input = evolveInput([refused, { weights: { e0: 1 } }], [2]);
+    const codes = (islandSeconds: number) => {
+      const fleet = { ...input.state.fleet, networkSeconds: [[islandSeconds], [0.01]] };
+      const violations = checkPlan({ plan: evolvePlan(input), ...input, state: { ...input.state, fleet } });
+      return violations.map(({ code }) => code);
+    };
+    expect(codes(Number.POSITIVE_INFINITY)).toEqual([]);
+    expect(codes(0.01)).toContain('shed-needless');
+  });
+
   it('accepts a row without weights when nobody could serve it', () => {
     const input = evolveInput([{ weights: {} }], [0, 0]);
     const plan = evolvePlan(input);

@@ -252,21 +252,25 @@ function checkEngines(
   }
 }
 
-/** Nothing is shed while all engines of a pool are below their hard limits, unless an operator bounds weights. */
+/** Nothing is shed while all engines that could serve it are below hard limits, unless an operator bounds weights. */
 function checkNeed(
   { plan, state, policy }: Pick<CheckInput, 'plan' | 'state' | 'policy'>,
   utilizations: ReadonlyMap<string, number>,
   report: Report,
 ): void {
-  const pools = new Map(state.fleet.pools.map(({ id, engineIds }) => [id, engineIds]));
+  const { frontends, engines, pools, networkSeconds } = state.fleet;
+  const eligible = new Map(pools.map(({ id, engineIds }) => [id, new Set(engineIds)]));
   for (const { frontendId, poolId, shed } of plan.rows) {
     const bounded = policy.bounds.some((bound) => bound.frontendId === frontendId && bound.poolId === poolId);
     if (bounded || !shed.some(({ fraction }) => fraction > 0)) continue;
-    const alive = (pools.get(poolId) ?? []).flatMap((id) => utilizations.get(id) ?? []);
-    if (alive.length > 0 && Math.max(...alive) < SHED_NEEDS_UTILIZATION) {
+    const network = networkSeconds[frontends.findIndex(({ id }) => id === frontendId)];
+    const usable = engines.flatMap(({ id }, at) =>
+      eligible.get(poolId)?.has(id) && Number.isFinite(network?.[at]) ? (utilizations.get(id) ?? []) : [],
+    );
+    if (usable.length > 0 && Math.max(...usable) < SHED_NEEDS_UTILIZATION) {
       report(
         'shed-needless',
-        `row (${frontendId}, ${poolId}) sheds although its fullest engine is at ${Math.max(...alive)} of its hard limit`,
+        `row (${frontendId}, ${poolId}) sheds although its fullest engine is at ${Math.max(...usable)} of its hard limit`,
       );
     }
   }
