@@ -2,7 +2,10 @@ import type { PolicyFactory } from '../policies/policy.js';
 import { proportional } from '../policies/proportional.js';
 import { wardrop } from '../policies/wardrop.js';
 
-/** The old controller over gain and smoothing, and Wardrop with profiles that are wrong about one engine. */
+const slower = (engine: string) => (engine === 'b' ? 1.3 : 1);
+const faster = (engine: string) => (engine === 'b' ? 0.7 : 1);
+
+/** The old controller over gain and smoothing, and Wardrop without penalties or with a profile that is wrong about one engine. */
 export const variants: Readonly<Record<string, PolicyFactory>> = {
   ...Object.fromEntries(
     [0.02, 0.05, 0.1, 0.2, 0.5].flatMap((gain) =>
@@ -12,6 +15,9 @@ export const variants: Readonly<Record<string, PolicyFactory>> = {
       }),
     ),
   ),
-  'wardrop-b-30%-slower': wardrop({ profileError: (engine) => (engine === 'b' ? 1.3 : 1) }),
-  'wardrop-b-30%-faster': wardrop({ profileError: (engine) => (engine === 'b' ? 0.7 : 1) }),
+  'wardrop-b-30%-slower': wardrop({ profileError: slower }),
+  'wardrop-b-30%-faster': wardrop({ profileError: faster }),
+  'wardrop-without-penalties': wardrop({ penalties: false }),
+  'wardrop-b-30%-slower-without-penalties': wardrop({ profileError: slower, penalties: false }),
+  'wardrop-b-30%-faster-without-penalties': wardrop({ profileError: faster, penalties: false }),
 };

@@ -6,6 +6,7 @@ import { loadConfig } from '../../xds-server/config/load.js';
 import { ratesOf } from '../../xds-server/control/offline.js';
 import { makePlan } from '../../xds-server/control/planner.js';
 import { SolveSchedule } from '../../xds-server/control/solve-schedule.js';
+import { withTrickle } from '../../xds-server/control/trickle.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
@@ -58,6 +59,16 @@ export class ControlLoop {
     this.#signals.acceptProbe(engineId, address, isUp ? { ok: true } : down, atMs);
   }
 
+  /** Orders, as an operator can, that slow engines get no penalty. */
+  releasePenalties(atMs: number): void {
+    for (const { id } of this.config.fleet.engines) {
+      this.#signals.act(
+        { action: 'release-penalty', target: id, forSeconds: 7 * 86_400, by: 'operator' },
+        atMs,
+      );
+    }
+  }
+
   /** Looks at the signals and plans when there is something to plan for; true with news for frontends. */
   async step(atMs: number): Promise<boolean> {
     const before = JSON.stringify(this.view.state.engines);
@@ -67,7 +78,13 @@ export class ControlLoop {
     if (!this.#schedule.isDue(1, state, atMs)) return isHealthNews;
     this.#schedule.begin(1, state, atMs);
     const { profiles, policy } = this.config;
-    const input = { previous: this.plan, state, profiles, policy, nowMs: () => atMs };
+    const input = {
+      previous: this.plan,
+      state,
+      profiles,
+      policy: withTrickle(policy, state),
+      nowMs: () => atMs,
+    };
     const { plan, failure } = await makePlan(this.#optimizer, input);
     this.#schedule.end(failure === undefined);
     if (failure !== undefined) this.failures++;

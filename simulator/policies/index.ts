@@ -27,6 +27,8 @@ export const policies: Readonly<Record<string, PolicyFactory>> = {
   'bounded-load': boundedLoadHash,
   'cache-aware': cacheAware,
   proportional: proportional({ gain: 0.5, smoothing: 0.2 }),
+  // The best of the sweep in the failure story.
+  'proportional-tuned': proportional({ gain: 0.1, smoothing: 0.5 }, 'proportional-tuned'),
   'native-maglev': nativeMaglev,
   wardrop: wardrop(),
   clairvoyant,

@@ -12,6 +12,8 @@ import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest } fr
 export interface WardropOptions {
   readonly id?: string;
   readonly profileError?: ProfileError;
+  /** Whether engines that turn slow are penalised; default true. */
+  readonly penalties?: boolean;
 }
 
 /**
@@ -42,10 +44,11 @@ class Wardrop implements Policy {
   #version = 0;
   #installedAt = -1;
 
-  constructor(context: PolicyContext, { id = 'wardrop', profileError }: WardropOptions) {
+  constructor(context: PolicyContext, { id = 'wardrop', profileError, penalties = true }: WardropOptions) {
     this.id = id;
     this.#context = context;
     this.#loop = new ControlLoop(context.scenario, profileError);
+    if (!penalties) this.#loop.releasePenalties(EPOCH_MS);
     const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
     this.#vms = context.scenario.frontends.map((frontend) => {
       const host = new Host(module);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Turn } from '../load/conversations.js';
+import type { ConversationShape, Turn } from '../load/conversations.js';
 import { packageFile } from '../virtual/package-root.js';
 import type { ConversationSource } from './conversation-source.js';
 
@@ -7,6 +7,19 @@ import type { ConversationSource } from './conversation-source.js';
 const SCALE = 8;
 /** A turn brings at least so many new tokens, also where the trace's prompt is shorter than what was said before. */
 const LEAST_MESSAGE_TOKENS = 8;
+
+/**
+ * Requests of about the same new tokens and answers, without anything cached: what engines are benchmarked with for
+ * profiles that fit these conversations.
+ */
+export const longPrompts: ConversationShape = {
+  turns: { min: 1, max: 1 },
+  turnGapSeconds: { min: 1, max: 1 },
+  firstMessageTokens: { min: 200, max: 1480 },
+  laterMessageTokens: { min: 1, max: 1 },
+  outputTokens: { min: 10, max: 76 },
+  streamedShare: 1,
+};
 
 interface TraceTurn {
   readonly gapSeconds: number;
