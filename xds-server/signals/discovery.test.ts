@@ -85,6 +85,16 @@ describe('discovery', () => {
     made.stop();
   });
 
+  it('keeps the replicas of an engine whose new source does not answer', async () => {
+    const { discovery: made, answer } = discovery();
+    answer.current = ['10.0.0.1:80'];
+    await made.watch(sources);
+    answer.current = new Error('no answer');
+    await made.watch(new Map([['a', { ...source, port: 81 }]]));
+    expect(made.discovered.get('a')).toMatchObject({ addresses: ['10.0.0.1:80'], problem: 'no answer' });
+    made.stop();
+  });
+
   it('watches no source that is gone', async () => {
     const { discovery: made, answer, looks } = discovery();
     answer.current = ['10.0.0.1:80'];

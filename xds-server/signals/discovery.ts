@@ -55,10 +55,13 @@ export class Discovery {
     sources: ReadonlyMap<string, DiscoverySource>,
     known: ReadonlyMap<string, readonly Address[]> = new Map(),
   ): Promise<void> {
+    const before = new Map(known);
     for (const [id, watched] of this.#watched) {
       if (JSON.stringify(sources.get(id)) === JSON.stringify(watched.source)) continue;
       clearTimeout(watched.timer);
       this.#watched.delete(id);
+      // Until the new source has answered, its replicas are the best guess.
+      if (watched.addresses !== undefined) before.set(id, watched.addresses);
     }
     for (const [id, source] of sources) {
       if (this.#watched.has(id)) continue;
@@ -68,7 +71,7 @@ export class Discovery {
       });
       const watched: Watched = {
         source,
-        addresses: known.get(id),
+        addresses: before.get(id),
         problem: null,
         doubted: new Set(),
         timer: undefined,
