@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { filterModule } from '../../test/filter/build.js';
 import { engineKinds } from '../engine/parameters.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
@@ -54,6 +54,9 @@ function sentTo(
     .filter(({ atSeconds }) => atSeconds > from && atSeconds <= until)
     .reduce((sum, { sent }) => sum + sent.reduce((all, row) => all + row[engineIndex]!, 0), 0);
 }
+
+// Runs whole worlds, on a machine that may be busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 beforeAll(() => {
   filterModule();

@@ -1,0 +1,70 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { runCompare } from './command.js';
+
+// Runs whole scenarios, on a machine that may be busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+let folder: string;
+let printed: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wardrop-compare-'));
+  printed = '';
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    printed += text;
+    return true;
+  });
+  vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true });
+});
+
+describe('a comparison', () => {
+  it('writes every figure of every scenario and policy as table, JSON, CSV and page', async () => {
+    const file = (name: string) => join(folder, name);
+    await runCompare({
+      scenarios: ['relaxed'],
+      policies: ['nearest', 'consistent-hash'],
+      seeds: 2,
+      seconds: 5,
+      json: file('a.json'),
+      csv: file('a.csv'),
+      html: file('a.html'),
+    });
+    const { scenarios } = JSON.parse(readFileSync(file('a.json'), 'utf8'));
+    expect(Object.keys(scenarios)).toEqual(['relaxed']);
+    expect(Object.keys(scenarios.relaxed)).toEqual(['nearest', 'consistent-hash']);
+    expect(scenarios.relaxed['consistent-hash']).toMatchObject({
+      meanE2eMs: expect.any(Number),
+      p99E2eMs: expect.any(Number),
+      p50TtftMs: expect.any(Number),
+      p99TtftMs: expect.any(Number),
+      goodput: expect.any(Number),
+      cacheHitShare: expect.any(Number),
+      movesPerTv: null,
+      oscillation: { amplitude: 0, reversals: expect.toSatisfy((value) => value === 0 || value === null) },
+      shedShare: 0,
+      seeds: 2,
+    });
+    const lines = readFileSync(file('a.csv'), 'utf8').trim().split('\n');
+    expect(lines).toHaveLength(3);
+    expect(new Set(lines.map((line) => line.split(',').length)).size).toBe(1);
+    const page = readFileSync(file('a.html'), 'utf8');
+    expect(page).toContain('<svg');
+    expect(page).not.toMatch(/(src|href)=|NaN,/);
+    expect(printed).toContain('consistent-hash');
+  });
+
+  it.each([
+    [{ scenarios: ['nowhere'] }, /no scenario "nowhere"; there are three-regions/],
+    [{ policies: ['luck'] }, /no policy "luck"; there are round-robin/],
+  ])('says what there is when asked for what there is not: %j', async (options, message) => {
+    await expect(runCompare(options)).rejects.toThrow(message);
+  });
+});
