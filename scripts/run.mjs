@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const OLDEST_NODE = [20, 19];
 
-const commands = { build, demo, test, lint, bench };
+const commands = { build, demo, test, lint, bench, compare };
 
 async function main([name, ...args]) {
   const command = commands[name];
@@ -46,7 +46,9 @@ async function lint() {
 
 async function demo(args) {
   await build();
-  await runWithEnvoy(['dist/simulator/demo/main.js', ...args]);
+  process.exitCode = await spawned('node', ['dist/simulator/demo/main.js', ...args], {
+    ENVOY_BIN: await envoy(),
+  });
 }
 
 async function test(args) {
@@ -70,7 +72,12 @@ async function bench(args) {
   const entry = join('dist', 'bench', name ?? '', 'main.js');
   if (!name || !existsSync(join(ROOT, entry)))
     fail(`usage: npm run bench -- NAME [--quick] [--json FILE]; no bench ${name ?? ''}`);
-  await runWithEnvoy([entry, ...rest]);
+  process.exitCode = await spawned('node', [entry, ...rest]);
+}
+
+async function compare(args) {
+  await build();
+  process.exitCode = await spawned('node', ['dist/simulator/experiments/compare.js', ...args]);
 }
 
 async function envoy() {
@@ -84,10 +91,6 @@ async function envoy() {
 
 function bin(name) {
   return join(ROOT, 'node_modules', '.bin', name);
-}
-
-async function runWithEnvoy(args) {
-  process.exitCode = await spawned('node', args, { ENVOY_BIN: await envoy() });
 }
 
 /** Runs to the end and stops everything when it fails. */

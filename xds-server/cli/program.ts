@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { registerSimulate } from '../../simulator/experiments/command.js';
 import { registerFit } from '../profiles/fit/command.js';
 import { registerBootstrap } from './bootstrap.js';
 import { registerChanges } from './changes.js';
@@ -47,6 +48,7 @@ export function buildProgram(): Command {
   registerOperations(program);
   registerRecord(program);
   registerFit(program);
+  registerSimulate(program);
   registerSchema(program);
   // Commands do not inherit this when they are made before it is set, so it is set for all.
   for (const command of program.commands) command.exitOverride();
