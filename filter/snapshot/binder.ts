@@ -1,9 +1,6 @@
 import { Region } from '../abi/memory';
 import { Row, Table } from '../state/table';
 
-const index = new Region();
-let indexMask: usize = 0;
-
 /**
  * Finds the rows of a table for the names of a new snapshot. Mostly a snapshot names the same things in the same
  * order as the one before, so the row in the same place is tried first, and an index is built only after a miss.
@@ -12,6 +9,9 @@ export class Binder {
   private readonly table: Table;
   private before: usize = 0;
   private beforeCount: usize = 0;
+  /** An open-addressed table of pointers to rows. Each binder has its own: installs use several in turns. */
+  private readonly index: Region = new Region();
+  private indexMask: usize = 0;
   private indexed: bool = false;
   private install: u32 = 0;
 
@@ -47,22 +47,23 @@ export class Binder {
     this.indexed = true;
     let slots: usize = 64;
     while (slots < <usize>this.table.count * 2) slots <<= 1;
-    indexMask = slots - 1;
-    index.reserve(slots << 2);
-    memory.fill(index.base, 0, slots << 2);
+    const mask = slots - 1;
+    const base = this.index.reserve(slots << 2);
+    memory.fill(base, 0, slots << 2);
+    this.indexMask = mask;
     for (let at = this.table.first; at; at = changetype<Row>(at).next) {
-      let slot = <usize>changetype<Row>(at).key & indexMask;
-      while (load<u32>(index.base + (slot << 2))) slot = (slot + 1) & indexMask;
-      store<u32>(index.base + (slot << 2), <u32>at);
+      let slot = <usize>changetype<Row>(at).key & mask;
+      while (load<u32>(base + (slot << 2))) slot = (slot + 1) & mask;
+      store<u32>(base + (slot << 2), <u32>at);
     }
   }
 
   private lookUp(key: u64): usize {
-    let slot = <usize>key & indexMask;
+    let slot = <usize>key & this.indexMask;
     while (true) {
-      const at = <usize>load<u32>(index.base + (slot << 2));
+      const at = <usize>load<u32>(this.index.base + (slot << 2));
       if (!at || changetype<Row>(at).key == key) return at;
-      slot = (slot + 1) & indexMask;
+      slot = (slot + 1) & this.indexMask;
     }
   }
 }

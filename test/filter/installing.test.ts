@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { hash64 } from '../../wire/hash.js';
 import * as L from '../../wire/layout.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
+import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { anySnapshot } from './any-snapshot.js';
 import { filterModule } from './build.js';
@@ -139,7 +140,44 @@ describe('installing a snapshot', () => {
     deliver(vm, sketch(engines, { version: 3, planId: '00000000000000ff' }));
     expect(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': 'a' }).endpoints[0]).toBe('10.0.1.0:8000');
   });
+
+  it('finds every engine and replica after any change of the fleet', () => {
+    const fleet = fc.subarray([0, 1, 2, 3, 4, 5], { minLength: 1 });
+    fc.assert(
+      fc.property(fc.array(fleet, { minLength: 2, maxLength: 5 }), (fleets) => {
+        const vm = new Host(module).startVm();
+        for (const [at, engines] of fleets.entries()) {
+          deliver(vm, separate(engines, at + 1));
+          const served = engines.map(
+            (engine) => vm.request({ 'x-wardrop-model': `m${engine}`, 'x-session-id': 'a' }).endpoints,
+          );
+          expect(served.flat().sort()).toEqual(
+            engines.flatMap((engine) => [`10.0.${engine}.0:8000`, `10.0.${engine}.1:8000`]),
+          );
+        }
+      }),
+    );
+  });
 });
+
+/** Engines of two replicas with a model and a pool each. */
+function separate(engines: readonly number[], version: number): SnapshotView {
+  const [pool] = sketch([{ weight: 1 }]).pools;
+  return sketch([], {
+    version,
+    models: engines.map((engine, index) => ({ name: `m${engine}`, pool: index })),
+    pools: engines.map((engine, index) => ({
+      ...pool!,
+      id: `p${engine}`,
+      engines: [index],
+      segments: [{ start: 0, owner: index, backup: -1 }],
+    })),
+    engines: engines.map((engine) => ({
+      id: `e${engine}`,
+      replicas: [0, 1].map((replica) => ({ address: `10.0.${engine}.${replica}:8000`, ready: true })),
+    })),
+  });
+}
 
 function isReadable(bytes: Uint8Array): boolean {
   try {
