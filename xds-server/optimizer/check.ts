@@ -15,7 +15,7 @@ const LEAST_SHED = 1e-4;
 const FULL = 1 - 1e-3;
 
 const SOFT_LIMIT_SECONDS = 10;
-const EVEN_LOAD_SECONDS = 1e-5;
+const EVEN_LOAD_SECONDS = 2e-5;
 const LEAST_MOVE_SECONDS = 1e-6;
 const LAST_RHO = 0.98;
 const LEAST_CAPACITY = 1e-6;

@@ -10,10 +10,10 @@ import type { ReferenceMix } from './solution.js';
 export const SOFT_LIMIT_SECONDS = 10;
 
 /**
- * Seconds per request and utilisation that every engine costs at least. Ten microseconds decide nothing but ties: among
- * engines that are as good as each other, the load is even.
+ * Seconds per request and utilisation that every engine costs at least. Twenty microseconds decide nothing but ties:
+ * among engines that are as good as each other, the load is even.
  */
-export const EVEN_LOAD_SECONDS = 1e-5;
+export const EVEN_LOAD_SECONDS = 2e-5;
 
 /**
  * Just below the hard limit the value of capacity rises, in a straight line, to more than any detour can be worth. What
@@ -58,6 +58,7 @@ export class Congestion {
   readonly #soft: number;
   readonly #target: number;
   readonly #end: number;
+  readonly #endPrice: number;
 
   constructor(profile: Profile, mix: ReferenceMix, latencyFactor: number, limits: Limits) {
     const requests = mix.requestsPerWorkSecond;
@@ -71,6 +72,7 @@ export class Congestion {
     this.#soft =
       limits.max > limits.target ? (requests * SOFT_LIMIT_SECONDS) / (limits.max - limits.target) : 0;
     this.#end = endOfCurves(profile);
+    this.#endPrice = this.#curvePrice(this.#end);
     this.#wall = limits.max * (1 - WALL_WIDTH);
     this.#wallPrice = this.price(this.#wall);
     const height = requests * WALL_SECONDS + WALL_PRICES * this.#wallPrice;
@@ -130,7 +132,7 @@ export class Congestion {
 
   /**
    * Utilisation in 0..top at which the price is `price`. Newton steps inside a shrinking bracket: exact to the last bits
-   * in a handful of steps.
+   * in a handful of steps. Most of a solve's time is spent here, so `price` and `#slope` are written out together.
    */
   #inverse(price: number, guess: number, top: number): number {
     if (price <= 0) return 0;
@@ -139,10 +141,25 @@ export class Congestion {
     let high = top;
     let rho = guess > low && guess < high ? guess : 0.5 * high;
     for (let step = 0; step < 100; step++) {
-      const excess = this.price(rho) - price;
+      let excess = this.#even * rho - price;
+      let slope = this.#even;
+      if (rho < this.#end) {
+        const queue = 1 / (1 - rho);
+        const crowd = 1 / (1 - this.#kappa * rho);
+        const queuePart = this.#queue * queue * queue;
+        const crowdPart = this.#tokens * crowd * crowd;
+        excess += queuePart + crowdPart - this.#queue - this.#tokens;
+        slope += 2 * (queuePart * queue + crowdPart * this.#kappa * crowd);
+      } else {
+        excess += this.#endPrice;
+      }
+      if (rho > this.#target) {
+        excess += this.#soft * (rho - this.#target);
+        slope += this.#soft;
+      }
       if (excess > 0) high = rho;
       else low = rho;
-      const newton = rho - excess / this.#slope(rho);
+      const newton = rho - excess / slope;
       const change = Math.abs(newton - rho);
       if (newton > low && newton < high) {
         rho = newton;

@@ -9,7 +9,7 @@ import type { OptimizerInput, ReferenceMix, RowWeights } from './solution.js';
 /** Largest values that are believed; beyond them a number is bounded and a warning says so. */
 const MOST = {
   requestsPerSecond: 1e9,
-  tokens: 1e8,
+  tokens: 1e7,
   seconds: 1e6,
   latencyFactor: 10,
   mix: 1e9,

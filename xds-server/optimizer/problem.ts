@@ -16,6 +16,12 @@ const LONGEST_HORIZON_SECONDS = 30 * 60;
 /** Seconds that moving one request per second costs at least: no flow moves for less than a microsecond. */
 const LEAST_MOVE_SECONDS = 1e-6;
 
+/**
+ * Seconds that tell equal choices apart, at most: which frontend takes which of two engines when it makes no difference.
+ * Each arc has its own part of it by the ids at its ends, so the optimum is one and the same whatever led to it.
+ */
+const TIE_SECONDS = 5e-8;
+
 /** A (frontend, pool): the requests that share one row of weights. */
 export interface Row {
   readonly frontendId: string;
@@ -40,7 +46,10 @@ export interface Problem {
   readonly columns: readonly Column[];
   readonly arcRow: Int32Array;
   readonly arcColumn: Int32Array;
-  /** Seconds one request takes without load: network, first token, later tokens, and egress where it is priced. */
+  /**
+   * Seconds one request takes without load: network, first token, later tokens, egress where it is priced, and less than
+   * a microsecond that breaks ties.
+   */
   readonly arcCost: Float64Array;
   /** Replica-seconds one request costs. */
   readonly arcWork: Float64Array;
@@ -76,6 +85,7 @@ class ProblemBuilder {
   readonly #bounds: ReadonlyMap<string, readonly WeightBound[]>;
   readonly #columns: readonly Column[];
   readonly #columnOf = new Map<string, number>();
+  readonly #columnHashes: readonly number[];
   readonly #horizon: number;
   readonly #rows: Row[] = [];
   readonly #warnings: string[] = [];
@@ -90,6 +100,7 @@ class ProblemBuilder {
     this.#columns.forEach(({ members }, at) => {
       for (const member of members) this.#columnOf.set(this.#idOf(member), at);
     });
+    this.#columnHashes = this.#columns.map(({ members }) => hashOf(this.#idOf(members[0]!)));
     this.#horizon = horizonSeconds(input.state.settledSeconds);
   }
 
@@ -119,7 +130,8 @@ class ProblemBuilder {
       mean: this.#poolMeans.get(names.poolId)!,
     };
     const firstArc = arcs.size;
-    for (const at of reachable) this.#addArc(arcs, frontend, at, mean);
+    const rowHash = hashOf(key);
+    for (const at of reachable) this.#addArc(arcs, frontend, at, mean, rowHash);
     this.#noteWeightsInForce(arcs, key, firstArc);
     this.#rows.push({
       ...names,
@@ -133,7 +145,7 @@ class ProblemBuilder {
     });
   }
 
-  #addArc(arcs: ArcList, frontend: number, at: number, mean: MeanRequest): void {
+  #addArc(arcs: ArcList, frontend: number, at: number, mean: MeanRequest, rowHash: number): void {
     const { networkSeconds, egressDollarsPerRequest } = this.#input.state.fleet;
     const { members, profile, latencyFactor } = this.#columns[at]!;
     const engine = members[0]!;
@@ -142,7 +154,8 @@ class ProblemBuilder {
       (mean.outputTokens - 1) * idleTbotSeconds(profile);
     const dollars = egressDollarsPerRequest?.[frontend]?.[engine] ?? 0;
     const egress = this.#input.policy.egressSecondsPerDollar * dollars;
-    const cost = networkSeconds[frontend]![engine]! + latencyFactor * idle + egress;
+    const tie = TIE_SECONDS * fractionOf(rowHash, this.#columnHashes[at]!);
+    const cost = networkSeconds[frontend]![engine]! + latencyFactor * idle + egress + tie;
     arcs.add(this.#rows.length, at, cost, workSeconds(profile, mean));
   }
 
@@ -286,4 +299,19 @@ function classesByRow(
 function meansByPool({ state }: OptimizerInput): ReadonlyMap<string, MeanRequest> {
   const demands = groupBy(state.demands, ({ poolId }) => poolId);
   return new Map(state.fleet.pools.map(({ id }) => [id, meanMix(demands.get(id) ?? [])]));
+}
+
+/** FNV-1a of a string's code units. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return hash;
+}
+
+/** Two hashes mixed to a number in 0..1 (the finaliser of MurmurHash3). */
+function fractionOf(a: number, b: number): number {
+  let mixed = a ^ Math.imul(b, 0x9e3779b1);
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32;
 }

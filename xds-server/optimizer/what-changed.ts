@@ -53,14 +53,14 @@ export async function whatChanged(
 ): Promise<WhatChanged> {
   const effects: CauseEffect[] = [];
   const taken = new Set<Cause>();
-  const first = await optimizer.solve(before);
+  const first = await optimizer.solve({ ...before, isTrial: true });
   let input = before;
   let solution = first;
   for (const cause of causes) {
     taken.add(cause);
     const next = exchanged(before, after, taken);
     if (isDeepStrictEqual(withoutClock(next), withoutClock(input))) continue;
-    const nextSolution = await optimizer.solve(next);
+    const nextSolution = await optimizer.solve({ ...next, isTrial: true });
     effects.push(effectOf(cause, solution, nextSolution));
     input = next;
     solution = nextSolution;
@@ -151,9 +151,9 @@ function enginesFor(fleet: Fleet, sources: readonly OptimizerInput[]): Optimizer
   return fleet.engines.map(({ id }) => states.get(id)!);
 }
 
-/** The wall clock changes nothing. */
+/** The wall clock changes nothing, and how thoroughly backups are sought no weights. */
 function withoutClock(input: OptimizerInput): OptimizerInput {
-  return { ...input, state: { ...input.state, atMs: 0 } };
+  return { ...input, isTrial: true, state: { ...input.state, atMs: 0 } };
 }
 
 function effectOf(cause: Cause, before: Solution, after: Solution): CauseEffect {
