@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import { encodeFilterConfig } from '../wire/filter-config.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/server-metrics.js';
 import type { Config, ServerSettings } from './config/config.js';
@@ -26,6 +25,7 @@ import { isSameConfig, needsRestart, takeOver } from './control/config-differenc
 import { ConfigWatch } from './control/config-watch.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { type ExplainQuery, explainedPair } from './control/explain.js';
+import { filterOptions } from './control/filter-options.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
 import { type PastPlan, PlanHistory } from './control/plan-history.js';
@@ -215,11 +215,7 @@ export class ControlServer {
       board: this.board,
       salt: this.#salt,
       wasmModule,
-      filterConfig: (frontendId) =>
-        encodeFilterConfig({
-          frontendId,
-          ...(server.token === undefined ? {} : { syncToken: server.token }),
-        }),
+      filter: (frontendId) => filterOptions(this.#config.filter, frontendId, server.token),
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
 import { formatProblem } from '../config/problem.js';
+import type { Fleet } from '../fleet/fleet.js';
 
 export function registerValidate(program: Command): void {
   program
@@ -18,5 +19,18 @@ export function registerValidate(program: Command): void {
         `${profiles.size} profiles`,
       ];
       console.log(`${file} is valid: ${counts.join(', ')}`);
+      for (const line of poolLines(fleet)) console.log(line);
     });
+}
+
+/** For each model that needs make a difference to, its pools and who is in them. */
+function poolLines({ pools, modelNeeds = [] }: Fleet): readonly string[] {
+  return modelNeeds.flatMap(({ model, needs }) => {
+    const mine = pools.filter((pool) => pool.model === model);
+    const count = mine.length === 1 ? '1 pool' : `${mine.length} pools`;
+    return [
+      `${model}: ${count} by the needs ${needs.join(', ')}`,
+      ...mine.map(({ id, engineIds }) => `  ${id}: ${engineIds.join(', ')}`),
+    ];
+  });
 }

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
-import type { Engine, Fleet, Frontend, MetricsSource, Pool } from '../fleet/fleet.js';
+import type { Engine, Fleet, Frontend, MetricsSource } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { normaliseAddress, parseHostPort } from './address.js';
+import { buildAliases, buildNeeds, buildPools } from './build-needs.js';
 import type { DiscoverySource, ExpectedDemand } from './config.js';
 import { type NetworkTable, rttBetween } from './network-table.js';
 import type { ConfigFile } from './schema.js';
@@ -77,11 +78,13 @@ export function buildFleet(
       slowStartSeconds: engine.slowStartSeconds,
     }))
     .sort(byId);
+  const aliases = buildAliases(config.aliases);
   const dollars = config.network?.egressDollarsPerRequest;
   return {
     frontends,
     engines,
-    pools: buildPools(engines),
+    ...buildPools(engines, buildNeeds(config.needs)),
+    ...(aliases.length === 0 ? {} : { aliases }),
     networkSeconds: frontends.map((frontend) =>
       engines.map((engine) => rttMs(config, table, frontend, engine) / 1000),
     ),
@@ -112,17 +115,6 @@ function buildMetrics({ kind, path, ...rest }: ConfigFile['engines'][number]['me
   return { kind, path: path ?? METRICS_PATHS[kind], ...rest };
 }
 
-/** Without needs, a model and the engines that serve it are one pool. */
-function buildPools(engines: readonly Engine[]): readonly Pool[] {
-  const models = [...new Set(engines.flatMap((engine) => engine.models))].sort();
-  return models.map((model) => ({
-    id: model,
-    model,
-    needs: [],
-    engineIds: engines.filter((engine) => engine.models.includes(model)).map((engine) => engine.id),
-  }));
-}
-
 function rttMs(
   config: ConfigFile,
   table: NetworkTable | undefined,
@@ -146,8 +138,15 @@ function mostWork(profiles: ReadonlyMap<string, Profile>): string {
 export function buildExpectedDemand(config: ConfigFile, fleet: Fleet): readonly ExpectedDemand[] {
   return fleet.frontends.flatMap((frontend) =>
     fleet.pools.map((pool) => {
-      const { models, ...common } = config.demand[frontend.id] ?? {};
-      const rate = { ...ASSUMED_RATE, ...common, ...models?.[pool.model] };
+      const { models, pools, ...common } = config.demand[frontend.id] ?? {};
+      const rate = {
+        ...ASSUMED_RATE,
+        ...common,
+        ...models?.[pool.model],
+        // Nobody can say how many requests of a model carry needs.
+        ...(pool.needs.length > 0 ? { requestsPerSecond: 0 } : {}),
+        ...pools?.[pool.id],
+      };
       const uncachedPromptTokens = Math.min(
         rate.uncachedPromptTokens ?? rate.promptTokens,
         rate.promptTokens,

@@ -15,6 +15,7 @@ export interface Config {
   readonly expectedDemand: readonly ExpectedDemand[];
   /** Where replicas are found, by the id of engines that do not list them. */
   readonly discovery: ReadonlyMap<string, DiscoverySource>;
+  readonly filter: FilterSettings;
   readonly server: ServerSettings;
   readonly warnings: readonly ConfigProblem[];
   /** The file with defaults filled in and without secrets, to be shown. */
@@ -44,6 +45,14 @@ export interface RequestShape {
   readonly outputTokens: number;
   readonly followUpShare: number;
   readonly turnGapSeconds: number;
+}
+
+/** What filters look at; the same for all frontends. */
+export interface FilterSettings {
+  readonly readBodies: boolean;
+  readonly maxBodyBytes: number;
+  /** Lower case. */
+  readonly tenantHeader?: string;
 }
 
 export interface ServerSettings {

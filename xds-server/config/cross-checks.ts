@@ -1,6 +1,8 @@
 import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
+import type { Pool } from '../fleet/fleet.js';
 import { parseSelector } from '../fleet/metric-selector.js';
 import { isWildcard, parseAddress, parseHostPort, splitAddress } from './address.js';
+import { checkNeeds } from './check-needs.js';
 import type { NetworkTable } from './network-table.js';
 import type { ConfigProblem, Path } from './problem.js';
 import type { ConfigFile } from './schema.js';
@@ -27,6 +29,7 @@ export function crossCheck(config: Draft, source: YamlSource, table: NetworkTabl
   checker.checkEngines();
   checker.checkNetwork(table);
   checker.checkProfiles();
+  checker.checkNeeds();
   checker.checkDemand();
   checker.checkPolicy();
   return checker;
@@ -40,6 +43,8 @@ class Checker implements CrossChecked {
   readonly #frontendIds: ReadonlySet<string>;
   readonly #engineIds: ReadonlySet<string>;
   readonly #models: ReadonlySet<string>;
+  /** Undefined when they cannot be told. */
+  #pools: readonly Pool[] | undefined;
 
   constructor(config: Draft, source: YamlSource) {
     this.#config = config;
@@ -249,6 +254,14 @@ class Checker implements CrossChecked {
     }
   }
 
+  checkNeeds(): void {
+    this.#pools = checkNeeds(
+      this.#config,
+      (path) => this.#source.has(path),
+      (path, message, options) => this.#problem(path, message, options),
+    );
+  }
+
   checkDemand(): void {
     for (const [frontendId, demand] of Object.entries(this.#config.demand ?? {})) {
       const path = ['demand', frontendId];
@@ -263,6 +276,17 @@ class Checker implements CrossChecked {
       for (const [model, rate] of Object.entries(demand?.models ?? {})) {
         this.#known([...path, 'models', model], 'model', model, this.#models, 'key');
         this.#checkTokens([...path, 'models', model], { ...demand, ...rate });
+      }
+      for (const [pool, rate] of Object.entries(demand?.pools ?? {})) {
+        const poolPath = [...path, 'pools', pool];
+        if (this.#knownPool(poolPath, pool, 'key') && this.#models.has(pool)) {
+          this.#problem(poolPath, 'is the pool of requests without needs', {
+            at: 'key',
+            hint: 'give it under models',
+          });
+        }
+        const model = this.#pools?.find(({ id }) => id === pool)?.model ?? '';
+        this.#checkTokens(poolPath, { ...demand, ...demand?.models?.[model], ...rate });
       }
     }
   }
@@ -296,7 +320,7 @@ class Checker implements CrossChecked {
     for (const [index, entry] of (policy?.minShares ?? []).entries()) {
       const path = ['policy', 'minShares', index];
       if (entry?.pool === undefined) continue;
-      this.#known([...path, 'pool'], 'pool', entry.pool, this.#models);
+      this.#knownPool([...path, 'pool'], entry.pool);
       const name = `the class of pool ${entry.pool} with priority ${entry.priority}`;
       this.#once(classes, name, path, name);
     }
@@ -312,7 +336,7 @@ class Checker implements CrossChecked {
       if (frontend === undefined || pool === undefined || engine === undefined) continue;
       const known =
         this.#known([...path, 'frontend'], 'frontend', frontend, this.#frontendIds) &&
-        this.#known([...path, 'pool'], 'pool', pool, this.#models) &&
+        this.#knownPool([...path, 'pool'], pool) &&
         this.#known([...path, 'engine'], 'engine', engine, this.#engineIds);
       if (!known) continue;
       this.#once(
@@ -321,8 +345,9 @@ class Checker implements CrossChecked {
         path,
         `the weight of ${engine} in ${pool} for ${frontend}`,
       );
-      const serving = this.#config.engines?.filter((item) => item?.models?.includes(pool) !== false) ?? [];
-      if (!serving.some((item) => item?.id === engine)) {
+      const serving = this.#pools?.find(({ id }) => id === pool)?.engineIds;
+      if (serving === undefined) continue;
+      if (!serving.includes(engine)) {
         this.#problem([...path, 'engine'], `engine ${engine} does not serve ${pool}`);
         continue;
       }
@@ -351,6 +376,11 @@ class Checker implements CrossChecked {
     if ('address' in parsed) return parsed.address;
     this.#problem(path, parsed.error, { hint: parsed.hint });
     return undefined;
+  }
+
+  #knownPool(path: Path, pool: string, at: 'key' | 'value' = 'value'): boolean {
+    const ids = this.#pools?.map(({ id }) => id);
+    return ids === undefined || this.#known(path, 'pool', pool, ids, at);
   }
 
   #known(

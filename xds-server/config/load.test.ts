@@ -179,7 +179,6 @@ describe('loadConfig', () => {
   it.each([
     ['an empty file', '', 'must be a mapping, not nothing'],
     ['a missing list', 'frontends: [{id: f, region: n}]', 'missing key "engines"'],
-    ['needs', `${minimal}needs: {eu: {when: {}}}`, 'is not supported'],
     ['a host name', minimal.replace('127.0.0.1:1', 'localhost:1'), '"localhost" is not an IP address'],
     ['IPv6 without brackets', minimal.replace('127.0.0.1:1', "'fe80::1:80'"), 'is not an ip:port'],
     ['IPv6 with a scope', minimal.replace('127.0.0.1:1', "'[fe80::1%eth0]:80'"), 'has a scope'],

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { normaliseAddress } from './address.js';
 import { buildDiscovery, buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
+import { buildFilter } from './build-needs.js';
 import type { Config, ServerSettings, TlsSettings } from './config.js';
 import { crossCheck } from './cross-checks.js';
 import { type NetworkTable, parseNetworkTable } from './network-table.js';
@@ -49,6 +50,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     policy: buildPolicy(config),
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
+    filter: buildFilter(config.filter),
     server: buildServer(config, file, secrets),
     warnings: crossChecked.warnings,
     shown: redact(config),

@@ -2,7 +2,7 @@ import { configSchema } from './schema.js';
 
 /** The part of JSON Schema that `schema.ts` uses. */
 interface Schema {
-  readonly type: string;
+  readonly type: string | readonly string[];
   readonly description?: string;
   readonly default?: unknown;
   readonly enum?: readonly string[];
@@ -78,6 +78,7 @@ function showDefault(value: unknown): string {
 
 function typeOf(schema: Schema): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  if (typeof schema.type !== 'string') return 'text or list of text';
   if (schema.type === 'array')
     return `list of ${schema.items === undefined ? 'values' : typeOf(schema.items)}`;
   if (schema.type === 'object') {

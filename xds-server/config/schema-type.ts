@@ -10,15 +10,19 @@ export type FromSchema<S> = S extends { readonly nullable: true; readonly type: 
       ? string
       : S extends { readonly type: 'number' | 'integer' }
         ? number
-        : S extends { readonly type: 'array'; readonly items: infer I }
-          ? readonly FromSchema<I>[]
-          : S extends { readonly type: 'object'; readonly properties: infer P }
-            ? { readonly [K in Present<S, P>]: FromSchema<P[K]> } & {
-                readonly [K in Exclude<keyof P, Present<S, P>>]?: FromSchema<P[K]>;
-              }
-            : S extends { readonly type: 'object'; readonly additionalProperties: infer V }
-              ? Readonly<Record<string, FromSchema<V>>>
-              : never;
+        : S extends { readonly type: 'boolean' }
+          ? boolean
+          : S extends { readonly type: readonly ['string', 'array']; readonly items: infer I }
+            ? string | readonly FromSchema<I>[]
+            : S extends { readonly type: 'array'; readonly items: infer I }
+              ? readonly FromSchema<I>[]
+              : S extends { readonly type: 'object'; readonly properties: infer P }
+                ? { readonly [K in Present<S, P>]: FromSchema<P[K]> } & {
+                    readonly [K in Exclude<keyof P, Present<S, P>>]?: FromSchema<P[K]>;
+                  }
+                : S extends { readonly type: 'object'; readonly additionalProperties: infer V }
+                  ? Readonly<Record<string, FromSchema<V>>>
+                  : never;
 
 type Present<S, P> =
   | (S extends { readonly required: readonly (infer R)[] } ? R & keyof P : never)

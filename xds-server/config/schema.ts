@@ -98,6 +98,47 @@ const server = {
   default: {},
 } as const;
 
+/** A value of a header, as Envoy passes it on: without spaces around it. */
+const headerValue = {
+  type: 'string',
+  pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]{0,254}[\\x21-\\x7e])?$',
+  hint: 'use up to 256 printable characters',
+} as const;
+
+const headerName = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9_-]{5,64}$',
+  hint: 'use 5 to 64 letters, digits, underscores and hyphens',
+} as const;
+
+const filter = {
+  type: 'object',
+  description: 'What the filter in Envoy looks at; see needs.md.',
+  additionalProperties: false,
+  properties: {
+    readBodies: {
+      type: 'boolean',
+      description:
+        'Look for model and key in JSON bodies where headers do not give both: most clients name the model nowhere else. Such requests wait until their body has arrived. Needs Envoy 1.40; older ones do not read bodies.',
+      default: true,
+    },
+    maxBodyBytes: {
+      type: 'integer',
+      minimum: 1024,
+      maximum: 1073741824,
+      description:
+        'Longest body that is read; longer ones are refused with 413 unless headers name the model. An Envoy holds up to this for each request whose body is under way.',
+      default: 8388608,
+    },
+    tenantHeader: {
+      ...headerName,
+      description:
+        'Header that carries the tenant. Set it only if something in front of Envoy writes it on every request. Default: none.',
+    },
+  },
+  default: {},
+} as const;
+
 const frontends = {
   type: 'array',
   description: 'Clusters of Envoys, each in one place: the sources of demand.',
@@ -374,9 +415,78 @@ const demand = {
         description: 'The same keys by model name, where several models are served.',
         additionalProperties: { type: 'object', additionalProperties: false, properties: rate },
       },
+      pools: {
+        type: 'object',
+        description:
+          'The same keys by pool id, for requests with needs. Defaults: no requests, of the sizes of the model’s.',
+        additionalProperties: { type: 'object', additionalProperties: false, properties: rate },
+      },
     },
   },
   default: {},
+} as const;
+
+const needs = {
+  type: 'object',
+  description:
+    'Named requirements that some requests carry and some engines meet, by name; see needs.md. Never relaxed: a request that nobody may serve is refused.',
+  propertyNames: id,
+  additionalProperties: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['when'],
+    properties: {
+      when: {
+        type: 'object',
+        description: 'When a request carries the need; exactly one of these.',
+        additionalProperties: false,
+        properties: {
+          header: {
+            type: 'object',
+            description: 'A header, by name, has this value.',
+            propertyNames: headerName,
+            additionalProperties: headerValue,
+          },
+          hasHeader: { ...headerName, description: 'A header of this name is there and not empty.' },
+          path: {
+            type: 'string',
+            pattern: '^/[\\x21-\\x7e]{0,255}$',
+            hint: 'start the path with /, without spaces',
+            description: 'The path begins so.',
+          },
+          tenant: { ...headerValue, description: 'The tenant, as `filter.tenantHeader` says, is this one.' },
+          body: {
+            type: 'string',
+            enum: ['images', 'audio', 'files', 'tools', 'stream'],
+            description: 'The body holds such parts, offers tools, or asks for a stream.',
+          },
+          promptTokens: {
+            type: 'integer',
+            minimum: 0,
+            maximum: 4294967295,
+            description: 'The prompt has more tokens than this, at 4 bytes a token.',
+          },
+        },
+      },
+      engines: {
+        type: 'object',
+        description: 'Labels that an engine must have to meet it: each with this value, or one of these.',
+        additionalProperties: { type: ['string', 'array'], items: { type: 'string' } },
+      },
+      refuse: {
+        type: 'boolean',
+        description: 'Instead of `engines`: nobody meets it, and requests that carry it are refused.',
+        default: false,
+      },
+    },
+  },
+  default: {},
+} as const;
+
+const poolId = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@+~-]{0,255}$',
+  hint: 'use the model name, or for requests with needs the pool id that `wardrop validate` prints',
 } as const;
 
 const share = (description: string) => ({ type: 'number', minimum: 0, maximum: 1, description }) as const;
@@ -417,7 +527,7 @@ const policy = {
         required: ['frontend', 'pool', 'engine'],
         properties: {
           frontend: { ...id, description: 'Frontend id.' },
-          pool: { ...model, description: 'Pool id; the model name.' },
+          pool: { ...poolId, description: 'Pool id; the model name for requests without needs.' },
           engine: { ...id, description: 'Engine id.' },
           min: { ...share('Least weight.'), default: 0 },
           max: { ...share('Largest weight.'), default: 1 },
@@ -433,7 +543,7 @@ const policy = {
         additionalProperties: false,
         required: ['pool', 'share'],
         properties: {
-          pool: { ...model, description: 'Pool id; the model name.' },
+          pool: { ...poolId, description: 'Pool id; the model name for requests without needs.' },
           priority: { type: 'integer', minimum: -100, maximum: 100, description: 'Priority.', default: 0 },
           share: share('Share that is served.'),
         },
@@ -465,14 +575,16 @@ export const configSchema = {
     profiles,
     demand,
     policy,
-    needs: {
+    needs,
+    aliases: {
       type: 'object',
       description:
-        'Reserved. Filters do not enforce needs yet, and a need that is not enforced must not be accepted.',
-      additionalProperties: { type: 'string' },
-      maxProperties: 0,
-      hint: 'remove it; give engines that only some requests may use a model name of their own',
+        'Other names of models, by name; requests under either share one pool. Bodies are not changed, so engines must know both names.',
+      propertyNames: model,
+      additionalProperties: model,
+      default: {},
     },
+    filter,
   },
 } as const;
 

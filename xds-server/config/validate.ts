@@ -5,7 +5,13 @@ import type { Partly } from './schema-type.js';
 import { closest, suggest } from './suggest.js';
 import type { YamlSource } from './yaml-source.js';
 
-const ajv = new Ajv({ allErrors: true, strict: true, useDefaults: true, verbose: true });
+const ajv = new Ajv({
+  allErrors: true,
+  strict: true,
+  useDefaults: true,
+  verbose: true,
+  allowUnionTypes: true,
+});
 ajv.addVocabulary(['hint']);
 const check = ajv.compile(configSchema);
 
@@ -85,8 +91,6 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
       return source.problem(path, `${shown} has a wrong form`, { hint });
     case 'minItems':
       return source.problem(path, `must have at least ${error.params.limit}`);
-    case 'maxProperties':
-      return source.problem(path, 'is not supported', { at: 'key', hint });
     default:
       return source.problem(path, error.message ?? error.keyword);
   }
@@ -104,18 +108,21 @@ function pathOf(error: ErrorObject): Path {
   return error.propertyName === undefined ? steps : [...steps, error.propertyName];
 }
 
-function typeName(type: string): string {
+function typeName(type: string | readonly string[]): string {
+  if (typeof type !== 'string') return type.map((name) => typeName(name)).join(' or ');
   const names: Record<string, string> = {
     object: 'a mapping',
     array: 'a list',
     string: 'a text',
     number: 'a number',
     integer: 'a whole number',
+    boolean: 'true or false',
   };
   return names[type] ?? type;
 }
 
-function typeHint(type: string, data: unknown): string | undefined {
+function typeHint(type: string | readonly string[], data: unknown): string | undefined {
+  if (typeof type !== 'string') return typeHint(type[0]!, data);
   const isNumber = type === 'number' || type === 'integer';
   if (isNumber && typeof data === 'string' && data.trim() !== '' && Number.isFinite(Number(data))) {
     return `write ${data.trim()} without quotes`;

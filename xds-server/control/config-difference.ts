@@ -9,11 +9,12 @@ export function needsRestart(before: ServerSettings, after: ServerSettings): boo
 
 /** Whether two configurations mean the same to a running server. */
 export function isSameConfig(a: Config, b: Config): boolean {
-  const essence = ({ fleet, profiles, policy, expectedDemand, server }: Config) => [
+  const essence = ({ fleet, profiles, policy, expectedDemand, filter, server }: Config) => [
     fleet,
     profiles,
     policy,
     expectedDemand,
+    filter,
     server.edsIntervalSeconds,
     server.logLevel,
   ];

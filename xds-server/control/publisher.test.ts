@@ -68,6 +68,7 @@ function publicationOf(
 /** Records what Envoy and the filter can see, in the order of the changes. */
 class World {
   nowMs = 1_000_000;
+  filter = { filterConfig: 'frontendId=f\n' };
   readonly events: string[] = [];
   readonly board = new SnapshotBoard(() => this.nowMs);
   accept: (settled: boolean) => void = () => undefined;
@@ -82,7 +83,7 @@ class World {
     board: this.board,
     salt: 'salt',
     wasmModule: new Uint8Array(),
-    filterConfig: () => 'frontendId=f\n',
+    filter: () => this.filter,
     edsIntervalMs: () => 5_000,
     now: () => this.nowMs,
   });
@@ -152,6 +153,16 @@ describe('Publisher', () => {
     world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }, ['b']));
     world.look();
     expect(world.events).toEqual(['envoy: a=50 b=50', 'envoy: a=50 (b=50)', 'filter: a (b)']);
+  });
+
+  it('pushes other options of the filter at once', () => {
+    world = new World();
+    const fleet = fleetOf('a', 'b');
+    world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }));
+    world.filter = { filterConfig: 'frontendId=f\nreadBodies=true\n' };
+    world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }));
+    world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }));
+    expect(world.events).toEqual(['envoy: a=50 b=50', 'envoy: a=50 b=50']);
   });
 
   it('pushes weights to Envoy when they differ enough, and not too often', async () => {

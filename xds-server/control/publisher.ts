@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
 import { buildSnapshotView } from '../plan/snapshot-view.js';
 import type { SnapshotBoard } from '../sync/snapshot-board.js';
-import { buildResources, type XdsServer } from '../xds/index.js';
+import { buildResources, type FilterOptions, type XdsServer } from '../xds/index.js';
 
 /** A plan with the fleet and the readiness that it is published for. */
 export interface Publication {
@@ -18,8 +19,8 @@ export interface PublisherOptions {
   readonly board: SnapshotBoard;
   readonly salt: string;
   readonly wasmModule: Uint8Array;
-  /** The filter's own configuration for a frontend, encoded. */
-  readonly filterConfig: (frontendId: string) => string;
+  /** How the filters of a frontend are set up. */
+  readonly filter: (frontendId: string) => FilterOptions;
   /** Least milliseconds between two pushes of endpoints that differ in weights only. */
   readonly edsIntervalMs: () => number;
   readonly now: () => number;
@@ -82,6 +83,7 @@ class FrontendPublisher {
   #target: Publication | undefined;
   /** What endpoints were last pushed for. */
   #pushed: Publication | undefined;
+  #pushedFilter: FilterOptions | undefined;
   #pushedAtMs = 0;
   #pushTimer: NodeJS.Timeout | undefined;
   /** The fleet that snapshots are made for; another one is being announced while the target's differs. */
@@ -157,9 +159,10 @@ class FrontendPublisher {
     board.publish(content);
   }
 
-  /** Pushes health at once; rebuilding load balancers for weights alone is rationed. */
+  /** Pushes health and other filter options at once; rebuilding load balancers for weights alone is rationed. */
   #pushEndpointsWhenDue(target: Publication): void {
-    if (!hasSameHealth(this.#pushed!.engines, target.engines)) {
+    const isSetUp = isDeepStrictEqual(this.#pushedFilter, this.#options.filter(this.#id));
+    if (!isSetUp || !hasSameHealth(this.#pushed!.engines, target.engines)) {
       this.#pushEndpoints(target);
       return;
     }
@@ -171,9 +174,10 @@ class FrontendPublisher {
   }
 
   #pushEndpoints({ plan, fleet, engines }: Publication): void {
-    const { xds, wasmModule, filterConfig, now } = this.#options;
+    const { xds, wasmModule, filter, now } = this.#options;
     clearTimeout(this.#pushTimer);
     this.#pushed = { plan, fleet, engines };
+    this.#pushedFilter = filter(this.#id);
     this.#pushedAtMs = now();
     xds.setResources(
       this.#id,
@@ -183,7 +187,7 @@ class FrontendPublisher {
         plan,
         engines,
         wasmModule,
-        filterConfig: filterConfig(this.#id),
+        ...this.#pushedFilter,
         ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
       }),
     );

@@ -1,3 +1,5 @@
+import type { ModelNeeds, Need } from './needs.js';
+
 /**
  * The configured world: what exists, before anything is measured. Every list is sorted by id, so that the order of
  * the configuration file never reaches the optimizer.
@@ -48,21 +50,36 @@ export interface Engine {
   readonly slowStartSeconds?: number;
 }
 
-/** A model and the engines that may serve it. One EDS cluster, one row of weights per frontend, one partition. */
+/**
+ * A model and the engines that may serve it: all need sets with the same eligible engines share one. One EDS cluster, one row of
+ * weights per frontend, one partition.
+ */
 export interface Pool {
   /** Also the cluster name in Envoy. */
   readonly id: string;
   readonly model: string;
-  /** Needs that lead here, sorted; empty for requests without any. */
+  /** The smallest set of needs that leads here, sorted; empty for the pool of requests without any. */
   readonly needs: readonly string[];
   /** Ids of eligible engines, sorted, never empty. */
   readonly engineIds: readonly string[];
+}
+
+/** A name by which requests may ask for a model. */
+export interface Alias {
+  readonly name: string;
+  readonly model: string;
 }
 
 export interface Fleet {
   readonly frontends: readonly Frontend[];
   readonly engines: readonly Engine[];
   readonly pools: readonly Pool[];
+  /** Needs that make a difference to some model, at most 64; absent when there are none. */
+  readonly needs?: readonly Need[];
+  /** Models that needs make a difference to. */
+  readonly modelNeeds?: readonly ModelNeeds[];
+  /** Other names of models. */
+  readonly aliases?: readonly Alias[];
   /** Round trip in seconds, `[frontend index][engine index]`; Infinity where the engine cannot be reached. */
   readonly networkSeconds: readonly (readonly number[])[];
   /** Dollars that the network charges for one request, same order; absent when traffic is free. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { checkSnapshot } from '../../wire/snapshot-rules.js';
 import { evolvePlan } from './evolve.js';
 import { HASH_SPACE } from './plan.js';
 import { buildSnapshotView, type SnapshotViewInput } from './snapshot-view.js';
@@ -74,6 +75,31 @@ describe('buildSnapshotView', () => {
     const pools = input.fleet.pools.map((pool) => ({ ...pool, engineIds: ['e1', 'e2'] }));
     const view = buildSnapshotView({ ...input, fleet: { ...input.fleet, pools } });
     expect(view.pools[0]!.segments).toEqual([{ start: 0, owner: 1, backup: -1 }]);
+  });
+
+  it('tells the pool of every combination of the needs of a model, under all its names', () => {
+    const input = viewInput({ e0: 1 });
+    const [pool] = input.fleet.pools;
+    const fleet = {
+      ...input.fleet,
+      pools: [pool!, { ...pool!, id: 'llama~eu', needs: ['eu'], engineIds: ['e1'] }],
+      needs: [
+        { id: 'eu', when: { kind: 'header', name: 'x-region', value: 'eu' }, labels: { region: ['eu'] } },
+        { id: 'long', when: { kind: 'promptTokens', above: 9 }, labels: null },
+      ] as const,
+      modelNeeds: [{ model: 'llama', needs: ['eu', 'long'], poolIds: [POOL, 'llama~eu', null, null] }],
+      aliases: [{ name: 'alias', model: 'llama' }],
+    };
+    const view = buildSnapshotView({ ...input, fleet });
+    expect(view.needs).toEqual([
+      { id: 'eu', when: { kind: 'header', name: 'x-region', value: 'eu' } },
+      { id: 'long', when: { kind: 'promptTokens', above: 9 } },
+    ]);
+    expect(view.models).toEqual([
+      { name: 'alias', pool: 0, needs: [0, 1], pools: [0, 1, -1, -1] },
+      { name: 'llama', pool: 0, needs: [0, 1], pools: [0, 1, -1, -1] },
+    ]);
+    expect(() => checkSnapshot(view)).not.toThrow();
   });
 
   it('gives a pool that the plan does not know no segments', () => {

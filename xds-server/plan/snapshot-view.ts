@@ -42,7 +42,7 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
     issuedAtMs: input.issuedAtMs,
     frontendId,
     salt: input.salt,
-    models: models(fleet.pools),
+    models: models(fleet),
     pools: fleet.pools.map((pool) => snapshotPool(pool, rows.get(pool.id), indexes)),
     engines: fleet.engines.map(
       ({ id }): SnapshotEngine => ({
@@ -50,14 +50,31 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
         replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({ address, ready })),
       }),
     ),
+    ...(fleet.needs === undefined ? {} : { needs: fleet.needs.map(({ id, when }) => ({ id, when })) }),
   };
 }
 
-/** Models and the pool for requests without needs, sorted by name. */
-function models(pools: readonly Pool[]): SnapshotModel[] {
-  return pools
-    .flatMap(({ model, needs }, index) => (needs.length === 0 ? [{ name: model, pool: index }] : []))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+/** Models and their aliases with the pools that serve them, sorted by name. */
+function models(fleet: Fleet): SnapshotModel[] {
+  const pools = new Map(fleet.pools.map(({ id }, index) => [id, index]));
+  const needs = new Map(fleet.needs?.map(({ id }, index) => [id, index]));
+  const needsOf = new Map(fleet.modelNeeds?.map((entry) => [entry.model, entry]));
+  const served = fleet.pools.flatMap(({ model, needs: carried }, pool): SnapshotModel[] => {
+    if (carried.length > 0) return [];
+    const entry = needsOf.get(model);
+    if (entry === undefined) return [{ name: model, pool }];
+    return [
+      {
+        name: model,
+        pool,
+        needs: entry.needs.map((id) => needs.get(id)!),
+        pools: entry.poolIds.map((id) => (id === null ? -1 : pools.get(id)!)),
+      },
+    ];
+  });
+  const byName = new Map(served.map((model) => [model.name, model]));
+  const aliases = (fleet.aliases ?? []).map(({ name, model }) => ({ ...byName.get(model)!, name }));
+  return [...served, ...aliases].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function snapshotPool(

@@ -21,6 +21,8 @@ export interface MeshOptions {
   readonly demand: Readonly<Record<string, unknown>>;
   readonly policy?: Readonly<Record<string, unknown>>;
   readonly server?: Readonly<Record<string, unknown>>;
+  /** Other sections of the configuration. */
+  readonly config?: Readonly<Record<string, unknown>>;
 }
 
 /** Request and admin address of a running Envoy. */
@@ -65,6 +67,7 @@ export class Mesh {
       profiles: options.profiles,
       demand: options.demand,
       ...(options.policy ? { policy: options.policy } : {}),
+      ...options.config,
     };
     writeFileSync(mesh.configFile, stringify(config));
     await mesh.startControlServer();

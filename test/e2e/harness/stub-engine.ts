@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -8,6 +9,8 @@ export interface Attempt {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
+  /** Of the body, as it arrived. */
+  readonly sha256: string;
 }
 
 export type Behaviour = (request: Attempt, response: ServerResponse) => void | Promise<void>;
@@ -59,12 +62,14 @@ export class StubEngine {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
     const attempt: Attempt = {
       atMs: Date.now(),
       method: request.method ?? '',
       path: request.url ?? '',
       headers: request.headers,
-      body: Buffer.concat(chunks).toString(),
+      body: body.toString(),
+      sha256: createHash('sha256').update(body).digest('hex'),
     };
     response.setHeader('x-stub', this.name);
     if (attempt.path === '/health') {

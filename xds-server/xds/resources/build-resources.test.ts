@@ -114,6 +114,23 @@ describe('the resources of a frontend', () => {
     for (const header of CLIENT_STEERING_HEADERS) expect(listener).toContain(`{"remove":"${header}"}`);
   });
 
+  it('read bodies, with room for the longest, only where Envoy keeps them whole', () => {
+    const resources = buildResources({
+      ...input,
+      filterConfig: 'readBodies=true\n',
+      withoutBodies: 'readBodies=false\n',
+      bufferBytes: 5_000_000,
+    });
+    const shown = (userAgentVersion: string) => {
+      const view = json(resources.viewOf({ ...node, userAgent: 'envoy', userAgentVersion }));
+      expect(view[LISTENER_TYPE]!.wardrop!.perConnectionBufferLimitBytes).toBe(5_000_000);
+      return JSON.stringify([view[LISTENER_TYPE], view[EXTENSION_TYPE]]).match(/readBodies=\w+/g);
+    };
+    expect(shown('1.40.0')).toEqual(['readBodies=true', 'readBodies=true']);
+    expect(shown('1.39.2')).toEqual(['readBodies=false', 'readBodies=false']);
+    expect(json(viewOf())[LISTENER_TYPE]!.wardrop).not.toHaveProperty('perConnectionBufferLimitBytes');
+  });
+
   it('write an access log only when asked to', () => {
     const log = 'envoy.access_loggers.stdout';
     expect(JSON.stringify(json(viewOf())[LISTENER_TYPE])).not.toContain(log);

@@ -14,13 +14,13 @@ import {
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
 import { featuresOf, shortcomingsOf } from './envoy-features.js';
-import { type FilterInput, filterOf } from './filter.js';
+import { type FilterInput, type FilterOptions, filterOf } from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { routes } from './routes.js';
 import type { Steering } from './steering.js';
 
-export interface ResourceInput extends FilterInput {
+export interface ResourceInput extends FilterInput, FilterOptions {
   readonly fleet: Fleet;
   readonly frontendId: string;
   readonly plan: Plan;
@@ -53,10 +53,9 @@ export function buildResources(input: ResourceInput): ResourceSet {
   );
   const { accessLog = false, connectTimeoutMs = 1000 } = input;
   const steering = input.steering ?? 'override-host';
-  const filters = createCollection([filterOf(input)]);
   const views = new Map<string, View>();
   return {
-    shortcomingsOf: (node) => shortcomingsOf(node, steering),
+    shortcomingsOf: (node) => shortcomingsOf(node, steering, input.withoutBodies !== undefined),
     viewOf(node: NodeIdentity): View {
       const listen = listenOf(node) ?? frontend.listen;
       const features = featuresOf(node, steering);
@@ -64,11 +63,14 @@ export function buildResources(input: ResourceInput): ResourceSet {
       let view = views.get(key);
       if (view === undefined) {
         const clusters = pools.map((pool) => clusterOf(pool, { ...features, connectTimeoutMs }));
-        const listener = listenerOf({ listen, filter: input, accessLog });
+        const filter = features.wholeBodies
+          ? input
+          : { ...input, filterConfig: input.withoutBodies ?? input.filterConfig };
+        const listener = listenerOf({ listen, filter, bufferBytes: input.bufferBytes, accessLog });
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],
           [ENDPOINTS_TYPE, assignments],
-          [EXTENSION_TYPE, filters],
+          [EXTENSION_TYPE, createCollection([filterOf(filter)])],
           [LISTENER_TYPE, createCollection([listener])],
           [ROUTE_TYPE, createCollection([routes(features.steering)])],
         ]);

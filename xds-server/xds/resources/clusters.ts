@@ -37,7 +37,7 @@ const RING_SIZE = 65_536n;
  */
 const UPSTREAM_IDLE_MS = 4000;
 
-export interface ClusterOptions extends EnvoyFeatures {
+export interface ClusterOptions extends Omit<EnvoyFeatures, 'wholeBodies'> {
   readonly connectTimeoutMs: number;
 }
 

@@ -41,6 +41,15 @@ describe('what an Envoy is given', () => {
     expect(shortcomingsOf(envoy('1.38.3'), 'maglev')).toEqual([expect.stringContaining('retry budget')]);
   });
 
+  it('keeps bodies whole since 1.40, which matters where they are read', () => {
+    expect(featuresOf(envoy('1.39.2'), 'override-host').wholeBodies).toBe(false);
+    expect(featuresOf(envoy('1.40.0'), 'override-host').wholeBodies).toBe(true);
+    expect(shortcomingsOf(envoy('1.39.2'), 'override-host', true)).toEqual([
+      expect.stringContaining('its filter reads none'),
+    ]);
+    expect(shortcomingsOf(envoy('1.39.2'), 'override-host')).toEqual([]);
+  });
+
   it('is reported where the Envoy is too old or has no WebAssembly', () => {
     expect(shortcomingsOf(envoy('1.35.9'), 'override-host')).toEqual([
       expect.stringContaining('older than 1.36'),
@@ -52,7 +61,11 @@ describe('what an Envoy is given', () => {
 
   it('is anything for a client that is no Envoy', () => {
     const node = { ...envoy('1.14.0', []), userAgent: 'gRPC' };
-    expect(featuresOf(node, 'ring-hash')).toEqual({ steering: 'ring-hash', retryBudgetInterval: true });
+    expect(featuresOf(node, 'ring-hash')).toEqual({
+      steering: 'ring-hash',
+      retryBudgetInterval: true,
+      wholeBodies: true,
+    });
     expect(shortcomingsOf(node, 'override-host')).toEqual([]);
   });
 });

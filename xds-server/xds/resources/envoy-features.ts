@@ -6,6 +6,8 @@ export interface EnvoyFeatures {
   readonly steering: Steering;
   /** Retry budgets can count the requests of an interval instead of the active ones. */
   readonly retryBudgetInterval: boolean;
+  /** Bodies stay whole while a filter holds the headers back. */
+  readonly wholeBodies: boolean;
 }
 
 /** The oldest release that is tested. */
@@ -14,22 +16,28 @@ const OLDEST_MINOR = 36;
 /** What this node gets of the wanted steering. Clients that are no Envoy get what they ask for. */
 export function featuresOf(node: NodeIdentity, wanted: Steering): EnvoyFeatures {
   const version = envoyVersion(node);
-  if (version === undefined) return { steering: wanted, retryBudgetInterval: true };
+  if (version === undefined) return { steering: wanted, retryBudgetInterval: true, wholeBodies: true };
   const noOverride = wanted === 'override-host' && lacks(node, OVERRIDE_HOST);
   const brokenRing = wanted === 'ring-hash' && hasBrokenRing(node);
   return {
     steering: noOverride || brokenRing ? 'maglev' : wanted,
     retryBudgetInterval: version.minor >= 39,
+    wholeBodies: version.minor >= 40,
   };
 }
 
-/** In words, what this Envoy lacks for the wanted steering and what follows; empty for a current one. */
-export function shortcomingsOf(node: NodeIdentity, wanted: Steering): string[] {
+/** In words, what this Envoy lacks for what is wanted of it and what follows; empty for a current one. */
+export function shortcomingsOf(node: NodeIdentity, wanted: Steering, readsBodies = false): string[] {
   const version = envoyVersion(node);
   if (version === undefined) return [];
   const found: string[] = [];
   if (version.minor < OLDEST_MINOR) {
     found.push(`Envoy ${node.userAgentVersion} is older than 1.${OLDEST_MINOR}, the oldest that is tested`);
+  }
+  if (readsBodies && version.minor < 40) {
+    found.push(
+      'before 1.40, a body may lose parts while a filter waits for it, so that its filter reads none: headers must name the model, and needs told by bodies keep it from serving',
+    );
   }
   if (lacks(node, WASM)) found.push('without WebAssembly (V8), it will reject the listener');
   if (wanted === 'override-host' && lacks(node, OVERRIDE_HOST)) {

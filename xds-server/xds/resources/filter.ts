@@ -18,6 +18,17 @@ export interface FilterInput {
   readonly filterConfig: string;
 }
 
+export interface FilterOptions {
+  readonly filterConfig: string;
+  /**
+   * In place of `filterConfig`, where that reads bodies, for Envoys before 1.40: these may lose parts of a body while
+   * a filter waits for it.
+   */
+  readonly withoutBodies?: string;
+  /** What Envoy must be able to hold of a body until the filter has read it; Envoy's default when absent. */
+  readonly bufferBytes?: number;
+}
+
 /** The filter by itself, for a listener that is not ours and finds it by extension discovery. */
 export function filterOf(input: FilterInput): Resource {
   const named = extension(FILTER_NAME, WasmSchema, wasmConfig(input));

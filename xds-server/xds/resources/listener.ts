@@ -21,6 +21,8 @@ const REQUEST_HEADERS_MS = 10_000;
 export interface ListenerInput {
   readonly listen: Address;
   readonly filter: FilterInput;
+  /** What a connection buffers of a body, at least; Envoy's default (1 MiB) when absent. */
+  readonly bufferBytes?: number | undefined;
   /** Writes a line per request to Envoy's standard output. */
   readonly accessLog: boolean;
 }
@@ -33,6 +35,7 @@ export function listenerOf(input: ListenerInput): Resource {
     {
       name: LISTENER_NAME,
       address: envoyAddress(input.listen),
+      ...(input.bufferBytes !== undefined && { perConnectionBufferLimitBytes: input.bufferBytes }),
       filterChains: [
         {
           filters: [

@@ -1,0 +1,286 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { keysOf } from './harness/load.js';
+import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type Posted, type PostOptions, post } from './harness/post.js';
+import { eventually } from './harness/process.js';
+import { StubEngine } from './harness/stub-engine.js';
+
+const BASE = 'acme-chat-8b';
+const ADAPTER = 'acme-legal';
+/** Longest prompt of the small context, in tokens of 4 bytes. */
+const SMALL_CONTEXT = 16_000;
+const MAX_BODY_BYTES = 3_000_000;
+
+describe('eligibility through a real Envoy', () => {
+  const stubs = { e1: new StubEngine('e1'), e2: new StubEngine('e2'), e3: new StubEngine('e3') };
+  /** Listens where no configuration points to. */
+  const stranger = new StubEngine('stranger');
+  const all = [...Object.values(stubs), stranger];
+  let mesh: Mesh;
+  let envoy: EnvoyHandle;
+
+  beforeAll(async () => {
+    await Promise.all(all.map((stub) => stub.start()));
+    mesh = await Mesh.start({
+      engines: [
+        engine('e1', stubs.e1, [BASE], { residency: 'eu', context: '16k' }),
+        engine('e2', stubs.e2, [BASE, ADAPTER], { residency: 'eu', context: '128k' }),
+        engine('e3', stubs.e3, [BASE], { residency: 'us', context: '128k' }),
+      ],
+      rttMs: { west: { e1: 2, e2: 2, e3: 2 } },
+      profiles: { stub: { requestsPerSecond: 50 } },
+      demand: { west: { models: { [BASE]: { requestsPerSecond: 60 } } } },
+      config: {
+        needs: {
+          'eu-only': { when: { header: { 'x-data-residency': 'eu' } }, engines: { residency: 'eu' } },
+          'us-only': { when: { header: { 'x-data-residency': 'us' } }, engines: { residency: 'us' } },
+          'long-context': { when: { promptTokens: SMALL_CONTEXT }, engines: { context: '128k' } },
+          'too-long': { when: { promptTokens: 128_000 }, refuse: true },
+        },
+        aliases: { 'acme-chat': BASE },
+        filter: { maxBodyBytes: MAX_BODY_BYTES },
+      },
+    });
+    envoy = await mesh.startEnvoy('west', { concurrency: 2 });
+  });
+
+  afterAll(async () => {
+    await mesh?.stop();
+    await Promise.all(all.map((stub) => stub.kill()));
+  });
+
+  const ask = (model: string | undefined, options: Ask = {}): Promise<Posted> => {
+    const { key, prompt = 'hello', headers = {} } = options;
+    const body = Buffer.from(
+      JSON.stringify({ messages: [{ role: 'user', content: prompt }], prompt_cache_key: key, model }),
+    );
+    return post(`${envoy.url}/v1/chat/completions`, { pieces: [body], headers });
+  };
+  /** Engines that answered, and how often. */
+  const served = async (answers: readonly Promise<Posted>[]): Promise<Record<string, number>> => {
+    const counts: Record<string, number> = {};
+    for (const { status, headers, body } of await Promise.all(answers)) {
+      expect([status, body]).toEqual([200, expect.any(String)]);
+      const name = String(headers['x-stub']);
+      counts[name] = (counts[name] ?? 0) + 1;
+    }
+    return counts;
+  };
+  const attempts = () => all.reduce((sum, stub) => sum + stub.attempts.length, 0);
+
+  it('sends an adapter only to the engine that has it, and the base model to all', async () => {
+    expect(await served(keysOf(100).map((key) => ask(ADAPTER, { key })))).toEqual({ e2: 100 });
+    const counts = await served(keysOf(300).map((key) => ask(BASE, { key })));
+    expect(Object.keys(counts).sort()).toEqual(['e1', 'e2', 'e3']);
+  });
+
+  it('serves a model under its alias as under its name', async () => {
+    for (const key of keysOf(12)) {
+      const [first, second] = await Promise.all([ask(BASE, { key }), ask('acme-chat', { key })]);
+      expect(second.headers['x-stub']).toBe(first.headers['x-stub']);
+    }
+  });
+
+  it.each([
+    ['acme-leagl', 404, 'model_not_found'],
+    ['ACME-LEGAL', 404, 'model_not_found'],
+    [undefined, 400, 'model_missing'],
+  ])('answers a request for the model %s itself', async (model, status, code) => {
+    const before = attempts();
+    for (const key of keysOf(20)) {
+      const answer = await ask(model, { key });
+      expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([status, code]);
+    }
+    expect(attempts()).toBe(before);
+  });
+
+  it('finds the model in the body however it arrives, and passes the body on unchanged', async () => {
+    const late = Buffer.from(
+      JSON.stringify({
+        messages: [{ role: 'user', content: 'lorem ipsum '.repeat(4_000) }],
+        stream: false,
+        prompt_cache_key: 'conv-late-1',
+        model: BASE,
+      }),
+    );
+    const cut = late.lastIndexOf('"model"') + 4;
+    const thousands = Array.from({ length: Math.ceil(late.length / 1_000) }, (_, at) =>
+      late.subarray(at * 1_000, (at + 1) * 1_000),
+    );
+    const homes = new Set<string>();
+    for (let round = 0; round < 10; round++) {
+      for (const [pieces, isChunked] of [
+        [[late], false],
+        [[late], true],
+        [thousands, true],
+        [[late.subarray(0, cut), late.subarray(cut)], true],
+      ] as const) {
+        const answer = await post(`${envoy.url}/v1/chat/completions`, { pieces, isChunked });
+        expect([answer.status, answer.body]).toEqual([200, expect.any(String)]);
+        const stub = all.find(({ name }) => name === answer.headers['x-stub'])!;
+        expect(stub.attempts.at(-1)!.sha256).toBe(sha256(late));
+        homes.add(stub.name);
+      }
+    }
+    expect(homes.size).toBe(1);
+  });
+
+  it('passes bodies on that are near the limit, and refuses larger ones', async () => {
+    const body = (bytes: number) =>
+      Buffer.from(JSON.stringify({ model: ADAPTER, padding: 'x'.repeat(bytes) }));
+    const large = body(MAX_BODY_BYTES - 1_000);
+    const answer = await post(`${envoy.url}/v1/chat/completions`, { pieces: [large], isChunked: true });
+    expect([answer.status, answer.headers['x-stub']]).toEqual([200, 'e2']);
+    expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(large));
+    const before = attempts();
+    for (const isChunked of [false, true]) {
+      const refused = await post(`${envoy.url}/v1/chat/completions`, {
+        pieces: [body(MAX_BODY_BYTES)],
+        isChunked,
+      });
+      expect([refused.status, refused.headers['x-wardrop-reason']]).toEqual([413, 'body-too-large']);
+    }
+    expect(attempts()).toBe(before);
+  });
+
+  it('refuses an encoded body that has to be read', async () => {
+    const before = attempts();
+    // The model has a need that only its body can tell, so that headers are not enough.
+    for (const headers of [{}, { 'x-wardrop-model': ADAPTER, 'x-session-id': 'k' }]) {
+      const answer = await post(`${envoy.url}/v1/chat/completions`, zipped(headers));
+      expect([answer.status, answer.body]).toEqual([415, expect.stringContaining('gzip')]);
+    }
+    expect(attempts()).toBe(before);
+  });
+
+  it('sends prompts only to engines whose context is long enough, and longer ones to nobody', async () => {
+    const prompt = (tokens: number) => 'abcd'.repeat(tokens);
+    const short = await served(keysOf(40).map((key) => ask(BASE, { key, prompt: prompt(2_000) })));
+    expect(Object.keys(short)).toContain('e1');
+    const atSmall = stubs.e1.attempts.length;
+    const long = await served(keysOf(20).map((key) => ask(BASE, { key, prompt: prompt(60_000) })));
+    expect(Object.keys(long).sort()).toEqual(['e2', 'e3']);
+    expect(stubs.e1.attempts.length).toBe(atSmall);
+    const before = attempts();
+    for (const key of keysOf(5)) {
+      const answer = await ask(BASE, { key, prompt: prompt(500_000) });
+      expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([400, 'context_length_exceeded']);
+    }
+    expect(attempts()).toBe(before);
+  });
+
+  it('lets no header of a client steer a request around its needs', async () => {
+    const spoofs: Record<string, string>[] = [
+      { 'x-gateway-destination-endpoint': stranger.address },
+      { 'x-gateway-destination-endpoint': stubs.e3.address },
+      { 'x-gateway-destination-endpoint-subset': stubs.e3.address },
+      { 'x-wardrop-cluster': BASE },
+      { 'x-wardrop-cluster': 'wardrop-sync' },
+      { 'x-prefiller-host-port': stranger.address },
+      { 'target-pod': stranger.address },
+      { 'x-envoy-original-dst-host': stranger.address },
+    ];
+    const headers = { 'x-data-residency': 'eu' };
+    for (const spoof of spoofs) {
+      for (const key of keysOf(6)) {
+        const honest = await ask(BASE, { key, headers });
+        const answer = await ask(BASE, { key, headers: { ...headers, ...spoof } });
+        expect([spoof, answer.status, answer.headers['x-stub']]).toEqual([
+          spoof,
+          200,
+          honest.headers['x-stub'],
+        ]);
+      }
+    }
+    expect(stranger.attempts).toEqual([]);
+  });
+
+  it('answers needs that nobody meets together itself, and names them', async () => {
+    const before = attempts();
+    const answer = await ask(BASE, { headers: { 'x-data-residency': ['eu', 'us'] } });
+    expect([answer.status, JSON.parse(answer.body).error]).toEqual([
+      400,
+      expect.objectContaining({
+        code: 'need_unmet',
+        message: expect.stringMatching(/eu-only.*us-only/),
+      }),
+    ]);
+    expect(attempts()).toBe(before);
+  });
+
+  it('never sends a request outside its region, whoever in it dies', async () => {
+    const headers = { 'x-data-residency': 'eu' };
+    const keys = keysOf(60, 'resident');
+    const atThird = stubs.e3.attempts.length;
+    expect(Object.keys(await served(keys.map((key) => ask(BASE, { key, headers })))).sort()).toEqual([
+      'e1',
+      'e2',
+    ]);
+    await stubs.e1.kill();
+    await eventually('all of the region to be served by e2', async () => {
+      const answers = await Promise.all(keys.map((key) => ask(BASE, { key, headers })));
+      return answers.every((answer) => answer.headers['x-stub'] === 'e2');
+    });
+    await stubs.e2.kill();
+    await eventually('requests of the region to be refused', async () => {
+      const answers = await Promise.all(keys.map((key) => ask(BASE, { key, headers })));
+      return answers.every((answer) => answer.status === 503);
+    });
+    // Others are served by whom is left; that took no request of the region.
+    await eventually('others to be served', async () => (await ask(BASE, { key: 'k' })).status === 200);
+    const resident = stubs.e3.attempts.slice(atThird).filter((one) => one.headers['x-data-residency']);
+    expect(resident).toEqual([]);
+    await Promise.all([stubs.e1.start(), stubs.e2.start()]);
+    await eventually('the region to be served again', async () => {
+      const answers = await Promise.all(keys.map((key) => ask(BASE, { key, headers })));
+      return answers.every((answer) => answer.status === 200);
+    });
+    expect(stubs.e3.attempts.slice(atThird).filter((one) => one.headers['x-data-residency'])).toEqual([]);
+  });
+
+  it('passes an encoded body on unread once a reload has removed the needs that it would have to tell', async () => {
+    const { needs, ...config } = parse(readFileSync(mesh.configFile, 'utf8'));
+    writeFileSync(mesh.configFile, stringify({ ...config, needs: { 'eu-only': needs['eu-only'] } }));
+    const request = zipped({ 'x-wardrop-model': ADAPTER, 'x-session-id': 'k' });
+    const answer = await eventually('the body not to be needed', async () => {
+      const one = await post(`${envoy.url}/v1/chat/completions`, request);
+      return one.status === 200 && one;
+    });
+    expect(answer.headers['x-stub']).toBe('e2');
+    expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(request.pieces[0]!));
+    const refused = await post(`${envoy.url}/v1/chat/completions`, zipped({}));
+    expect(refused.status).toBe(415);
+  });
+
+  it('leaves no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {
+    expect(suspiciousLines(envoy.process.output)).toEqual([]);
+  });
+});
+
+interface Ask {
+  readonly key?: string;
+  readonly prompt?: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+function engine(
+  id: string,
+  stub: StubEngine,
+  models: readonly string[],
+  labels: Readonly<Record<string, string>>,
+): Record<string, unknown> {
+  return { id, region: 'west', models, labels, profile: 'stub', endpoints: [stub.address] };
+}
+
+function zipped(headers: Readonly<Record<string, string>>): PostOptions {
+  const body = JSON.stringify({ model: ADAPTER, messages: [], prompt_cache_key: 'k' });
+  return { pieces: [gzipSync(body)], headers: { 'content-encoding': 'gzip', ...headers } };
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

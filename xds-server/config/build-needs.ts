@@ -1,0 +1,77 @@
+import type { NeedCondition } from '../../wire/snapshot-view.js';
+import type { Alias, Engine, Fleet, Pool } from '../fleet/fleet.js';
+import { type Need, poolsOfModel } from '../fleet/needs.js';
+import type { FilterSettings } from './config.js';
+import type { ConfigFile } from './schema.js';
+
+// Every function here takes a part of a file that passed its checks.
+
+type NeedEntry = ConfigFile['needs'][string];
+
+/** The needs of a file, sorted by id. */
+export function buildNeeds(entries: ConfigFile['needs']): readonly Need[] {
+  return Object.entries(entries)
+    .map(([id, entry]) => ({ id, when: conditionOf(entry.when), labels: labelsOf(entry) }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function conditionOf({
+  header,
+  hasHeader,
+  path,
+  tenant,
+  body,
+  promptTokens,
+}: NeedEntry['when']): NeedCondition {
+  if (header !== undefined) {
+    const [name, value] = Object.entries(header)[0]!;
+    return { kind: 'header', name: name.toLowerCase(), value };
+  }
+  if (hasHeader !== undefined) return { kind: 'header', name: hasHeader.toLowerCase() };
+  if (path !== undefined) return { kind: 'path', prefix: path };
+  if (tenant !== undefined) return { kind: 'tenant', value: tenant };
+  if (body !== undefined) return { kind: 'body', feature: body };
+  return { kind: 'promptTokens', above: promptTokens! };
+}
+
+function labelsOf({ engines, refuse }: NeedEntry): Need['labels'] {
+  if (refuse) return null;
+  return Object.fromEntries(
+    Object.entries(engines ?? {}).map(([label, values]) => [
+      label,
+      typeof values === 'string' ? [values] : values,
+    ]),
+  );
+}
+
+/** Pools of all models, and which of them a request with certain needs gets; `engines` sorted by id. */
+export function buildPools(
+  engines: readonly Pick<Engine, 'id' | 'models' | 'labels'>[],
+  needs: readonly Need[],
+): Pick<Fleet, 'pools' | 'needs' | 'modelNeeds'> {
+  const models = [...new Set(engines.flatMap((engine) => engine.models))].sort();
+  const built = models.map((model) => poolsOfModel(model, engines, needs));
+  const pools: readonly Pool[] = built.flatMap((entry) => entry.pools).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const modelNeeds = built.map((entry) => entry.modelNeeds).filter((entry) => entry.needs.length > 0);
+  if (modelNeeds.length === 0) return { pools };
+  const used = new Set(modelNeeds.flatMap((entry) => entry.needs));
+  return { pools, needs: needs.filter(({ id }) => used.has(id)), modelNeeds };
+}
+
+export function buildAliases(aliases: ConfigFile['aliases']): readonly Alias[] {
+  return Object.entries(aliases)
+    .map(([name, model]) => ({ name, model }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+export function buildFilter({
+  readBodies,
+  maxBodyBytes,
+  tenantHeader,
+}: ConfigFile['filter']): FilterSettings {
+  return {
+    readBodies,
+    maxBodyBytes,
+    ...(tenantHeader === undefined ? {} : { tenantHeader: tenantHeader.toLowerCase() }),
+  };
+}

@@ -1,0 +1,173 @@
+import { MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../wire/layout.js';
+import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
+import type { Engine, Pool } from '../fleet/fleet.js';
+import { meets, type Need, needsThatMatter } from '../fleet/needs.js';
+import { buildNeeds, buildPools } from './build-needs.js';
+import type { Path } from './problem.js';
+import type { ConfigFile } from './schema.js';
+import type { Partly } from './schema-type.js';
+import { suggest } from './suggest.js';
+
+type Draft = Partly<ConfigFile>;
+type Entry = Partly<ConfigFile['needs'][string]>;
+type Traits = Pick<Engine, 'id' | 'models' | 'labels'>;
+
+const CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'body', 'promptTokens'] as const;
+
+export type Report = (
+  path: Path,
+  message: string,
+  options?: { readonly at?: 'key' | 'value'; readonly hint?: string | undefined },
+) => void;
+
+/**
+ * Checks needs and aliases against engines and filter. Returns the pools that follow, undefined when needs are too
+ * broken or too many to tell.
+ */
+export function checkNeeds(
+  config: Draft,
+  isWritten: (path: Path) => boolean,
+  report: Report,
+): readonly Pool[] | undefined {
+  const engines = traitsOf(config);
+  checkAliases(config, new Set(engines.flatMap(({ models }) => models)), report);
+  let areSound = true;
+  const entries = Object.entries(config.needs ?? {});
+  for (const [id, entry] of entries) {
+    const problem: Report = (path, message, options) => {
+      areSound = false;
+      report(['needs', id, ...path], message, options);
+    };
+    if (entry?.when === undefined) {
+      areSound = false;
+      continue;
+    }
+    const given = CONDITIONS.filter((key) => isWritten(['needs', id, 'when', key]));
+    checkWhen(entry.when, given, config.filter, problem);
+    checkEngines(entry, engines, problem);
+  }
+  if (entries.length > MAX_NEEDS) {
+    areSound = false;
+    report(['needs'], `there are ${entries.length}; ${MAX_NEEDS} is the most`, { at: 'key' });
+  }
+  if (!areSound) return undefined;
+  const needs = buildNeeds((config.needs ?? {}) as ConfigFile['needs']);
+  for (const need of needs) {
+    if (need.labels === null || engines.some((engine) => meets(engine, need))) continue;
+    report(['needs', need.id, 'engines'], 'no engine has all of these labels', {
+      at: 'key',
+      hint: 'to refuse requests that carry the need, write refuse: true instead',
+    });
+  }
+  return checkCounts(engines, needs, report)
+    ? longEnough(buildPools(engines, needs).pools, report)
+    : undefined;
+}
+
+function traitsOf(config: Draft): readonly Traits[] {
+  return (config.engines ?? [])
+    .flatMap((engine) =>
+      engine?.id === undefined
+        ? []
+        : [
+            {
+              id: engine.id,
+              models: (engine.models ?? []).filter((model) => model !== undefined),
+              labels: (engine.labels ?? {}) as Readonly<Record<string, string>>,
+            },
+          ],
+    )
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function checkAliases({ aliases = {} }: Draft, models: ReadonlySet<string>, report: Report): void {
+  for (const [name, model] of Object.entries(aliases)) {
+    if (models.has(name)) report(['aliases', name], 'is the name of a model itself', { at: 'key' });
+    if (model === undefined || models.has(model)) continue;
+    report(['aliases', name], `unknown model ${JSON.stringify(model)}`, { hint: suggest(model, models) });
+  }
+}
+
+function checkWhen(
+  when: NonNullable<Entry['when']>,
+  given: readonly string[],
+  filter: Draft['filter'],
+  problem: Report,
+): void {
+  if (given.length !== 1) {
+    const hint = `give exactly one of ${CONDITIONS.join(', ')}`;
+    problem(['when'], given.length === 0 ? 'says nothing' : `gives ${given.join(' and ')}`, { hint });
+  }
+  const names = Object.keys(when.header ?? {});
+  if (when.header !== undefined && names.length !== 1) {
+    problem(['when', 'header'], `names ${names.length} headers; name one`);
+  }
+  for (const name of [...names, ...(when.hasHeader === undefined ? [] : [when.hasHeader])]) {
+    if (!CLIENT_STEERING_HEADERS.includes(name.toLowerCase())) continue;
+    problem(['when'], `${name} is removed from requests before the filter sees it`);
+  }
+  if (when.tenant !== undefined && filter?.tenantHeader === undefined) {
+    problem(['when', 'tenant'], 'nothing says what the tenant is', { hint: 'set filter.tenantHeader' });
+  }
+  for (const key of ['body', 'promptTokens'] as const) {
+    if (when[key] === undefined || filter?.readBodies !== false) continue;
+    problem(['when', key], 'bodies are not read', { at: 'key', hint: 'set filter.readBodies: true' });
+  }
+}
+
+function checkEngines(entry: Entry, engines: readonly Traits[], problem: Report): void {
+  const labels = Object.entries(entry.engines ?? {});
+  if (entry.refuse === true && entry.engines !== undefined) {
+    problem(['refuse'], 'give either engines or refuse', { at: 'key' });
+  } else if (entry.refuse !== true && labels.length === 0) {
+    problem([], 'does not say which engines meet it', { at: 'key', hint: 'give engines: {label: value}' });
+  }
+  const known = new Set(engines.flatMap((engine) => Object.keys(engine.labels)));
+  for (const [label, wanted] of labels) {
+    if (!known.has(label)) {
+      const hint = suggest(label, known) ?? (known.size > 0 ? `known: ${[...known].join(', ')}` : undefined);
+      problem(['engines', label], `no engine has a label ${JSON.stringify(label)}`, { at: 'key', hint });
+      continue;
+    }
+    const values = new Set(engines.flatMap((engine) => engine.labels[label] ?? []));
+    const list = (typeof wanted === 'string' ? [wanted] : (wanted ?? [])).filter(
+      (value) => value !== undefined,
+    );
+    if (list.length === 0) problem(['engines', label], 'is empty');
+    for (const value of list) {
+      if (values.has(value)) continue;
+      const hint = suggest(value, values) ?? `known: ${[...values].join(', ')}`;
+      problem(['engines', label], `no engine has ${label}: ${value}`, { hint });
+    }
+  }
+}
+
+/** Whether filters can tell apart the needs that make a difference to each model. */
+function checkCounts(engines: readonly Traits[], needs: readonly Need[], report: Report): boolean {
+  let isGood = true;
+  for (const model of new Set(engines.flatMap(({ models }) => models))) {
+    const ids = needsThatMatter(model, engines, needs).map(({ id }) => id);
+    if (ids.length <= MAX_MODEL_NEEDS) continue;
+    isGood = false;
+    report(
+      ['needs'],
+      `${ids.length} needs make a difference to ${model}: up to ${2 ** ids.length} pools, more than ${2 ** MAX_MODEL_NEEDS}`,
+      {
+        at: 'key',
+        hint: `at most ${MAX_MODEL_NEEDS} of ${ids.join(', ')} may be met by some of its engines and not by others; merge some, or split the model`,
+      },
+    );
+  }
+  return isGood;
+}
+
+function longEnough(pools: readonly Pool[], report: Report): readonly Pool[] {
+  for (const { id } of pools) {
+    if (Buffer.byteLength(id) <= MAX_NAME_BYTES) continue;
+    report(['needs'], `the pool id ${id} has more than ${MAX_NAME_BYTES} characters`, {
+      at: 'key',
+      hint: 'shorten the names of the needs',
+    });
+  }
+  return pools;
+}
