@@ -5,7 +5,6 @@
 export const errorCodes = {
   WARDROP_CONFIG_INVALID: 'The configuration does not match the schema or contradicts itself',
   WARDROP_CONFIG_UNREADABLE: 'The configuration file cannot be read or is not YAML',
-  WARDROP_NETWORK_TABLE_INVALID: 'The latency table cannot be read',
   WARDROP_PROFILE_INVALID: 'A profile is missing or its parameters are out of range',
   WARDROP_BENCHMARK_INVALID: 'A benchmark file cannot be read or does not support a fit',
   WARDROP_INPUT_INVALID:

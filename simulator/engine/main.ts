@@ -36,7 +36,7 @@ async function run(options: Options): Promise<void> {
   } catch (error) {
     program.error(`engine ${options.id} cannot listen on ${host}:${port}: ${(error as Error).message}`);
   }
-  console.log(`engine ${options.id} listens on ${host}:${port}`);
+  console.log(`engine ${options.id} listens on ${host.includes(':') ? `[${host}]` : host}:${port}`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => server.close());
 }
 

@@ -120,6 +120,12 @@ describe('PlanStore', () => {
     expect(await readFile(`${path}.broken`, 'utf8')).toBe('{"format": 1');
   });
 
+  it('leaves nothing behind when the file cannot be replaced', async () => {
+    await mkdir(path);
+    await expect(new PlanStore(path).save(state())).rejects.toMatchObject({ code: 'WARDROP_STATE_INVALID' });
+    expect(await readdir(directory)).toEqual(['state.json']);
+  });
+
   it('reports a file that cannot be written, and writes again once it can', async () => {
     const store = new PlanStore(join(directory, 'missing', 'state.json'));
     const saves = await Promise.allSettled([

@@ -1,4 +1,4 @@
-import { access, open, readFile, rename } from 'node:fs/promises';
+import { access, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { WardropError } from '../errors.js';
 import type { ServerState } from './server-state.js';
@@ -94,10 +94,13 @@ async function replaceFile(path: string, text: string): Promise<void> {
   try {
     await file.writeFile(text);
     await file.sync();
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
   } finally {
     await file.close();
   }
-  await rename(temporary, path);
   const directory = await open(dirname(path), 'r');
   try {
     await directory.sync();
