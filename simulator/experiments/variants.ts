@@ -5,7 +5,7 @@ import { wardrop } from '../policies/wardrop.js';
 const slower = (engine: string) => (engine === 'b' ? 1.3 : 1);
 const faster = (engine: string) => (engine === 'b' ? 0.7 : 1);
 
-/** The old controller over gain and smoothing, and Wardrop without penalties or with a profile that is wrong about one engine. */
+/** The old controller over gain and smoothing, and Wardrop with penalties in force or with a profile that is wrong about one engine. */
 export const variants: Readonly<Record<string, PolicyFactory>> = {
   ...Object.fromEntries(
     [0.02, 0.05, 0.1, 0.2, 0.5].flatMap((gain) =>
@@ -17,7 +17,5 @@ export const variants: Readonly<Record<string, PolicyFactory>> = {
   ),
   'wardrop-b-30%-slower': wardrop({ profileError: slower }),
   'wardrop-b-30%-faster': wardrop({ profileError: faster }),
-  'wardrop-without-penalties': wardrop({ penalties: false }),
-  'wardrop-b-30%-slower-without-penalties': wardrop({ profileError: slower, penalties: false }),
-  'wardrop-b-30%-faster-without-penalties': wardrop({ profileError: faster, penalties: false }),
+  'wardrop-with-penalties': wardrop({ penalties: true }),
 };

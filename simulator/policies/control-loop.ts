@@ -30,6 +30,13 @@ export function addressOf(engine: number): string {
 /** Multiplies all times of a profile: above 1, the operator takes the engine for slower than it is. */
 export type ProfileError = (engineId: string) => number;
 
+export interface ControlLoopOptions {
+  /** Default: the profiles are right. */
+  readonly profileError?: ProfileError | undefined;
+  /** Whether engines that turn slow get less; default false, as shipped. */
+  readonly enforcesPenalties?: boolean;
+}
+
 /**
  * The control server of Wardrop without its sockets: configuration, signals, schedule, optimizer and plan are the
  * shipped ones; reports and probes come in, plans come out, all in virtual time.
@@ -43,8 +50,11 @@ export class ControlLoop {
   readonly #schedule = new SolveSchedule();
   readonly #optimizer: Optimizer;
 
-  constructor(scenario: Scenario, profileError: ProfileError = () => 1) {
-    this.config = configOf(scenario, profileError);
+  constructor(
+    scenario: Scenario,
+    { profileError = () => 1, enforcesPenalties = false }: ControlLoopOptions = {},
+  ) {
+    this.config = configOf(scenario, profileError, enforcesPenalties);
     this.#signals = new Signals(this.config, ratesOf(null), EPOCH_MS);
     this.#optimizer = new Optimizer({ executor: () => new LocalExecutor() });
     this.view = this.#signals.evaluate(EPOCH_MS);
@@ -57,16 +67,6 @@ export class ControlLoop {
   probe(engineId: string, address: string, isUp: boolean, atMs: number): void {
     const down = { ok: false, kind: 'refused', detail: 'connection refused' } as const;
     this.#signals.acceptProbe(engineId, address, isUp ? { ok: true } : down, atMs);
-  }
-
-  /** Orders, as an operator can, that slow engines get no penalty. */
-  releasePenalties(atMs: number): void {
-    for (const { id } of this.config.fleet.engines) {
-      this.#signals.act(
-        { action: 'release-penalty', target: id, forSeconds: 7 * 86_400, by: 'operator' },
-        atMs,
-      );
-    }
   }
 
   /** Looks at the signals and plans when there is something to plan for; true with news for frontends. */
@@ -108,7 +108,7 @@ export class ControlLoop {
 }
 
 /** What an operator would write for this fleet; profiles are what `wardrop fit` made of benchmarks. */
-function configOf(scenario: Scenario, profileError: ProfileError): Config {
+function configOf(scenario: Scenario, profileError: ProfileError, enforcesPenalties: boolean): Config {
   const { frontends, engines, rttMs } = scenario;
   const file = {
     server: {
@@ -143,6 +143,7 @@ function configOf(scenario: Scenario, profileError: ProfileError): Config {
         { requestsPerSecond: scenario.expectedRps[index], ...source.expected },
       ]),
     ),
+    policy: { outlierPenalty: enforcesPenalties ? 'enforce' : 'observe' },
   };
   return loadConfig('scenario.yaml', () => stringify(file));
 }

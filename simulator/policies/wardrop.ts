@@ -12,7 +12,7 @@ import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest } fr
 export interface WardropOptions {
   readonly id?: string;
   readonly profileError?: ProfileError;
-  /** Whether engines that turn slow are penalised; default true. */
+  /** Whether engines that turn slow get less; default false, as shipped. */
   readonly penalties?: boolean;
 }
 
@@ -44,11 +44,10 @@ class Wardrop implements Policy {
   #version = 0;
   #installedAt = -1;
 
-  constructor(context: PolicyContext, { id = 'wardrop', profileError, penalties = true }: WardropOptions) {
+  constructor(context: PolicyContext, { id = 'wardrop', profileError, penalties = false }: WardropOptions) {
     this.id = id;
     this.#context = context;
-    this.#loop = new ControlLoop(context.scenario, profileError);
-    if (!penalties) this.#loop.releasePenalties(EPOCH_MS);
+    this.#loop = new ControlLoop(context.scenario, { profileError, enforcesPenalties: penalties });
     const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
     this.#vms = context.scenario.frontends.map((frontend) => {
       const host = new Host(module);

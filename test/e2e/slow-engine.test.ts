@@ -79,6 +79,7 @@ describe('an engine that serves without failing', () => {
           tbot: {},
         },
       },
+      policy: { outlierPenalty: 'enforce' },
       demand: { west: { requestsPerSecond: 0.2 * 3 * FULL_RPS, promptTokens: 20, outputTokens: 1 } },
     });
     await mesh.startEnvoy('west');

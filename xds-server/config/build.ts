@@ -157,7 +157,7 @@ export function buildExpectedDemand(config: ConfigFile, fleet: Fleet): readonly 
 }
 
 export function buildPolicy(config: ConfigFile): Policy {
-  const { bounds, minShares, ...policy } = config.policy;
+  const { bounds, minShares, outlierPenalty: _, ...policy } = config.policy;
   return {
     ...policy,
     bounds: bounds.map(({ frontend, pool, engine, min, max }) => ({

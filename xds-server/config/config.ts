@@ -11,6 +11,8 @@ export interface Config {
   readonly fleet: Fleet;
   readonly profiles: ReadonlyMap<string, Profile>;
   readonly policy: Policy;
+  /** Whether penalties of slow engines are only shown, or in force. */
+  readonly outlierPenalty: 'observe' | 'enforce';
   /** One for each (frontend, pool), sorted by these. */
   readonly expectedDemand: readonly ExpectedDemand[];
   /** Where replicas are found, by the id of engines that do not list them. */

@@ -48,6 +48,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     fleet,
     profiles,
     policy: buildPolicy(config),
+    outlierPenalty: config.policy.outlierPenalty,
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
     filter: buildFilter(config.filter),

@@ -550,6 +550,12 @@ const policy = {
       },
       default: [],
     },
+    outlierPenalty: {
+      enum: ['observe', 'enforce'],
+      description:
+        'What becomes of an engine that answers much slower than its profile says: `observe` shows it and raises an alarm, `enforce` also gives it less. An operator can put a single one in force by `wardrop penalty hold`.',
+      default: 'observe',
+    },
     egressSecondsPerDollar: {
       type: 'number',
       minimum: 0,

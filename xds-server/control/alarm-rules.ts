@@ -79,10 +79,11 @@ export function penalisedEngines({ outliers }: SignalsView): Messages {
   return new Map(
     outliers.flatMap(({ engineId, state }): [string, string][] => {
       if (state === 'usual') return [];
-      const consequence =
-        state === 'penalised'
-          ? 'it gets less'
-          : 'it keeps what it has, as too much of its pool is slow or would be lost';
+      const consequence = {
+        penalised: 'it gets less',
+        observed: 'it keeps what it has, as penalties are only observed',
+        limited: 'it keeps what it has, as too much of its pool is slow or would be lost',
+      }[state];
       return [[engineId, `engine ${engineId} answers much slower than its profile says; ${consequence}`]];
     }),
   );

@@ -14,8 +14,11 @@ export interface JudgedEngine {
 /** What is known about the latency of one engine. */
 export interface OutlierView {
   readonly engineId: string;
-  /** `usual`: as expected. `penalised`. `limited`: would be, but too much of a pool is already. */
-  readonly state: 'usual' | 'penalised' | 'limited';
+  /**
+   * `usual`: as expected. `penalised`. `observed`: would be, but penalties are not in force. `limited`: would be, but
+   * too much of a pool is already.
+   */
+  readonly state: 'usual' | 'penalised' | 'observed' | 'limited';
   /** 1..10, of the penalty. */
   readonly severity: number;
   readonly sinceMs: number | null;

@@ -7,7 +7,7 @@ import { Signals } from './signals.js';
 
 const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
 
-function configOf(engineIds: readonly string[], rps = 10) {
+function configOf(engineIds: readonly string[], rps = 10, policy = '{}') {
   const engines = engineIds.map(
     (id, index) => `{id: ${id}, region: r, models: [m], profile: p, endpoints: [10.0.0.${index + 1}:80]}`,
   );
@@ -17,8 +17,28 @@ function configOf(engineIds: readonly string[], rps = 10) {
       `engines: [${engines.join(', ')}]`,
       'profiles: {p: {requestsPerSecond: 10}}',
       `demand: {f: {requestsPerSecond: ${rps}, promptTokens: 100, outputTokens: 20}}`,
+      `policy: ${policy}`,
     ].join('\n'),
   );
+}
+
+/** A minute of equal traffic to a and b; for the last quarter b takes ten times as long to begin its answers. */
+function withSlowB(config: ReturnType<typeof configOf>): Signals {
+  const signals = new Signals(config, [], 0);
+  const sums = { a: 0, b: 0 };
+  for (let second = 0; second <= 60; second++) {
+    sums.a += 5 * 0.1;
+    sums.b += 5 * (second > 45 ? 1 : 0.1);
+    const usage = (sum: number) => ({
+      planned: second * 5,
+      firstByteCount: second * 5,
+      firstByteSecondsSum: sum,
+    });
+    const report = reportOf(second * 10, { a: usage(sums.a), b: usage(sums.b) });
+    signals.acceptReport('f', 'n', report, second * 1_000);
+    signals.evaluate(second * 1_000);
+  }
+  return signals;
 }
 
 function reportOf(
@@ -206,23 +226,8 @@ describe('Signals', () => {
   });
 
   it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {
-    const config = configOf(['a', 'b']);
-    const signals = new Signals(config, [], 0);
-    const sums = { a: 0, b: 0 };
-    const report = (second: number, slow: boolean) => {
-      sums.a += 5 * 0.1;
-      sums.b += 5 * (slow ? 1 : 0.1);
-      const usage = (sum: number) => ({
-        planned: second * 5,
-        firstByteCount: second * 5,
-        firstByteSecondsSum: sum,
-      });
-      return reportOf(second * 10, { a: usage(sums.a), b: usage(sums.b) });
-    };
-    for (let second = 0; second <= 60; second++) {
-      signals.acceptReport('f', 'n', report(second, second > 45), second * 1_000);
-      signals.evaluate(second * 1_000);
-    }
+    const config = configOf(['a', 'b'], 10, '{outlierPenalty: enforce}');
+    const signals = withSlowB(config);
     const [a, b] = signals.evaluate(61_000).state.engines;
     expect(a).toMatchObject({ penalty: 0, latencyFactor: 1 });
     expect(b!.latencyFactor).toBeGreaterThan(5);
@@ -233,6 +238,18 @@ describe('Signals', () => {
     expect(restarted.evaluate(70_000).state.engines[1]).toMatchObject({ latencyFactor: b!.latencyFactor });
     restarted.act({ action: 'release-penalty', target: 'b', by: 'me' }, 71_000);
     expect(restarted.evaluate(71_000).state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });
+  });
+
+  it('only shows the penalty of a slow engine unless the policy or an operator puts it in force', () => {
+    const signals = withSlowB(configOf(['a', 'b']));
+    const shown = signals.evaluate(61_000);
+    expect(shown.outliers[1]).toMatchObject({ engineId: 'b', state: 'observed' });
+    expect(shown.state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });
+
+    signals.act({ action: 'hold-penalty', target: 'b', by: 'me' }, 62_000);
+    const held = signals.evaluate(62_000);
+    expect(held.outliers[1]).toMatchObject({ state: 'penalised' });
+    expect(held.state.engines[1]!.latencyFactor).toBeGreaterThan(5);
   });
 
   it('drains engines and replicas, except the last ones of a pool', () => {

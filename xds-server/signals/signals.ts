@@ -62,6 +62,7 @@ export class Signals {
   readonly #traffic = new Map<string, EngineTraffic>();
   readonly #outside = new Map<string, OutsideWork>();
   readonly #outliers = new OutlierWatch();
+  #enforcesPenalties: boolean;
   readonly #orders = new OperatorOrders();
   readonly #slowStart = new SlowStart();
   /** By engine id; penalties left out. */
@@ -79,6 +80,7 @@ export class Signals {
   /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
   constructor(config: Config, held: readonly HeldRate[], nowMs: number) {
     this.#fleet = config.fleet;
+    this.#enforcesPenalties = config.outlierPenalty === 'enforce';
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
@@ -94,6 +96,7 @@ export class Signals {
     const before = this.#fleet;
     const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
     this.#fleet = config.fleet;
+    this.#enforcesPenalties = config.outlierPenalty === 'enforce';
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
@@ -232,7 +235,7 @@ export class Signals {
       outside: new Map(
         [...this.#outside].flatMap(([id, { view }]) => (view === undefined ? [] : [[id, view] as const])),
       ),
-      outliers: this.#outliers.views,
+      outliers: this.#outlierViews(),
       drifts: this.#outliers.drifts,
       rates,
     };
@@ -269,11 +272,21 @@ export class Signals {
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
     this.#outliers.evaluate(judged, this.#fleet.pools, isHeld, nowMs);
     return engines.map((engine) => {
-      const isReleased = this.#orders.order(engine.id) === 'release';
-      if (isReleased) this.#outliers.penalty(engine.id).end();
-      const severity = isReleased ? 1 : this.#outliers.severity(engine.id);
+      if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
+      const severity = this.#isInForce(engine.id) ? this.#outliers.severity(engine.id) : 1;
       return { ...engine, penalty: capacityPenalty(severity), latencyFactor: severity };
     });
+  }
+
+  #isInForce(engineId: string): boolean {
+    const order = this.#orders.order(engineId);
+    return order === 'hold' || (this.#enforcesPenalties && order !== 'release');
+  }
+
+  #outlierViews(): readonly OutlierView[] {
+    return this.#outliers.views.map((view) =>
+      view.state === 'penalised' && !this.#isInForce(view.engineId) ? { ...view, state: 'observed' } : view,
+    );
   }
 
   #rememberReady(observed: Readiness, nowMs: number): void {
