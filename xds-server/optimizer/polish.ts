@@ -5,7 +5,7 @@ import type { Row } from './problem.js';
 import { TreePrices } from './tree-prices.js';
 
 /** Marginal costs of a row's engines may differ by this many seconds at the end, and by this share of them. */
-const COST_TOLERANCE = 1e-8;
+const COST_TOLERANCE = 1e-7;
 const COST_PRECISION = 1e-9;
 /** Rows take part in a pass when they gain at least this share of what the best one does. */
 const GAIN_SHARE = 0.5;

@@ -18,7 +18,8 @@ const LEAST_MOVE_SECONDS = 1e-6;
 
 /**
  * Seconds that tell equal choices apart, at most: which frontend takes which of two engines when it makes no difference.
- * Each arc has its own part of it by the ids at its ends, so the optimum is one and the same whatever led to it.
+ * Each arc has its own part of it by the ids at its ends. The linear program of a first placement obeys it; it is less
+ * than any later shift of flow has to gain.
  */
 const TIE_SECONDS = 5e-8;
 
