@@ -57,6 +57,11 @@ export function costTolerance(cost: number): number {
   return COST_TOLERANCE + COST_PRECISION * Math.abs(cost);
 }
 
+/** The same for an arc that was let in because it gains more than that: close to it, rounding must not turn it away. */
+function turnTolerance(cost: number): number {
+  return 0.1 * costTolerance(cost);
+}
+
 class Polisher {
   readonly #flowProblem: FlowProblem;
   readonly #arcs: ArcFlows;
@@ -179,7 +184,7 @@ class Polisher {
     const perAmount = this.#loadPerAmount(arc);
     const advantage = (amount: number): number =>
       this.#advantage(arc, side, this.#rootPrice(amount * perAmount));
-    const tolerance = costTolerance(this.#price[this.#rowNode(arc)]!);
+    const tolerance = turnTolerance(this.#price[this.#rowNode(arc)]!);
     const first = advantage(0);
     if (Math.abs(first) <= tolerance) return undefined;
     const end = first > 0 ? this.#arcs.high(arc, side) : this.#arcs.low(arc, side);
@@ -202,7 +207,7 @@ class Polisher {
    */
   #shiftWith(partner: number, arc: number, side: number): number[] | undefined {
     const advantage = this.#advantage(arc, side, this.#price[this.#tree.nodes[0]!]!);
-    if (Math.abs(advantage) <= costTolerance(this.#price[this.#rowNode(arc)]!)) return undefined;
+    if (Math.abs(advantage) <= turnTolerance(this.#price[this.#rowNode(arc)]!)) return undefined;
     const partnerSide = this.#aside.get(partner)!;
     const amount = Math.sign(advantage);
     const partnerAmount = (-amount * this.#loadPerAmount(arc)) / this.#loadPerAmount(partner);
@@ -224,7 +229,7 @@ class Polisher {
   /** Whether an arc's marginal cost still differs from its row's, by the prices noted last. */
   #gains(arc: number, side: number): boolean {
     const cost = this.#cost(arc, side);
-    return Math.abs(cost - this.#price[this.#rowNode(arc)]!) > costTolerance(cost);
+    return Math.abs(cost - this.#price[this.#rowNode(arc)]!) > turnTolerance(cost);
   }
 
   /** By how much one more request on an arc would be cheaper than its row's marginal cost, at a root price. */
@@ -451,7 +456,7 @@ function rootBetween(
   for (let step = 0; step < MOST_CYCLE_STEPS; step++) {
     const middle = near + ((far - near) * atNear) / (atNear - atFar);
     const found = value(middle);
-    if (Math.abs(found) <= 0.1 * tolerance || middle === near || middle === far) return middle;
+    if (Math.abs(found) <= tolerance || middle === near || middle === far) return middle;
     if (found * atFar < 0) {
       near = far;
       atNear = atFar;
