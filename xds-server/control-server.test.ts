@@ -428,6 +428,7 @@ describe('ControlServer', () => {
     expect((await site.get(path)).body).toMatchObject({
       planId: server.plan!.id,
       failure: null,
+      weightInForce: 1,
       explanation: { frontendId: 'f', poolId: 'm', engineId: 'a', engine: { weight: 1 } },
     });
     const words = await (await fetch(`${site.admin}${path}`, { headers: { accept: 'text/plain' } })).text();

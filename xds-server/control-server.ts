@@ -76,6 +76,8 @@ export interface Explained {
   readonly solvedAtMs: number;
   /** Why there is no newer solve; null when the last one was good. */
   readonly failure: string | null;
+  /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
+  readonly weightInForce: number | null;
   readonly explanation: Explanation;
 }
 
@@ -253,12 +255,17 @@ export class ControlServer {
   explain(query: ExplainQuery): Explained {
     if (this.#solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
     const { input, solution } = this.#solved;
-    const explanation = explain(input, solution, explainedPair(query, input.state.fleet));
+    const pair = explainedPair(query, input.state.fleet);
+    const row = this.#plan?.rows.find(
+      ({ frontendId, poolId }) => frontendId === pair.frontendId && poolId === pair.poolId,
+    );
     return {
       planId: this.#plan?.id ?? null,
       solvedAtMs: input.state.atMs,
       failure: this.#failure,
-      explanation,
+      weightInForce:
+        row?.weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? (row ? 0 : null),
+      explanation: explain(input, solution, pair),
     };
   }
 

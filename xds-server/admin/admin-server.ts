@@ -2,10 +2,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
-import type { Changed, ControlServer, Explained } from '../control-server.js';
+import type { Changed, ControlServer } from '../control-server.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
-import { explanationText, whatChangedText } from '../optimizer/index.js';
+import { whatChangedText } from '../optimizer/index.js';
+import { explainedText } from './explained-text.js';
 import { indexPage } from './index-page.js';
 import { readOperatorRequest } from './operator-request.js';
 import { streamRecording } from './record-stream.js';
@@ -135,11 +136,6 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
 /** A query parameter that was given once. */
 function text(parameter: unknown): string | undefined {
   return typeof parameter === 'string' ? parameter : undefined;
-}
-
-function explainedText({ planId, failure, explanation }: Explained): string {
-  const stale = failure === null ? '' : `\nThe last solve failed, this is the one before it: ${failure}`;
-  return `${explanationText(explanation)}\n\nPlan ${planId}.${stale}\n`;
 }
 
 function changedText(changed: Changed): string {

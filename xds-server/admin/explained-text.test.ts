@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import type { Explained } from '../control-server.js';
+import type { EngineCost } from '../optimizer/explain.js';
+import { explainedText } from './explained-text.js';
+
+const engine: EngineCost = {
+  engineId: 'b',
+  use: 'unused',
+  weight: 0,
+  rps: 0,
+  lines: [],
+  latencySeconds: 0,
+  marginalSeconds: 0,
+  shortSeconds: 0,
+  bound: null,
+};
+
+function text(change: Partial<Explained>): string {
+  return explainedText({
+    planId: '0123456789abcdef',
+    solvedAtMs: 0,
+    failure: null,
+    weightInForce: 0,
+    explanation: {
+      frontendId: 'west',
+      poolId: 'm',
+      engineId: 'b',
+      demandRps: 10,
+      shed: [],
+      rowMarginalSeconds: 1,
+      engine,
+      load: {
+        engineId: 'b',
+        effectiveCapacity: 1,
+        rho: 0,
+        congestionPriceSeconds: 0,
+        scarcityPriceSeconds: 0,
+      },
+      targetUtilization: 0.9,
+      maxUtilization: 1,
+      choices: [],
+    },
+    ...change,
+  });
+}
+
+describe('explainedText', () => {
+  it('names the plan in force', () => {
+    expect(text({})).toMatch(/\n\nPlan 0123456789abcdef\.\n$/);
+  });
+
+  it('says what the plan in force gives when that is not what is explained', () => {
+    expect(text({ weightInForce: 0.006 })).toContain(
+      'Plan 0123456789abcdef gives it 0.6 %: the difference is too small to move conversations for.',
+    );
+  });
+
+  it('gives no reason for a difference that a failed solve leaves', () => {
+    expect(text({ weightInForce: 0.5, failure: 'no time' })).toContain(
+      'Plan 0123456789abcdef gives it 50.0 %.\nThe last solve failed, this is the one before it: no time\n',
+    );
+  });
+});

@@ -1,0 +1,19 @@
+import type { Explained } from '../control-server.js';
+import { explanationText } from '../optimizer/index.js';
+
+/** Weights that differ by less read the same. */
+const LEAST_SHOWN_DIFFERENCE = 5e-4;
+
+/** An explanation in words, and how it relates to the plan in force. */
+export function explainedText(explained: Explained): string {
+  const { planId, failure, explanation } = explained;
+  const stale = failure === null ? '' : `\nThe last solve failed, this is the one before it: ${failure}`;
+  return `${explanationText(explanation)}\n\nPlan ${planId}${inForce(explained)}.${stale}\n`;
+}
+
+function inForce({ weightInForce, failure, explanation }: Explained): string {
+  if (weightInForce === null) return '';
+  if (Math.abs(weightInForce - explanation.engine.weight) < LEAST_SHOWN_DIFFERENCE) return '';
+  const reason = failure === null ? ': the difference is too small to move conversations for' : '';
+  return ` gives it ${(100 * weightInForce).toFixed(1)} %${reason}`;
+}
