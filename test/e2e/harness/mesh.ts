@@ -70,7 +70,12 @@ export class Mesh {
       ...options.config,
     };
     writeFileSync(mesh.configFile, stringify(config));
-    await mesh.startControlServer();
+    try {
+      await mesh.startControlServer();
+    } catch (error) {
+      await mesh.stop();
+      throw error;
+    }
     return mesh;
   }
 
