@@ -7,7 +7,11 @@ import { Signals } from './signals.js';
 
 const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
 
-function configOf(engineIds: readonly string[], rps = 10, policy = '{}') {
+const RATE = '{requestsPerSecond: 10}';
+const WITH_LATENCY =
+  '{work: {secondsPerRequest: 0.1}, ttft: {baseSeconds: 0.05, queueSeconds: 0.01}, tbot: {baseSeconds: 0.01, kappa: 0.5}, maxFittedRho: 0.95}';
+
+function configOf(engineIds: readonly string[], rps = 10, policy = '{}', profile = RATE) {
   const engines = engineIds.map(
     (id, index) => `{id: ${id}, region: r, models: [m], profile: p, endpoints: [10.0.0.${index + 1}:80]}`,
   );
@@ -15,7 +19,7 @@ function configOf(engineIds: readonly string[], rps = 10, policy = '{}') {
     [
       'frontends: [{id: f, region: r}]',
       `engines: [${engines.join(', ')}]`,
-      'profiles: {p: {requestsPerSecond: 10}}',
+      `profiles: {p: ${profile}}`,
       `demand: {f: {requestsPerSecond: ${rps}, promptTokens: 100, outputTokens: 20}}`,
       `policy: ${policy}`,
     ].join('\n'),
@@ -241,7 +245,7 @@ describe('Signals', () => {
   });
 
   it('only shows the penalty of a slow engine unless the policy or an operator puts it in force', () => {
-    const signals = withSlowB(configOf(['a', 'b']));
+    const signals = withSlowB(configOf(['a', 'b'], 10, '{}', WITH_LATENCY));
     const shown = signals.evaluate(61_000);
     expect(shown.outliers[1]).toMatchObject({ engineId: 'b', state: 'observed' });
     expect(shown.state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });
@@ -250,6 +254,11 @@ describe('Signals', () => {
     const held = signals.evaluate(62_000);
     expect(held.outliers[1]).toMatchObject({ state: 'penalised' });
     expect(held.state.engines[1]!.latencyFactor).toBeGreaterThan(5);
+  });
+
+  it('calls no engine slow whose profile knows only a rate', () => {
+    const { outliers } = withSlowB(configOf(['a', 'b'])).evaluate(61_000);
+    expect(outliers.map(({ state }) => state)).toEqual(['usual', 'usual']);
   });
 
   it('drains engines and replicas, except the last ones of a pool', () => {

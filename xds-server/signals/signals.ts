@@ -284,9 +284,17 @@ export class Signals {
   }
 
   #outlierViews(): readonly OutlierView[] {
-    return this.#outliers.views.map((view) =>
-      view.state === 'penalised' && !this.#isInForce(view.engineId) ? { ...view, state: 'observed' } : view,
-    );
+    return this.#outliers.views.map((view) => {
+      if (view.state !== 'penalised' || this.#isInForce(view.engineId)) return view;
+      return { ...view, state: this.#knowsLatency(view.engineId) ? 'observed' : 'usual' };
+    });
+  }
+
+  /** A profile of only a rate says nothing about latency without load, so nobody is told that its engine is slow. */
+  #knowsLatency(engineId: string): boolean {
+    const engine = this.#fleet.engines.find(({ id }) => id === engineId);
+    const ttft = engine && this.#profiles.get(engine.profile)?.ttft;
+    return ttft !== undefined && ttft.baseSeconds > 0;
   }
 
   #rememberReady(observed: Readiness, nowMs: number): void {
