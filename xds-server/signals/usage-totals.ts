@@ -1,31 +1,17 @@
 import type { EngineUsage, PoolUsage } from '../../wire/usage-report.js';
 
-export interface PoolTotals {
+/** Counts of one (frontend, pool). */
+export type PoolTotals = Omit<PoolUsage, 'pool'> & {
   readonly frontendId: string;
   readonly poolId: string;
-  readonly offered: number;
-  readonly clientRetries: number;
-  readonly shed: number;
-  readonly unavailable: number;
-  readonly withoutKey: number;
-}
+};
 
-export interface EngineTotals {
+/** Counts of one (frontend, pool, engine). */
+export type EngineTotals = Omit<EngineUsage, 'pool' | 'engine'> & {
   readonly frontendId: string;
   readonly poolId: string;
   readonly engineId: string;
-  readonly planned: number;
-  readonly diverted: number;
-  readonly ended: number;
-  readonly failures: number;
-  readonly status2xx: number;
-  readonly status4xx: number;
-  readonly status5xx: number;
-  readonly noResponse: number;
-  readonly retries: number;
-  readonly firstByteSecondsSum: number;
-  readonly firstByteCount: number;
-}
+};
 
 /** Usage since the control server started, over all Envoys of a frontend. */
 export class UsageTotals {
