@@ -313,6 +313,20 @@ export const deltaScenarios: readonly Scenario[] = [
     },
   },
   {
+    rule: 'Resource Types: runtime layers are named',
+    name: 'a runtime layer is sent by name, and again when it changes; other layers are not',
+    async run(server) {
+      server.publish({ rtds: { layer: '1', other: '1' } });
+      const client = new DeltaClient(server);
+      expect((await client.subscribe('rtds', ['layer'])).resources).toEqual({ layer: '1' });
+      server.publish({ rtds: { layer: '1', other: '2' } });
+      await client.silence();
+      server.publish({ rtds: { layer: '2', other: '2' } });
+      expect((await client.take('rtds')).resources).toEqual({ layer: '2' });
+      await client.silence();
+    },
+  },
+  {
     rule: 'Resource warming',
     name: 'a changed cluster is followed by its endpoints although they did not change',
     async run(server) {

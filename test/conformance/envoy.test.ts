@@ -119,7 +119,7 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     await settled();
     const [node] = server.nodes();
     expect(node).toMatchObject({ nodeId: 'envoy-1', frontendId: 'west', userAgent: 'envoy' });
-    expect(Object.values(node!.types).map(({ status }) => status)).toEqual(Array(4).fill('synced'));
+    expect(Object.values(node!.types).map(({ status }) => status)).toEqual(Array(5).fill('synced'));
   });
 
   it('sends a request to the first endpoint that the filter names and the cluster knows', async () => {
@@ -140,6 +140,18 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     const served = new Set<string | null>();
     for (let i = 0; i < 60; i++) served.add((await send({})).stub);
     expect([...served].sort()).toEqual(['a1', 'a2', 'b']);
+  });
+
+  it('takes a retry budget of its own as runtime values, and their removal, without new clusters', async () => {
+    const before = typeOf(CLUSTER_TYPE).sent;
+    const key = 'circuit_breakers.m1.default.retry_budget.budget_percent';
+    publish({ retryBackstop: 0.25 });
+    await settled();
+    await eventually('the value', async () => (await envoy.runtime())[key] === '25');
+    publish();
+    await settled();
+    await eventually('no value', async () => (await envoy.runtime())[key] === undefined);
+    expect(typeOf(CLUSTER_TYPE).sent).toEqual(before);
   });
 
   it('applies new weights without new clusters', async () => {
@@ -415,7 +427,7 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
 
     it('accepts everything without a suspicious word', () => {
       expect(Object.values(server.nodes()[0]!.types).map(({ status }) => status)).toEqual(
-        Array(4).fill('synced'),
+        Array(5).fill('synced'),
       );
       expect(suspiciousLines(envoy.process.output)).toEqual([]);
     });

@@ -550,6 +550,24 @@ export const sotwScenarios: readonly Scenario[] = [
     },
   },
   {
+    rule: 'Resource Types: runtime layers are named',
+    name: 'a runtime layer is answered by name at once, and a change of it is sent after the ACK of what came before',
+    async run(server) {
+      server.publish({ cds: { a: '1' }, rtds: { layer: '1', other: '1' } });
+      const client = new SotwClient(server);
+      expect((await client.subscribe('rtds', ['layer'])).resources).toEqual({ layer: '1' });
+      client.request('cds');
+      const clusters = await client.expect('cds');
+      await client.silence();
+      server.publish({ cds: { a: '1' }, rtds: { layer: '2', other: '2' } });
+      // A change waits until the client has answered what came before.
+      await client.silence();
+      client.ack(clusters);
+      expect((await client.take('rtds', ['layer'])).resources).toEqual({ layer: '2' });
+      await client.silence();
+    },
+  },
+  {
     rule: 'Eventual consistency considerations',
     name: 'what a client newly asks for is answered at once, whatever else is unanswered',
     async run(server) {

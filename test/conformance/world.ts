@@ -23,6 +23,7 @@ import {
   ENDPOINTS_TYPE,
   LISTENER_TYPE,
   ROUTE_TYPE,
+  RUNTIME_TYPE,
 } from '../../xds-server/xds/protocol/type-url.js';
 import { XdsServer } from '../../xds-server/xds/transport/xds-server.js';
 
@@ -32,6 +33,7 @@ export const types = {
   eds: ENDPOINTS_TYPE,
   lds: LISTENER_TYPE,
   rds: ROUTE_TYPE,
+  rtds: RUNTIME_TYPE,
   unknown: 'type.googleapis.com/nobody.knows.This',
 } as const;
 export type TypeName = keyof typeof types;

@@ -16,6 +16,7 @@ import { envoyAddress, socketAddress } from './resources/address.js';
 import { HTTP_PROTOCOL_OPTIONS } from './resources/clusters.js';
 import { METADATA_KEY } from './resources/node-metadata.js';
 import { duration, filter, pack } from './resources/pack.js';
+import { RUNTIME_NAME } from './resources/runtime.js';
 
 /** How Envoy checks the control server and shows who it is; paths are those of Envoy's machine. */
 export interface BootstrapTls {
@@ -56,6 +57,9 @@ type ClusterInit = MessageInitShape<typeof ClusterSchema>;
 
 const mebibyte = 2 ** 20;
 
+/** Envoy's default of 15 s would hold up a start without a control server. */
+const RUNTIME_WAIT_MS = 1000;
+
 /**
  * An Envoy bootstrap as a JSON object (YAML by any printer). It says who the Envoy is and where the control server
  * is; everything else comes over ADS.
@@ -78,6 +82,23 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
       metadata: { [METADATA_KEY]: ours },
     },
     admin: { address: envoyAddress(input.admin ?? '127.0.0.1:9901') },
+    layeredRuntime: {
+      layers: [
+        {
+          name: RUNTIME_NAME,
+          layerSpecifier: {
+            case: 'rtdsLayer',
+            // Envoy starts after this time without the layer, which may come later.
+            value: {
+              name: RUNTIME_NAME,
+              rtdsConfig: { ...fromAds, initialFetchTimeout: duration(RUNTIME_WAIT_MS) },
+            },
+          },
+        },
+        // What an operator sets by hand wins. Naming any layer drops the ones that Envoy has by default.
+        { name: 'admin', layerSpecifier: { case: 'adminLayer', value: {} } },
+      ],
+    },
     dynamicResources: {
       adsConfig: {
         apiType: ApiConfigSource_ApiType.GRPC,

@@ -20,6 +20,7 @@ import { RoundRobinSchema } from '../gen/envoy/extensions/load_balancing_policie
 import { PreviousHostsPredicateSchema } from '../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
+import { RuntimeSchema } from '../gen/envoy/service/runtime/v3/rtds_pb.js';
 
 /** Every message that Wardrop packs into an `Any`, so that configurations can be read and written as JSON. */
 export const registry = createRegistry(
@@ -38,6 +39,7 @@ export const registry = createRegistry(
   RoundRobinSchema,
   RouteConfigurationSchema,
   RouterSchema,
+  RuntimeSchema,
   StdoutAccessLogSchema,
   StringValueSchema,
   TypedExtensionConfigSchema,

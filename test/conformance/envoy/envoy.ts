@@ -73,6 +73,13 @@ export class Envoy {
     return value === undefined ? undefined : Number(value);
   }
 
+  /** Runtime values in force, by key. */
+  async runtime(): Promise<Record<string, string>> {
+    const response = await fetch(`${this.adminUrl}/runtime`);
+    const { entries } = (await response.json()) as { entries: Record<string, { final_value: string }> };
+    return Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, value.final_value]));
+  }
+
   async stop(): Promise<void> {
     await this.process.stop();
     rmSync(this.#folder, { recursive: true, force: true });

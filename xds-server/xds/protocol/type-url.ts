@@ -5,10 +5,11 @@ export const ENDPOINTS_TYPE = `${prefix}endpoint.v3.ClusterLoadAssignment`;
 export const EXTENSION_TYPE = `${prefix}core.v3.TypedExtensionConfig`;
 export const LISTENER_TYPE = `${prefix}listener.v3.Listener`;
 export const ROUTE_TYPE = `${prefix}route.v3.RouteConfiguration`;
+export const RUNTIME_TYPE = 'type.googleapis.com/envoy.service.runtime.v3.Runtime';
 
 /**
  * Make before break: clusters, then their endpoints, then filters, then the listeners that use these, then the routes
- * that lead to the clusters. Other types follow in the order in which the client asked for them.
+ * that lead to the clusters; runtime values depend on nothing. Other types follow in the order in which the client asked for them.
  */
 export const sendOrder: readonly string[] = [
   CLUSTER_TYPE,
@@ -16,6 +17,7 @@ export const sendOrder: readonly string[] = [
   EXTENSION_TYPE,
   LISTENER_TYPE,
   ROUTE_TYPE,
+  RUNTIME_TYPE,
 ];
 
 /**

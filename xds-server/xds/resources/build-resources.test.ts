@@ -11,6 +11,7 @@ import {
   EXTENSION_TYPE,
   LISTENER_TYPE,
   ROUTE_TYPE,
+  RUNTIME_TYPE,
 } from '../protocol/type-url.js';
 import { registry } from '../registry.js';
 import { buildResources, type ResourceInput } from './build-resources.js';
@@ -63,6 +64,7 @@ describe('the resources of a frontend', () => {
       [EXTENSION_TYPE]: ['wardrop'],
       [LISTENER_TYPE]: ['wardrop'],
       [ROUTE_TYPE]: ['wardrop'],
+      [RUNTIME_TYPE]: ['wardrop'],
     });
   });
 
@@ -129,6 +131,21 @@ describe('the resources of a frontend', () => {
     expect(shown('1.40.0')).toEqual(['readBodies=true', 'readBodies=true']);
     expect(shown('1.39.2')).toEqual(['readBodies=false', 'readBodies=false']);
     expect(json(viewOf())[LISTENER_TYPE]!.wardrop).not.toHaveProperty('perConnectionBufferLimitBytes');
+  });
+
+  it('set a retry budget in Envoy for every pool when a backstop is wanted, else no runtime value', () => {
+    const layer = (view: View) => json(view)[RUNTIME_TYPE]!.wardrop!.layer;
+    expect(layer(viewOf())).toEqual({});
+    const budget = (pool: string, priority: string) => ({
+      [`circuit_breakers.${pool}.${priority}.retry_budget.budget_percent`]: 30,
+      [`circuit_breakers.${pool}.${priority}.retry_budget.min_retry_concurrency`]: 3,
+    });
+    expect(layer(viewOf({ retryBackstop: 0.3 }))).toEqual({
+      ...budget('m1', 'default'),
+      ...budget('m1', 'high'),
+      ...budget('m2', 'default'),
+      ...budget('m2', 'high'),
+    });
   });
 
   it('write an access log only when asked to', () => {

@@ -10,6 +10,7 @@ import {
   EXTENSION_TYPE,
   LISTENER_TYPE,
   ROUTE_TYPE,
+  RUNTIME_TYPE,
 } from '../protocol/type-url.js';
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
@@ -18,6 +19,7 @@ import { type FilterInput, type FilterOptions, filterOf } from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { routes } from './routes.js';
+import { runtimeOf } from './runtime.js';
 import type { Steering } from './steering.js';
 
 export interface ResourceInput extends FilterInput, FilterOptions {
@@ -35,6 +37,8 @@ export interface ResourceInput extends FilterInput, FilterOptions {
   readonly steering?: Steering;
   /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
   readonly connectTimeoutMs?: number;
+  /** Retry budget of Envoy's own, as a share of active requests; see `runtimeOf`. Default none. */
+  readonly retryBackstop?: number;
   /** Writes a line per request to Envoy's standard output; default false. */
   readonly accessLog?: boolean;
 }
@@ -53,6 +57,8 @@ export function buildResources(input: ResourceInput): ResourceSet {
   );
   const { accessLog = false, connectTimeoutMs = 1000 } = input;
   const steering = input.steering ?? 'override-host';
+  const poolIds = pools.map(({ id }) => id);
+  const runtime = createCollection([runtimeOf(poolIds, input.retryBackstop)]);
   const views = new Map<string, View>();
   return {
     shortcomingsOf: (node) => shortcomingsOf(node, steering, input.withoutBodies !== undefined),
@@ -73,6 +79,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
           [EXTENSION_TYPE, createCollection([filterOf(filter)])],
           [LISTENER_TYPE, createCollection([listener])],
           [ROUTE_TYPE, createCollection([routes(features.steering)])],
+          [RUNTIME_TYPE, runtime],
         ]);
         views.set(key, view);
       }

@@ -5,6 +5,7 @@ import {
   EXTENSION_TYPE,
   LISTENER_TYPE,
   ROUTE_TYPE,
+  RUNTIME_TYPE,
 } from '../protocol/type-url.js';
 
 /** A streaming method of an xDS service. */
@@ -23,6 +24,7 @@ const services: readonly (readonly [service: string, methodSuffix: string, typeU
   ['envoy.service.extension.v3.ExtensionConfigDiscoveryService', 'ExtensionConfigs', EXTENSION_TYPE],
   ['envoy.service.listener.v3.ListenerDiscoveryService', 'Listeners', LISTENER_TYPE],
   ['envoy.service.route.v3.RouteDiscoveryService', 'Routes', ROUTE_TYPE],
+  ['envoy.service.runtime.v3.RuntimeDiscoveryService', 'Runtime', RUNTIME_TYPE],
 ];
 
 /** Aggregated and separate discovery, each as state of the world and incremental. */
