@@ -10,6 +10,9 @@ import { fileURLToPath } from 'node:url';
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const OLDEST_NODE = [20, 19];
 
+/** Benchmarks that need an Envoy. */
+const benchesOnEnvoy = new Set(['filter']);
+
 const commands = { build, demo, test, lint, bench, compare };
 
 async function main([name, ...args]) {
@@ -72,7 +75,11 @@ async function bench(args) {
   const entry = join('dist', 'bench', name ?? '', 'main.js');
   if (!name || !existsSync(join(ROOT, entry)))
     fail(`usage: npm run bench -- NAME [--quick] [--json FILE]; no bench ${name ?? ''}`);
-  process.exitCode = await spawned('node', [entry, ...rest]);
+  process.exitCode = await spawned(
+    'node',
+    [entry, ...rest],
+    benchesOnEnvoy.has(name) ? { ENVOY_BIN: await envoy() } : {},
+  );
 }
 
 async function compare(args) {

@@ -38,6 +38,10 @@ export class Child {
     });
   }
 
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
   /** Polls until the URL answers 2xx; what failed, with the end of the log, otherwise. */
   async ready(url: string, signal: AbortSignal): Promise<void> {
     const deadline = performance.now() + 30_000;

@@ -1,0 +1,192 @@
+// The opponents' part of the bootstrap: static listeners and clusters beside what the control server delivers, so that
+// all variants share one Envoy, one worker and one core.
+
+import type { Ports } from './ports.js';
+
+const TYPE = 'type.googleapis.com/envoy.';
+const DESTINATION = 'x-gateway-destination-endpoint';
+/** A Unix socket is the cheapest way to a picker. */
+export interface Sockets {
+  readonly headers: string;
+  readonly json: string;
+}
+
+interface Bootstrap {
+  readonly static_resources: { readonly clusters: readonly object[] };
+}
+
+/** Adds the opponents to what `wardrop bootstrap` printed; `cFilter` is the module in C, if there is one. */
+export function withOpponents(
+  bootstrap: Bootstrap,
+  ports: Ports,
+  sockets: Sockets,
+  cFilter: string | undefined,
+): object {
+  const engines = [0, 1, 2, 3].map((index) => ({
+    address: '127.0.0.1',
+    port_value: ports.engines[0] + index,
+  }));
+  const listeners = [
+    listener('none', ports.none, 'round-robin'),
+    listener('maglev', ports.maglev, 'maglev'),
+    listener('ext-proc', ports.extProc, 'override', extProc('picker-headers', 'NONE')),
+    listener('ext-proc-body', ports.extProcBody, 'override', extProc('picker-json', 'BUFFERED')),
+    ...(cFilter ? [listener('c', ports.c, 'override', wasm(cFilter, ports.engines[0]))] : []),
+  ];
+  const clusters = [
+    cluster('round-robin', engines.map(socketAddress), { lb_policy: 'ROUND_ROBIN' }),
+    cluster('maglev', engines.map(socketAddress), { lb_policy: 'MAGLEV' }),
+    cluster('override', engines.map(socketAddress), override, [strip, UPSTREAM_CODEC]),
+    picker('picker-headers', sockets.headers),
+    picker('picker-json', sockets.json),
+  ];
+  return {
+    ...bootstrap,
+    static_resources: {
+      ...bootstrap.static_resources,
+      listeners,
+      clusters: [...bootstrap.static_resources.clusters, ...clusters],
+    },
+  };
+}
+
+const extension = (name: string, type: string, config: object = {}) => ({
+  name,
+  typed_config: { '@type': TYPE + type, ...config },
+});
+
+const ROUTER = extension('envoy.filters.http.router', 'extensions.filters.http.router.v3.Router');
+const UPSTREAM_CODEC = extension(
+  'envoy.filters.http.upstream_codec',
+  'extensions.filters.http.upstream_codec.v3.UpstreamCodec',
+);
+const strip = extension(
+  'envoy.filters.http.header_mutation',
+  'extensions.filters.http.header_mutation.v3.HeaderMutation',
+  { mutations: { request_mutations: [{ remove: DESTINATION }] } },
+);
+
+function listener(name: string, port: number, clusterName: string, ...filters: object[]): object {
+  return {
+    name,
+    address: { socket_address: { address: '127.0.0.1', port_value: port } },
+    filter_chains: [
+      {
+        filters: [
+          extension(
+            'envoy.filters.network.http_connection_manager',
+            'extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+            { stat_prefix: name, route_config: routes(clusterName), http_filters: [...filters, ROUTER] },
+          ),
+        ],
+      },
+    ],
+  };
+}
+
+function routes(clusterName: string): object {
+  const route = {
+    cluster: clusterName,
+    timeout: '0s',
+    retry_policy: { retry_on: '5xx,connect-failure,reset,refused-stream', num_retries: 1 },
+    ...(clusterName === 'maglev' && { hash_policy: [{ header: { header_name: 'x-conversation-id' } }] }),
+  };
+  return {
+    name: 'routes',
+    virtual_hosts: [
+      {
+        name: 'all',
+        domains: ['*'],
+        include_attempt_count_in_response: true,
+        routes: [{ match: { prefix: '/' }, route }],
+      },
+    ],
+  };
+}
+
+function wasm(file: string, firstEngine: number): object {
+  const configuration = {
+    '@type': 'type.googleapis.com/google.protobuf.StringValue',
+    value: `100,0,0,${firstEngine}`,
+  };
+  return extension('wasm', 'extensions.filters.http.wasm.v3.Wasm', {
+    config: {
+      name: 'c',
+      root_id: 'c',
+      configuration,
+      vm_config: { vm_id: 'c', runtime: 'envoy.wasm.runtime.v8', code: { local: { filename: file } } },
+    },
+  });
+}
+
+function extProc(clusterName: string, requestBodies: 'NONE' | 'BUFFERED'): object {
+  return extension('ext_proc', 'extensions.filters.http.ext_proc.v3.ExternalProcessor', {
+    grpc_service: { envoy_grpc: { cluster_name: clusterName }, timeout: '10s' },
+    message_timeout: '10s',
+    mutation_rules: { allow_envoy: true },
+    processing_mode: {
+      request_header_mode: 'SEND',
+      response_header_mode: 'SKIP',
+      request_body_mode: requestBodies,
+      response_body_mode: 'NONE',
+      request_trailer_mode: 'SKIP',
+      response_trailer_mode: 'SKIP',
+    },
+  });
+}
+
+const override = {
+  load_balancing_policy: {
+    policies: [
+      {
+        typed_extension_config: extension(
+          'envoy.load_balancing_policies.override_host',
+          'extensions.load_balancing_policies.override_host.v3.OverrideHost',
+          {
+            override_host_sources: [{ header: DESTINATION }],
+            fallback_policy: {
+              policies: [
+                {
+                  typed_extension_config: extension(
+                    'envoy.load_balancing_policies.round_robin',
+                    'extensions.load_balancing_policies.round_robin.v3.RoundRobin',
+                  ),
+                },
+              ],
+            },
+          },
+        ),
+      },
+    ],
+  },
+};
+
+const socketAddress = (address: object) => ({ socket_address: address });
+
+function picker(name: string, path: string): object {
+  return cluster(name, [{ pipe: { path } }], {}, undefined, 'http2_protocol_options');
+}
+
+function cluster(
+  name: string,
+  addresses: readonly object[],
+  balancing: object,
+  filters?: readonly object[],
+  protocol = 'http_protocol_options',
+): object {
+  const options = extension('', 'extensions.upstreams.http.v3.HttpProtocolOptions', {
+    explicit_http_config: { [protocol]: {} },
+    ...(filters && { http_filters: filters }),
+  }).typed_config;
+  return {
+    name,
+    type: 'STATIC',
+    connect_timeout: '1s',
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [{ lb_endpoints: addresses.map((address) => ({ endpoint: { address } })) }],
+    },
+    ...balancing,
+    typed_extension_protocol_options: { 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': options },
+  };
+}

@@ -1,0 +1,126 @@
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { loadAverage } from './cpu.js';
+import { checkEnvoyMemory } from './envoy-memory.js';
+import { Figures } from './figures.js';
+import { measureMemory } from './memory.js';
+import { countCalls, loadC, loadFilter, timeModules } from './modules.js';
+import { buildOpponents, type GoPrograms, Missing } from './opponents.js';
+import { callsReport, envoyReport, memoryReport, modulesReport, total } from './report.js';
+import { type Effort, measureRounds } from './rounds.js';
+import type { Estimate } from './statistics.js';
+import { type VariantName, variantsOf } from './variants.js';
+import { inWorld } from './world.js';
+
+const USAGE = 'usage: npm run bench -- filter [--quick] [--json FILE]';
+
+interface Size extends Effort {
+  readonly batches: number;
+  readonly installs: number;
+  /** Requests over which memory is watched, under Node and on Envoy. */
+  readonly nodeRequests: number;
+  readonly envoyRequests: number;
+}
+
+const full: Size = {
+  rounds: 30,
+  requests: 3000,
+  latencyRequests: 400,
+  batches: 200,
+  installs: 10_000,
+  nodeRequests: 10_000_000,
+  envoyRequests: 1_000_000,
+};
+
+const quick: Size = {
+  rounds: 5,
+  requests: 1500,
+  latencyRequests: 200,
+  batches: 40,
+  installs: 500,
+  nodeRequests: 500_000,
+  envoyRequests: 20_000,
+};
+
+/** In the order of `--json`. */
+const NAMES = [
+  ...['none', 'maglev', 'filter', 'filterBody2k', 'filterBody100k', 'c', 'extProc'],
+  ...['extProcBody2k', 'extProcBody100k'],
+] as readonly VariantName[];
+const CHUNKED: readonly VariantName[] = ['none', 'maglev', 'filter', 'c', 'extProc'];
+
+async function main(): Promise<void> {
+  const options = readArguments();
+  const size = options.quick ? quick : full;
+  const { go, cFilter } = await buildOpponents();
+  if (cFilter instanceof Missing)
+    report(`left out: everything about the C filter, because ${cFilter.reason}`);
+  const cFile = cFilter instanceof Missing ? undefined : cFilter;
+  report(`load average ${loadAverage()}`);
+
+  const calls = countCalls(loadFilter(true));
+  report(callsReport('filter', calls));
+  if (cFile) {
+    report(callsReport('C filter', countCalls(loadC(cFile, true))));
+    report(modulesReport(timeModules(cFile, size.batches)));
+  }
+  const memory = measureMemory(size.installs, size.nodeRequests);
+  for (const line of memoryReport(memory)) report(line);
+
+  let figures: Figures | undefined;
+  if (go instanceof Missing) report(`left out: everything on Envoy, because ${go.reason}`);
+  else figures = await measureOnEnvoy(go, cFile, size);
+  report(`load average ${loadAverage()}`);
+
+  if (!options.json) return;
+  const each = (names: readonly VariantName[], figure: (name: VariantName) => Estimate | undefined) =>
+    Object.fromEntries(names.map((name) => [name, rounded(figure(name))]));
+  const measured = (name: VariantName) => figures?.names.includes(name);
+  const json = {
+    cpuMicrosPerRequest: each(NAMES, (name) => (measured(name) ? figures?.cpuMicros(name) : undefined)),
+    added: each(NAMES.slice(1), (name) => (measured(name) ? figures?.addedMicros(name) : undefined)),
+    perChunkMicros: each(CHUNKED, (name) => (measured(name) ? figures?.chunkMicros(name) : undefined)),
+    memoryMiBPerVm: memory.mibPerVm,
+    installMs: memory.installMs,
+    hostCalls: total(calls),
+  };
+  writeFileSync(options.json, `${JSON.stringify(json, null, 2)}\n`);
+}
+
+async function measureOnEnvoy(go: GoPrograms, cFile: string | undefined, size: Size): Promise<Figures> {
+  return inWorld(go, cFile, async (world, signal) => {
+    if (!world.pinned)
+      report('no two cores, or no taskset: Envoy shares its core with the load, so figures are rough');
+    const variants = variantsOf(world, cFile !== undefined);
+    const measured = await measureRounds(world, variants, size, { signal, progress });
+    const figures = new Figures(measured, variants);
+    for (const line of envoyReport(figures)) report(line);
+    report(await checkEnvoyMemory(world, variants, size.envoyRequests, signal));
+    return figures;
+  });
+}
+
+function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
+  try {
+    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
+    return { quick: values.quick ?? false, json: values.json };
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+/** Microseconds to the nanosecond; null for what could not be measured. */
+function rounded(figure: Estimate | undefined): number | null {
+  return figure ? Math.round(figure.value * 1000) / 1000 : null;
+}
+
+function report(line: string): void {
+  console.log(line);
+}
+
+function progress(line: string): void {
+  if (process.stderr.isTTY) console.error(line);
+}
+
+await main();

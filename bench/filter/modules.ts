@@ -1,0 +1,125 @@
+// Both modules under the same host in this process, where their difference is not lost in Envoy's noise.
+
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Headers } from '../../test/filter/host.js';
+import { sketch } from '../../test/filter/snapshots.js';
+import { encodeFilterConfig } from '../../wire/filter-config.js';
+import { encodeSnapshot } from '../../wire/snapshot-writer.js';
+import { HEADER_MODEL } from './fleet.js';
+import { type Exchange, ModuleHost } from './module-host.js';
+import { type Estimate, estimate, median } from './statistics.js';
+
+const FILTER = fileURLToPath(new URL('../../filter/wardrop.wasm', import.meta.url));
+/** As many as the C filter picks among. */
+const ENGINES = 100;
+const BATCH = 10_000;
+const COUNTED = 1_000;
+const FRONTEND_ID = 'west';
+
+function requestHeaders(key: string): Headers {
+  return [
+    [':authority', 'engines'],
+    [':path', '/v1/chat/completions'],
+    [':method', 'POST'],
+    [':scheme', 'http'],
+    ['user-agent', 'loadgen'],
+    ['accept', '*/*'],
+    ['x-tenant', 'acme'],
+    ['x-session-id', key],
+    ['x-wardrop-model', HEADER_MODEL],
+    ['x-conversation-id', key],
+    ['content-type', 'application/json'],
+    ['content-length', '256'],
+    ['x-forwarded-for', '127.0.0.1'],
+    ['x-forwarded-proto', 'http'],
+    ['x-request-id', '3a2b1f0e-9d8c-4b7a-a6f5-e4d3c2b1a098'],
+  ];
+}
+
+/** What Envoy hands over of one of the bench's requests with its key in a header, and of the answer. */
+export const exchange: Exchange = {
+  requestHeaders: Array.from({ length: 64 }, (_, index) => requestHeaders(`conv-${1000 + 7919 * index}`)),
+  body: new Uint8Array(256),
+  responseHeaders: [
+    [':status', '200'],
+    ['content-type', 'application/json'],
+    ['date', 'Thu, 01 Jan 2026 00:00:00 GMT'],
+    ['content-length', '250'],
+    ['x-envoy-upstream-service-time', '0'],
+    ['x-envoy-attempt-count', '1'],
+  ],
+  chunks: 1,
+};
+
+export interface ModuleTimes {
+  readonly filterMicros: Estimate;
+  readonly cMicros: Estimate;
+  readonly ratio: Estimate;
+}
+
+/** Host calls of one request, by name; whole numbers unless a call is made for some requests only. */
+export type Calls = Readonly<Record<string, number>>;
+
+export function loadFilter(counting = false): ModuleHost {
+  const host = new ModuleHost(new WebAssembly.Module(readFileSync(FILTER)), counting);
+  host.configure(
+    encodeFilterConfig({
+      frontendId: FRONTEND_ID,
+      readBodies: true,
+      maxBodyBytes: 8 << 20,
+      tenantHeader: 'x-tenant',
+    }),
+  );
+  host.tick();
+  host.answer(snapshotOf(ENGINES, 2));
+  return host;
+}
+
+export function loadC(file: string, counting = false): ModuleHost {
+  const host = new ModuleHost(new WebAssembly.Module(readFileSync(file)), counting);
+  host.configure(`${ENGINES},0,0,8000`);
+  return host;
+}
+
+/** Times batches of both in turn. */
+export function timeModules(cFile: string, batches: number): ModuleTimes {
+  const times = [loadFilter(), loadC(cFile)].map((host) => ({
+    host,
+    serve: host.server(exchange),
+    micros: [] as number[],
+  }));
+  for (const { serve } of times) serve(5 * BATCH);
+  for (let batch = 0; batch < batches; batch++) {
+    for (const { serve, micros } of batch % 2 ? times : [...times].reverse()) {
+      const started = performance.now();
+      serve(BATCH);
+      micros.push(((performance.now() - started) * 1000) / BATCH);
+    }
+  }
+  const [filter, c] = times.map(({ micros }) => micros) as [number[], number[]];
+  const chosen = (values: readonly number[], rounds: readonly number[]) =>
+    median(rounds.map((at) => values[at]!));
+  return {
+    filterMicros: estimate(batches, (rounds) => chosen(filter, rounds)),
+    cMicros: estimate(batches, (rounds) => chosen(c, rounds)),
+    ratio: estimate(batches, (rounds) => chosen(filter, rounds) / chosen(c, rounds)),
+  };
+}
+
+/** Host calls that a module makes for a request, those of its ticks left out. */
+export function countCalls(host: ModuleHost): Calls {
+  const serve = host.server(exchange);
+  serve(COUNTED);
+  host.tick();
+  host.calls.clear();
+  serve(COUNTED);
+  return Object.fromEntries([...host.calls].map(([name, calls]) => [name, calls / COUNTED]));
+}
+
+/** A snapshot with one pool of so many engines, which serves the model of the exchanges. */
+export function snapshotOf(engines: number, replicas: number, version = 1): Uint8Array {
+  const sketches = Array.from({ length: engines }, (_, index) => ({ weight: 1 + (index % 7), replicas }));
+  const models = [{ name: HEADER_MODEL, pool: 0 }];
+  return encodeSnapshot(sketch(sketches, { models, frontendId: FRONTEND_ID, version }));
+}

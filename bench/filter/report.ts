@@ -1,0 +1,91 @@
+import type { Figures } from './figures.js';
+import type { MemoryResult } from './memory.js';
+import type { Calls, ModuleTimes } from './modules.js';
+import type { Estimate } from './statistics.js';
+import type { VariantName } from './variants.js';
+
+const DESCRIPTIONS: Record<VariantName, string> = {
+  none: 'Envoy without a filter',
+  maglev: 'native maglev on the key',
+  filter: 'Wardrop, everything on',
+  c: 'C filter, same host calls',
+  extProc: 'ext_proc picker',
+  noneBody2k: 'Envoy without a filter',
+  filterBody2k: 'Wardrop, everything on',
+  extProcBody2k: 'ext_proc picker, JSON decode',
+  noneBody100k: 'Envoy without a filter',
+  filterBody100k: 'Wardrop, everything on',
+  extProcBody100k: 'ext_proc picker, JSON decode',
+};
+
+const GROUPS: Partial<Record<VariantName, string>> = {
+  none: 'key in a header',
+  noneBody2k: 'key in a body of 2 KB',
+  noneBody100k: 'key in a body of 100 KB',
+};
+
+/** Filter, picker, and the least that the picker should add in multiples of the filter: CPU, and median latency. */
+const TARGETS: readonly [VariantName, VariantName, number, number][] = [
+  ['filter', 'extProc', 6, 10],
+  ['filterBody2k', 'extProcBody2k', 8, 15],
+  ['filterBody100k', 'extProcBody100k', 25, 40],
+];
+
+/** Tables of what was measured on Envoy; ± is a 95 % interval. */
+export function envoyReport(figures: Figures): string[] {
+  const lines = [row('', 'CPU µs/request', 'added', 'p50 µs', 'added', 'µs/chunk')];
+  for (const name of figures.names) {
+    if (GROUPS[name]) lines.push(`  ${GROUPS[name]}`);
+    const floor = figures.isFloor(name);
+    lines.push(
+      row(
+        DESCRIPTIONS[name],
+        text(figures.cpuMicros(name)),
+        floor ? '' : text(figures.addedMicros(name)),
+        text(figures.p50Micros(name), 0),
+        floor ? '' : text(figures.addedP50Micros(name), 0),
+        figures.hasChunks(name) ? text(figures.chunkMicros(name), 2) : '',
+      ),
+    );
+  }
+  for (const [name, rival, cpu, p50] of TARGETS) {
+    lines.push(
+      `${name}: the picker adds ${text(figures.advantage('cpuMicros', name, rival))} times its CPU (wanted ${cpu}), ` +
+        `${text(figures.advantage('p50Micros', name, rival))} times its latency (wanted ${p50})`,
+    );
+  }
+  return lines;
+}
+
+export function modulesReport({ filterMicros, cMicros, ratio }: ModuleTimes): string {
+  return (
+    `under Node: filter ${text(filterMicros, 2)} µs a request, C filter ${text(cMicros, 2)} µs, ` +
+    `ratio ${text(ratio, 2)} (wanted 1.2 at most)`
+  );
+}
+
+export function callsReport(name: string, calls: Calls): string {
+  const each = Object.entries(calls).map(([call, times]) => `${times} ${call.replace(/^proxy_/, '')}`);
+  return `host calls of the ${name}: ${total(calls)} a request (${each.join(', ')})`;
+}
+
+export function memoryReport(result: MemoryResult): string[] {
+  const { snapshotBytes, mibPerVm, installs, installMs, requests, growth } = result;
+  return [
+    `a VM with a snapshot of ${(snapshotBytes / 2 ** 20).toFixed(2)} MiB: ${mibPerVm} MiB (wanted 8 at most); install ` +
+      `${installMs.p50.toFixed(2)} ms, p99 ${installMs.p99.toFixed(2)} ms (wanted 1 and 5)`,
+    `growth over ${installs} installs and ${requests} requests: ${growth} bytes`,
+  ];
+}
+
+export function total(calls: Calls): number {
+  return Object.values(calls).reduce((sum, times) => sum + times, 0);
+}
+
+function text({ value, low, high }: Estimate, digits = 1): string {
+  return `${value.toFixed(digits)} [${low.toFixed(digits)}..${high.toFixed(digits)}]`;
+}
+
+function row(name: string, ...cells: string[]): string {
+  return name.padEnd(30) + cells.map((cell) => cell.padStart(22)).join('');
+}

@@ -1,0 +1,63 @@
+import { BODY_MODEL, HEADER_MODEL } from './fleet.js';
+import type { Load } from './load.js';
+import type { World } from './world.js';
+
+export type VariantName =
+  | 'none'
+  | 'maglev'
+  | 'filter'
+  | 'c'
+  | 'extProc'
+  | 'noneBody2k'
+  | 'filterBody2k'
+  | 'extProcBody2k'
+  | 'noneBody100k'
+  | 'filterBody100k'
+  | 'extProcBody100k';
+
+export interface Variant {
+  readonly name: VariantName;
+  /** The variant without a filter that gets the same requests. */
+  readonly floor: VariantName;
+  readonly load: Omit<Load, 'requests' | 'connections' | 'chunks'>;
+  /** The process whose CPU counts beside Envoy's. */
+  readonly pickerPid?: number;
+}
+
+/** The smallest chat request. */
+const SMALL_BODY = 256;
+const KEY = 'conv-00000000';
+
+/** All variants, a floor before those that are compared with it. */
+export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: boolean): Variant[] {
+  const common = { headers: { 'x-tenant': 'acme' }, keyHeader: false, model: BODY_MODEL };
+  const inHeaders = {
+    headers: { 'x-tenant': 'acme', 'x-session-id': KEY, 'x-wardrop-model': HEADER_MODEL },
+    keyHeader: true,
+    model: HEADER_MODEL,
+    bodyBytes: SMALL_BODY,
+  };
+  const headers = (name: VariantName, port: number): Variant => ({
+    name,
+    floor: 'none',
+    load: { ...inHeaders, port },
+  });
+  const bodies = (size: '2k' | '100k', bodyBytes: number): Variant[] => {
+    const floor: VariantName = `noneBody${size}`;
+    const load = (port: number) => ({ ...common, bodyBytes, port });
+    return [
+      { name: floor, floor, load: load(ports.none) },
+      { name: `filterBody${size}`, floor, load: load(ports.filter) },
+      { name: `extProcBody${size}`, floor, load: load(ports.extProcBody), pickerPid: jsonPickerPid },
+    ];
+  };
+  return [
+    headers('none', ports.none),
+    headers('maglev', ports.maglev),
+    headers('filter', ports.filter),
+    ...(withC ? [headers('c', ports.c)] : []),
+    { ...headers('extProc', ports.extProc), pickerPid },
+    ...bodies('2k', 2048),
+    ...bodies('100k', 102_400),
+  ];
+}
