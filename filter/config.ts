@@ -14,6 +14,7 @@ export let syncPeriodMs: u32 = 0;
 export let startupHoldMs: u32 = 0;
 export let readBodies: bool = false;
 export let maxBodyBytes: u32 = 0;
+export let nativeSteering: bool = false;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
@@ -22,6 +23,7 @@ const STARTUP_HOLD = new Text('startupHoldMs');
 const TENANT_HEADER = new Text('tenantHeader');
 const READ_BODIES = new Text('readBodies');
 const MAX_BODY_BYTES = new Text('maxBodyBytes');
+const NATIVE_STEERING = new Text('nativeSteering');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
 
@@ -50,6 +52,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   startupHoldMs = 2_000;
   readBodies = false;
   maxBodyBytes = 1 << 20;
+  nativeSteering = false;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -95,14 +98,15 @@ function readLine(at: usize, length: usize, line: u32): bool {
     if (ms < 0 || ms > 60_000) return complain(line, BAD_NUMBER, at, nameLength);
     startupHoldMs = <u32>ms;
   } else if (equals(at, nameLength, READ_BODIES.at, READ_BODIES.length)) {
-    readBodies = equals(value, valueLength, TRUE.at, TRUE.length);
-    if (!readBodies && !equals(value, valueLength, FALSE.at, FALSE.length)) {
-      return complain(line, BAD_SWITCH, at, nameLength);
-    }
+    if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
+    readBodies = isTrue(value, valueLength);
   } else if (equals(at, nameLength, MAX_BODY_BYTES.at, MAX_BODY_BYTES.length)) {
     const bytes = number(value, valueLength);
     if (bytes < 1024 || bytes > 1 << 30) return complain(line, BAD_NUMBER, at, nameLength);
     maxBodyBytes = <u32>bytes;
+  } else if (equals(at, nameLength, NATIVE_STEERING.at, NATIVE_STEERING.length)) {
+    if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
+    nativeSteering = isTrue(value, valueLength);
   } else {
     return complain(line, UNKNOWN, at, nameLength);
   }
@@ -126,6 +130,14 @@ function isVisible(at: usize, length: usize, limit: usize): bool {
     if (byte < 0x21 || byte > 0x7e) return false;
   }
   return length > 0 && length <= limit;
+}
+
+function isTrue(at: usize, length: usize): bool {
+  return equals(at, length, TRUE.at, TRUE.length);
+}
+
+function isSwitch(at: usize, length: usize): bool {
+  return isTrue(at, length) || equals(at, length, FALSE.at, FALSE.length);
 }
 
 /** 5 to 64 of a-z, 0-9, _ and -. */

@@ -13,9 +13,10 @@ describe('the filter configuration', () => {
         tenantHeader: 'x-tenant',
         readBodies: true,
         maxBodyBytes: 65536,
+        nativeSteering: true,
       }),
     ).toBe(
-      'frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\nreadBodies=true\nmaxBodyBytes=65536\n',
+      'frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\nreadBodies=true\nmaxBodyBytes=65536\nnativeSteering=true\n',
     );
   });
 

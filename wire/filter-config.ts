@@ -21,6 +21,8 @@ export interface FilterConfig {
    * Longest body that is read, in bytes; 1024..1073741824, default 1048576. Envoy's own buffer limit must be larger.
    */
   readonly maxBodyBytes?: number;
+  /** Envoy picks the host by weights and hash; the filter names the cluster and the hash only. Default false. */
+  readonly nativeSteering?: boolean;
 }
 
 /**
@@ -45,6 +47,7 @@ export function encodeFilterConfig(config: FilterConfig): string {
   if (config.maxBodyBytes !== undefined) {
     lines.push(`maxBodyBytes=${integer('maxBodyBytes', config.maxBodyBytes, 1024, 2 ** 30)}`);
   }
+  if (config.nativeSteering !== undefined) lines.push(`nativeSteering=${config.nativeSteering}`);
   return `${lines.join('\n')}\n`;
 }
 

@@ -7,6 +7,8 @@ export const CLUSTER_HEADER = 'x-wardrop-cluster';
 export const DESTINATION_HEADER = 'x-gateway-destination-endpoint';
 /** Retries granted by the budget; Envoy's own header. */
 export const RETRIES_HEADER = 'x-envoy-max-retries';
+/** Native steering: what Envoy hashes, 16 hex digits made of key, tenant and salt; absent for requests without a key. */
+export const HASH_HEADER = 'x-wardrop-hash';
 /**
  * Attempts made, in the response (`include_attempt_count_in_response` of the virtual host). Without it the filter
  * cannot see retries: it takes every granted one as used.
@@ -39,6 +41,7 @@ export const CLIENT_STEERING_HEADERS: string[] = [
   CLUSTER_HEADER,
   DESTINATION_HEADER,
   RETRIES_HEADER,
+  HASH_HEADER,
   'x-gateway-destination-endpoint-subset',
   'x-prefiller-host-port',
   'target-pod',

@@ -24,8 +24,8 @@ import { Alarms } from './control/alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
+import { envoyOptions } from './control/envoy-options.js';
 import { type ExplainQuery, explainedPair } from './control/explain.js';
-import { filterOptions } from './control/filter-options.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
 import { type PastPlan, PlanHistory } from './control/plan-history.js';
@@ -217,7 +217,7 @@ export class ControlServer {
       board: this.board,
       salt: this.#salt,
       wasmModule,
-      filter: (frontendId) => filterOptions(this.#config.filter, frontendId, server.token),
+      envoy: (frontendId) => envoyOptions(this.#config, frontendId),
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });

@@ -6,7 +6,7 @@ import { nowNs } from '../abi/clock';
 import { CONTINUE, HOLD, STOP } from '../abi/host';
 import { Text } from '../abi/text';
 import { Scan } from '../body/scan';
-import { readBodies } from '../config';
+import { nativeSteering, readBodies } from '../config';
 import { hash64, shedPoint } from '../hash';
 import { modelCount, models, planId, poolRows, poolStates, saltHash, snapshot } from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
@@ -38,6 +38,7 @@ import {
   INVALID_JSON,
   MODEL_MISSING,
   MODEL_NOT_FOUND,
+  NATIVE,
   NEED_UNMET,
   NO_KEY,
   PASSED,
@@ -62,7 +63,7 @@ import {
   answerUnsupportedEncoding,
   answerUnsupportedType,
 } from './replies';
-import { steer } from './steer';
+import { steer, steerNatively } from './steer';
 import { HELD, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
@@ -231,6 +232,7 @@ function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
     answerShed(again);
     return refused(stream, SHED);
   }
+  if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
   if (!pick(stream, pool, hash, keyed, worst)) {
     state.unavailable++;
     answerUnavailable(again);
@@ -254,6 +256,7 @@ function pass(stream: Stream, hash: u64): i32 {
       const pool = poolFor(model, carried);
       if (pool < 0) continue;
       met = true;
+      if (nativeSteering) return routeNatively(stream, <u32>pool, hash, keyLength > 0);
       if (!pick(stream, <u32>pool, hash, true, level)) continue;
       stream.pool = poolState(<u32>pool);
       stream.reason = PASSED;
@@ -283,6 +286,17 @@ function route(stream: Stream, pool: u32): i32 {
     else stream.flow0.diverted++;
   }
   steer(stream, pool);
+  return CONTINUE;
+}
+
+/** Envoy picks the host: who it was is learnt with the response. */
+function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
+  stream.pool = poolState(pool);
+  stream.pool.pins++;
+  stream.reason = NATIVE;
+  stream.state = ROUTED;
+  count(NATIVE);
+  steerNatively(pool, hash, keyed);
   return CONTINUE;
 }
 

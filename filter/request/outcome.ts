@@ -9,7 +9,7 @@ import { hash64 } from '../hash';
 import { settle } from '../state/budget';
 import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
-import { pairKey } from '../state/rows';
+import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeBody } from './body';
 import { RETRY, reasonName } from './reasons';
 import { ANSWERED, closeStream, ROUTED, SETTLED, Stream } from './streams';
@@ -39,6 +39,7 @@ let attempts: i32 = -1;
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream): void {
   if (stream.state != ROUTED) return;
+  if (stream.entries == 0 && !bindServer(stream)) return leave(stream);
   readResponse();
   if (attempts < 0) attempts = askAttempts();
   const made = <u32>max(attempts, 1);
@@ -78,6 +79,7 @@ export function noteBody(stream: Stream): void {
 
 /** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */
 export function noteEnd(stream: Stream): void {
+  if (stream.state == ROUTED && stream.entries == 0) leave(stream);
   if (stream.state == ROUTED) {
     const made = askAttempts();
     // The last attempt was cut short from outside; the ones before it failed.
@@ -89,10 +91,39 @@ export function noteEnd(stream: Stream): void {
 
 /** The context is gone; whatever has not been accounted for is now. */
 export function noteGone(stream: Stream): void {
+  if (stream.state == ROUTED && stream.entries == 0) leave(stream);
   if (stream.state == ROUTED) finishUnanswered(stream, -1);
   finish(stream);
   closeBody(stream);
   closeStream(stream);
+}
+
+/** Native steering: binds the stream to the replica that has answered; false when there is none of the pool. */
+function bindServer(stream: Stream): bool {
+  if (!property(UPSTREAM_ADDRESS)) {
+    if (stream.counted) stream.pool.unavailable++;
+    return false;
+  }
+  const seed = hash64(resultAt(), resultLength(), 0);
+  for (let at = flows.first; at; at = changetype<FlowState>(at).next) {
+    const flow = changetype<FlowState>(at);
+    if (flow.pool != stream.pool) continue;
+    const key = pairKey(flow.engine.key, seed);
+    for (let i: usize = 0; i < <usize>flow.engine.replicaCount; i++) {
+      const replica = changetype<ReplicaState>(<usize>load<u32>(flow.engine.replicas + (i << 2)));
+      if (replica.key != key) continue;
+      stream.append(flow, replica);
+      if (stream.counted) flow.planned++;
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Lets go of a stream that no replica is known to have answered. */
+function leave(stream: Stream): void {
+  stream.state = SETTLED;
+  stream.pool.pins--;
 }
 
 function finishUnanswered(stream: Stream, made: i32): void {

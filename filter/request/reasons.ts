@@ -27,7 +27,9 @@ export const UNSUPPORTED_ENCODING: u8 = 13;
 export const INVALID_JSON: u8 = 14;
 export const BODY_TOO_LARGE: u8 = 15;
 export const NEED_UNMET: u8 = 16;
-export const REASONS: i32 = 17;
+/** Envoy picks the host. */
+export const NATIVE: u8 = 17;
+export const REASONS: i32 = 18;
 
 const words: StaticArray<string> = [
   'planned',
@@ -47,6 +49,7 @@ const words: StaticArray<string> = [
   'invalid_json',
   'body_too_large',
   'need_unmet',
+  'native',
 ];
 const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
 const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);

@@ -1,9 +1,9 @@
 // Step 6: tells Envoy. Every steering header is either written or removed, whatever the client sent.
 
 import * as L from '../../wire/layout';
-import { CLUSTER_HEADER, DESTINATION_HEADER, RETRIES_HEADER } from '../../wire/names';
+import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, RETRIES_HEADER } from '../../wire/names';
 import { REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
-import { begin, lengthFrom, putByte, putBytes, Text } from '../abi/text';
+import { begin, lengthFrom, putByte, putBytes, putHex, Text } from '../abi/text';
 import { poolRows, textAt, textLength } from '../snapshot/current';
 import { steeringNames, steeringSent } from './attributes';
 import { Stream } from './streams';
@@ -11,12 +11,16 @@ import { Stream } from './streams';
 const CLUSTER = new Text(CLUSTER_HEADER);
 const DESTINATION = new Text(DESTINATION_HEADER);
 const RETRIES = new Text(RETRIES_HEADER);
-/** The first names of CLIENT_STEERING_HEADERS: they are written below. */
-const WRITTEN: u32 = 0b111;
+const HASH = new Text(HASH_HEADER);
+// The first names of CLIENT_STEERING_HEADERS, as bits.
+const CLUSTER_BIT: u32 = 1;
+const DESTINATION_BIT: u32 = 2;
+const RETRIES_BIT: u32 = 4;
+const HASH_BIT: u32 = 8;
 
+/** Names the cluster, the endpoints to try in turn and the retries. */
 export function steer(stream: Stream, pool: u32): void {
-  const cluster = poolRows + <usize>pool * L.POOL_SIZE + L.POOL_CLUSTER;
-  replaceHeader(REQUEST_HEADERS, CLUSTER.at, CLUSTER.length, textAt(cluster), textLength(cluster));
+  nameCluster(pool);
 
   const list = begin();
   for (let i: u32 = 0; i < <u32>stream.entries; i++) {
@@ -29,7 +33,25 @@ export function steer(stream: Stream, pool: u32): void {
   const retries = begin();
   putByte(0x30 + stream.granted);
   replaceHeader(REQUEST_HEADERS, RETRIES.at, RETRIES.length, retries, 1);
-  removeSent(steeringSent & ~WRITTEN);
+  removeSent(steeringSent & ~(CLUSTER_BIT | DESTINATION_BIT | RETRIES_BIT));
+}
+
+/** Names the cluster and, for a request with a key, what Envoy picks the host by. */
+export function steerNatively(pool: u32, hash: u64, keyed: bool): void {
+  nameCluster(pool);
+  let written = CLUSTER_BIT;
+  if (keyed) {
+    const digits = begin();
+    putHex(hash);
+    replaceHeader(REQUEST_HEADERS, HASH.at, HASH.length, digits, lengthFrom(digits));
+    written |= HASH_BIT;
+  }
+  removeSent(steeringSent & ~written);
+}
+
+function nameCluster(pool: u32): void {
+  const cluster = poolRows + <usize>pool * L.POOL_SIZE + L.POOL_CLUSTER;
+  replaceHeader(REQUEST_HEADERS, CLUSTER.at, CLUSTER.length, textAt(cluster), textLength(cluster));
 }
 
 /** Removes those of CLIENT_STEERING_HEADERS whose bits are set. */

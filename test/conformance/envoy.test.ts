@@ -2,7 +2,12 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import { CLIENT_STEERING_HEADERS, CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
+import {
+  CLIENT_STEERING_HEADERS,
+  CLUSTER_HEADER,
+  DESTINATION_HEADER,
+  HASH_HEADER,
+} from '../../wire/names.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import {
   buildBootstrap,
@@ -52,7 +57,7 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
       plan: planOf(shown, weights),
       engines: statesOf(shown),
       wasmModule,
-      filterConfig: 'frontendId=west\n',
+      filter: { frontendId: 'west' },
     };
     server.setResources('west', buildResources({ ...input, ...rest }));
   };
@@ -324,7 +329,7 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       const input = { fleet, frontendId: 'west', plan: planOf(fleet, weights), engines: statesOf(fleet) };
       server.setResources(
         'west',
-        buildResources({ ...input, wasmModule, filterConfig: 'frontendId=west\n', steering }),
+        buildResources({ ...input, wasmModule, filter: { frontendId: 'west' }, steering }),
       );
       expect(await server.settled('west', 10_000)).toBe(true);
     };
@@ -363,7 +368,7 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       const served = async () => {
         const found = new Set<string>();
         for (let i = 0; i < 40; i++) {
-          const { status, stub } = await send({ 'x-session-id': `late ${i}` });
+          const { status, stub } = await send({ [decide.hash]: `late ${i}` });
           found.add(status === 200 ? stub : String(status));
         }
         return [...found].sort().join();
@@ -386,7 +391,7 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       const counts = new Map<string, number>();
       const keys = Array.from({ length: 400 }, (_, i) => `conversation ${i}`);
       for (const key of keys) {
-        const { stub } = await send({ 'x-session-id': key });
+        const { stub } = await send({ [decide.hash]: key });
         counts.set(stub, (counts.get(stub) ?? 0) + 1);
       }
       expect([...counts.keys()].sort()).toEqual(['a1', 'a2', 'b']);
@@ -397,16 +402,14 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
 
     const byKey = steering !== 'round-robin';
     it(`sends the requests of a conversation to ${byKey ? 'the same host' : 'any host'}`, async () => {
-      const isOneHost = async (...headers: Record<string, string>[]) => {
+      const isOneHost = async (headers: (i: number) => Record<string, string>) => {
         const served = new Set<string>();
-        for (let i = 0; i < 20; i++) served.add((await send(headers[i % headers.length])).stub);
+        for (let i = 0; i < 20; i++) served.add((await send(headers(i))).stub);
         return served.size === 1;
       };
-      expect(await isOneHost({ 'x-session-id': 's1' })).toBe(byKey);
-      // The first header of the list counts, whatever the others say.
-      const key = { 'x-wardrop-key': 'k1' };
-      const others = ['one', 'two', 'three'].map((id) => ({ ...key, 'x-session-id': id }));
-      expect(await isOneHost(key, ...others)).toBe(byKey);
+      expect(await isOneHost((i) => ({ [decide.hash]: 'h1', 'x-session-id': String(i) }))).toBe(byKey);
+      // Without a hash of the filter's, nothing that a client sends decides.
+      expect(await isOneHost(() => ({ 'x-session-id': 's1', [HASH_HEADER]: 'h1' }))).toBe(false);
     });
 
     it('retries at another host, at most twice', async () => {
@@ -414,14 +417,14 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       stubs.a1.behaviour = fail;
       stubs.a2.behaviour = fail;
       for (let i = 0; i < 10; i++) {
-        const { status, stub, attempts } = await send({ 'x-session-id': `retry ${i}` });
+        const { status, stub, attempts } = await send({ [decide.hash]: `retry ${i}` });
         if (stub === 'b') expect(status).toBe(200);
         expect(attempts).toBeLessThanOrEqual(3);
       }
       for (const stub of Object.values(stubs)) stub.behaviour = fail;
       const served = () => Object.values(stubs).reduce((sum, stub) => sum + stub.requests.length, 0);
       const before = served();
-      expect(await send({ 'x-session-id': 'hopeless' })).toMatchObject({ status: 503 });
+      expect(await send({ [decide.hash]: 'hopeless' })).toMatchObject({ status: 503 });
       expect(served() - before).toBeLessThanOrEqual(3);
     });
 
@@ -450,7 +453,7 @@ describe('Envoy with a listener of its own', () => {
     });
     const address = await server.start();
     const input = { fleet, frontendId: 'west', plan: planOf(fleet, { a: 1 }), engines: statesOf(fleet) };
-    server.setResources('west', buildResources({ ...input, wasmModule, filterConfig: 'frontendId=west\n' }));
+    server.setResources('west', buildResources({ ...input, wasmModule, filter: { frontendId: 'west' } }));
     const [listenPort, adminPort, syncPort] = await freePorts(3);
     const example = readFileSync(new URL('../../envoy/standalone/own-listener.yaml', import.meta.url), 'utf8')
       .replace('8080', String(listenPort))

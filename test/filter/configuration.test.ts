@@ -12,6 +12,7 @@ describe('the filter configuration', () => {
       tenantHeader: 'x-tenant',
       readBodies: true,
       maxBodyBytes: 1 << 20,
+      nativeSteering: false,
     });
     expect(vm.tickPeriodMs).toBe(250);
     vm.tick();
@@ -41,6 +42,7 @@ describe('the filter configuration', () => {
     ['frontendId=west\nstartupHoldMs=99999999999', 'line 2: must be a whole number in range: startupHoldMs'],
     ['frontendId=west\ntenantHeader=X-Tenant', 'line 2: a value is missing, too long'],
     ['frontendId=west\nreadBodies=yes', 'line 2: must be true or false: readBodies'],
+    ['frontendId=west\nnativeSteering=1', 'line 2: must be true or false: nativeSteering'],
     ['frontendId=west\nmaxBodyBytes=100', 'line 2: must be a whole number in range: maxBodyBytes'],
     [`frontendId=west\n${'#'.repeat(9000)}`, 'has more than 8192 bytes'],
   ])('is refused with a log line that says where and why: %j', (configuration, complaint) => {

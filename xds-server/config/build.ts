@@ -160,6 +160,7 @@ export function buildPolicy(config: ConfigFile): Policy {
   const { bounds, minShares, outlierPenalty: _, ...policy } = config.policy;
   return {
     ...policy,
+    retries: { max: policy.retries.max, min: policy.retries.min },
     bounds: bounds.map(({ frontend, pool, engine, min, max }) => ({
       frontendId: frontend,
       poolId: pool,

@@ -18,6 +18,10 @@ export interface Config {
   /** Where replicas are found, by the id of engines that do not list them. */
   readonly discovery: ReadonlyMap<string, DiscoverySource>;
   readonly filter: FilterSettings;
+  /** Who picks the host of a request. */
+  readonly steering: SteeringChoice;
+  /** Retry budget of Envoy's own, as a share of active requests; absent for none. */
+  readonly retryBackstop?: number;
   readonly server: ServerSettings;
   readonly warnings: readonly ConfigProblem[];
   /** The file with defaults filled in and without secrets, to be shown. */
@@ -25,6 +29,8 @@ export interface Config {
   /** Every file the configuration was read from, itself first; a change of any means a reload. */
   readonly files: readonly string[];
 }
+
+export type SteeringChoice = ConfigFile['steering'];
 
 /** Where the addresses of an engine's replicas come from. */
 export type DiscoverySource =

@@ -52,6 +52,8 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
     filter: buildFilter(config.filter),
+    steering: config.steering,
+    ...(config.policy.retries.backstop !== undefined && { retryBackstop: config.policy.retries.backstop }),
     server: buildServer(config, file, secrets),
     warnings: crossChecked.warnings,
     shown: redact(config),

@@ -514,6 +514,11 @@ const policy = {
       properties: {
         max: { ...share('While there is room.'), default: 0.2 },
         min: { ...share('When full.'), default: 0 },
+        backstop: {
+          ...share(
+            'A second limit, kept by Envoy itself: retries in progress, as a share of the requests in progress, for each pool and Envoy; 3 are always allowed. Pushed as runtime values. Default: none.',
+          ),
+        },
       },
       default: {},
     },
@@ -591,6 +596,13 @@ export const configSchema = {
       default: {},
     },
     filter,
+    steering: {
+      type: 'string',
+      enum: ['filter', 'native', 'native-ring-hash', 'native-round-robin'],
+      description:
+        'Who picks the engine of a request. `filter`: the filter, by the plan’s partition. The others: Envoy itself, by the weights and, but for round robin, by the hash of the affinity key (`native` by a maglev table); the filter only names the pool and refuses what may not be served; see xds.md. Default: `filter`.',
+      default: 'filter',
+    },
   },
 } as const;
 

@@ -9,15 +9,20 @@ export function needsRestart(before: ServerSettings, after: ServerSettings): boo
 
 /** Whether two configurations mean the same to a running server. */
 export function isSameConfig(a: Config, b: Config): boolean {
-  const essence = ({ fleet, profiles, policy, expectedDemand, filter, server }: Config) => [
-    fleet,
-    profiles,
-    policy,
-    expectedDemand,
-    filter,
-    server.edsIntervalSeconds,
-    server.logLevel,
-  ];
+  const essence = (config: Config) => {
+    const { fleet, profiles, policy, expectedDemand, filter, steering, retryBackstop, server } = config;
+    return [
+      fleet,
+      profiles,
+      policy,
+      expectedDemand,
+      filter,
+      steering,
+      retryBackstop,
+      server.edsIntervalSeconds,
+      server.logLevel,
+    ];
+  };
   return isDeepStrictEqual(essence(a), essence(b));
 }
 

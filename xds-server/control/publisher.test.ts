@@ -8,7 +8,7 @@ import type { EngineState } from '../fleet/fleet-state.js';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import type { Plan } from '../plan/plan.js';
 import { SnapshotBoard } from '../sync/snapshot-board.js';
-import type { ResourceSet } from '../xds/index.js';
+import type { EnvoyOptions, ResourceSet } from '../xds/index.js';
 import { ENDPOINTS_TYPE } from '../xds/protocol/type-url.js';
 import { type Publication, Publisher } from './publisher.js';
 
@@ -68,7 +68,7 @@ function publicationOf(
 /** Records what Envoy and the filter can see, in the order of the changes. */
 class World {
   nowMs = 1_000_000;
-  filter = { filterConfig: 'frontendId=f\n' };
+  envoy: EnvoyOptions = { filter: { frontendId: 'f' } };
   readonly events: string[] = [];
   readonly board = new SnapshotBoard(() => this.nowMs);
   accept: (settled: boolean) => void = () => undefined;
@@ -83,7 +83,7 @@ class World {
     board: this.board,
     salt: 'salt',
     wasmModule: new Uint8Array(),
-    filter: () => this.filter,
+    envoy: () => this.envoy,
     edsIntervalMs: () => 5_000,
     now: () => this.nowMs,
   });
@@ -155,11 +155,11 @@ describe('Publisher', () => {
     expect(world.events).toEqual(['envoy: a=50 b=50', 'envoy: a=50 (b=50)', 'filter: a (b)']);
   });
 
-  it('pushes other options of the filter at once', () => {
+  it('pushes other options of Envoy and its filter at once', () => {
     world = new World();
     const fleet = fleetOf('a', 'b');
     world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }));
-    world.filter = { filterConfig: 'frontendId=f\nreadBodies=true\n' };
+    world.envoy = { ...world.envoy, steering: 'maglev' };
     world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }));
     world.publisher.publish(publicationOf(fleet, { a: 0.5, b: 0.5 }));
     expect(world.events).toEqual(['envoy: a=50 b=50', 'envoy: a=50 b=50']);

@@ -4,7 +4,7 @@ import type { EngineState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
 import { buildSnapshotView } from '../plan/snapshot-view.js';
 import type { SnapshotBoard } from '../sync/snapshot-board.js';
-import { buildResources, type FilterOptions, type XdsServer } from '../xds/index.js';
+import { buildResources, type EnvoyOptions, type XdsServer } from '../xds/index.js';
 
 /** A plan with the fleet and the readiness that it is published for. */
 export interface Publication {
@@ -19,8 +19,8 @@ export interface PublisherOptions {
   readonly board: SnapshotBoard;
   readonly salt: string;
   readonly wasmModule: Uint8Array;
-  /** How the filters of a frontend are set up. */
-  readonly filter: (frontendId: string) => FilterOptions;
+  /** How the Envoys of a frontend are set up. */
+  readonly envoy: (frontendId: string) => EnvoyOptions;
   /** Least milliseconds between two pushes of endpoints that differ in weights only. */
   readonly edsIntervalMs: () => number;
   readonly now: () => number;
@@ -83,7 +83,7 @@ class FrontendPublisher {
   #target: Publication | undefined;
   /** What endpoints were last pushed for. */
   #pushed: Publication | undefined;
-  #pushedFilter: FilterOptions | undefined;
+  #pushedOptions: EnvoyOptions | undefined;
   #pushedAtMs = 0;
   #pushTimer: NodeJS.Timeout | undefined;
   /** The fleet that snapshots are made for; another one is being announced while the target's differs. */
@@ -159,9 +159,9 @@ class FrontendPublisher {
     board.publish(content);
   }
 
-  /** Pushes health and other filter options at once; rebuilding load balancers for weights alone is rationed. */
+  /** Pushes health and other options at once; rebuilding load balancers for weights alone is rationed. */
   #pushEndpointsWhenDue(target: Publication): void {
-    const isSetUp = isDeepStrictEqual(this.#pushedFilter, this.#options.filter(this.#id));
+    const isSetUp = isDeepStrictEqual(this.#pushedOptions, this.#options.envoy(this.#id));
     if (!isSetUp || !hasSameHealth(this.#pushed!.engines, target.engines)) {
       this.#pushEndpoints(target);
       return;
@@ -174,10 +174,10 @@ class FrontendPublisher {
   }
 
   #pushEndpoints({ plan, fleet, engines }: Publication): void {
-    const { xds, wasmModule, filter, now } = this.#options;
+    const { xds, wasmModule, envoy, now } = this.#options;
     clearTimeout(this.#pushTimer);
     this.#pushed = { plan, fleet, engines };
-    this.#pushedFilter = filter(this.#id);
+    this.#pushedOptions = envoy(this.#id);
     this.#pushedAtMs = now();
     xds.setResources(
       this.#id,
@@ -187,7 +187,7 @@ class FrontendPublisher {
         plan,
         engines,
         wasmModule,
-        ...this.#pushedFilter,
+        ...this.#pushedOptions,
         ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
       }),
     );

@@ -1,8 +1,7 @@
 export { type BootstrapInput, type BootstrapTls, type BootstrapToken, buildBootstrap } from './bootstrap.js';
 export type { Nack, NodeView, ResourceSet, TypeStatus, TypeView } from './protocol/control-plane.js';
 export type { NodeIdentity } from './protocol/node.js';
-export { buildResources, type ResourceInput } from './resources/build-resources.js';
-export type { FilterOptions } from './resources/filter.js';
+export { buildResources, type EnvoyOptions, type ResourceInput } from './resources/build-resources.js';
 export { frontendOf } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { type ServerTls, XdsServer, type XdsServerOptions } from './transport/xds-server.js';

@@ -1,11 +1,12 @@
 import binaryen from 'assemblyscript/binaryen';
-import { CLUSTER_HEADER, DESTINATION_HEADER, RETRIES_HEADER } from '../../../wire/names.js';
+import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, RETRIES_HEADER } from '../../../wire/names.js';
 
 /** Request headers by which a test tells the module below what to decide. */
 export const decide = {
   cluster: 'x-test-cluster',
   destination: 'x-test-destination',
   retries: 'x-test-retries',
+  hash: 'x-test-hash',
 } as const;
 
 /**
@@ -26,6 +27,7 @@ export function steeringModule(): Uint8Array {
     [decide.cluster, CLUSTER_HEADER],
     [decide.destination, DESTINATION_HEADER],
     [decide.retries, RETRIES_HEADER],
+    [decide.hash, HASH_HEADER],
   ].map(([from, to]) => `(call $copy ${constant(from!)} ${constant(to!)})`);
   const module = binaryen.parseText(`(module
     (import "env" "proxy_get_header_map_value" (func $get (param i32 i32 i32 i32 i32) (result i32)))

@@ -15,14 +15,26 @@ import {
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
 import { featuresOf, shortcomingsOf } from './envoy-features.js';
-import { type FilterInput, type FilterOptions, filterOf } from './filter.js';
+import { type FilterInput, type FilterOptions, filterConfigFor, filterOf } from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { routes } from './routes.js';
 import { runtimeOf } from './runtime.js';
 import type { Steering } from './steering.js';
 
-export interface ResourceInput extends FilterInput, FilterOptions {
+/** How the Envoys of a frontend are set up, whatever the plan. */
+export interface EnvoyOptions extends FilterOptions {
+  /** Default `override-host`. Envoys that cannot do it are given the next best; see `shortcomingsOf`. */
+  readonly steering?: Steering;
+  /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
+  readonly connectTimeoutMs?: number;
+  /** Retry budget of Envoy's own, as a share of active requests; see `runtimeOf`. Default none. */
+  readonly retryBackstop?: number;
+  /** Writes a line per request to Envoy's standard output; default false. */
+  readonly accessLog?: boolean;
+}
+
+export interface ResourceInput extends FilterInput, EnvoyOptions {
   readonly fleet: Fleet;
   readonly frontendId: string;
   readonly plan: Plan;
@@ -33,14 +45,6 @@ export interface ResourceInput extends FilterInput, FilterOptions {
    * otherwise not used. Leave it out once no filter needs it.
    */
   readonly previousFleet?: Fleet;
-  /** Default `override-host`. Envoys that cannot do it are given the next best; see `shortcomingsOf`. */
-  readonly steering?: Steering;
-  /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
-  readonly connectTimeoutMs?: number;
-  /** Retry budget of Envoy's own, as a share of active requests; see `runtimeOf`. Default none. */
-  readonly retryBackstop?: number;
-  /** Writes a line per request to Envoy's standard output; default false. */
-  readonly accessLog?: boolean;
 }
 
 /** What the Envoys of a frontend are given: a function of the input, byte for byte. */
@@ -61,7 +65,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
   const runtime = createCollection([runtimeOf(poolIds, input.retryBackstop)]);
   const views = new Map<string, View>();
   return {
-    shortcomingsOf: (node) => shortcomingsOf(node, steering, input.withoutBodies !== undefined),
+    shortcomingsOf: (node) => shortcomingsOf(node, steering, input.filter.readBodies),
     viewOf(node: NodeIdentity): View {
       const listen = listenOf(node) ?? frontend.listen;
       const features = featuresOf(node, steering);
@@ -69,9 +73,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
       let view = views.get(key);
       if (view === undefined) {
         const clusters = pools.map((pool) => clusterOf(pool, { ...features, connectTimeoutMs }));
-        const filter = features.wholeBodies
-          ? input
-          : { ...input, filterConfig: input.withoutBodies ?? input.filterConfig };
+        const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
         const listener = listenerOf({ listen, filter, bufferBytes: input.bufferBytes, accessLog });
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],

@@ -1,8 +1,10 @@
 import { StringValueSchema } from '@bufbuild/protobuf/wkt';
+import { encodeFilterConfig, type FilterConfig } from '../../../wire/filter-config.js';
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.js';
 import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
 import { FailurePolicy } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.js';
 import type { Resource } from '../protocol/resource.js';
+import type { EnvoyFeatures } from './envoy-features.js';
 import { extension, pack, resource } from './pack.js';
 
 /** Name of the filter, in our listener and as a resource for listeners of others. */
@@ -14,19 +16,29 @@ const VM_ID = 'wardrop';
 export interface FilterInput {
   /** The compiled filter. */
   readonly wasmModule: Uint8Array;
-  /** The filter's own configuration, as its codec writes it. */
-  readonly filterConfig: string;
+  readonly filter: FilterConfig;
 }
 
 export interface FilterOptions {
-  readonly filterConfig: string;
-  /**
-   * In place of `filterConfig`, where that reads bodies, for Envoys before 1.40: these may lose parts of a body while
-   * a filter waits for it.
-   */
-  readonly withoutBodies?: string;
+  /** The filter's own configuration, but for what depends on the Envoy. */
+  readonly filter: FilterConfig;
   /** What Envoy must be able to hold of a body until the filter has read it; Envoy's default when absent. */
   readonly bufferBytes?: number;
+}
+
+/** What the filter is told in an Envoy with these features. */
+export function filterConfigFor(
+  filter: FilterConfig,
+  { steering, wholeBodies }: EnvoyFeatures,
+): FilterConfig {
+  const { readBodies, maxBodyBytes, ...rest } = filter;
+  return {
+    ...rest,
+    // Before 1.40, an Envoy may lose parts of a body while a filter waits for it.
+    ...(wholeBodies && readBodies !== undefined && { readBodies }),
+    ...(wholeBodies && maxBodyBytes !== undefined && { maxBodyBytes }),
+    ...(steering !== 'override-host' && { nativeSteering: true }),
+  };
 }
 
 /** The filter by itself, for a listener that is not ours and finds it by extension discovery. */
@@ -35,12 +47,12 @@ export function filterOf(input: FilterInput): Resource {
   return resource(FILTER_NAME, TypedExtensionConfigSchema, named);
 }
 
-export function wasmConfig({ wasmModule, filterConfig }: FilterInput) {
+export function wasmConfig({ wasmModule, filter }: FilterInput) {
   return {
     config: {
       name: 'wardrop',
       rootId: 'wardrop',
-      configuration: pack(StringValueSchema, { value: filterConfig }),
+      configuration: pack(StringValueSchema, { value: encodeFilterConfig(filter) }),
       failurePolicy: FailurePolicy.FAIL_RELOAD,
       // Lets the filter hold the headers and still see the body.
       allowOnHeadersStopIteration: true,

@@ -1,4 +1,4 @@
-import { CLUSTER_HEADER, KEY_HEADERS } from '../../../wire/names.js';
+import { CLUSTER_HEADER, HASH_HEADER, KEY_HEADERS } from '../../../wire/names.js';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
 import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import type { Resource } from '../protocol/resource.js';
@@ -30,6 +30,12 @@ const nativeRetries = {
 /** Retries are granted per request by the filter, in x-envoy-max-retries; without a grant, none. */
 const grantedRetries = { numRetries: 0 };
 
+/**
+ * The filter's hash covers key, tenant and salt, wherever the key came from. With `override-host` Envoy picks only what
+ * the filter's list leaves open, so that this costs no header.
+ */
+const hashHeaders = (steering: Steering) => (steering === 'override-host' ? KEY_HEADERS : [HASH_HEADER]);
+
 /** The one route: the filter names the cluster, and how often Envoy may try. */
 export function routes(steering: Steering): Resource {
   return resource(ROUTES_NAME, RouteConfigurationSchema, {
@@ -51,7 +57,7 @@ export function routes(steering: Steering): Resource {
                 timeout: duration(0),
                 idleTimeout: duration(STREAM_IDLE_MS),
                 // Where Envoy picks the host, the requests of a conversation go to the same one.
-                hashPolicy: KEY_HEADERS.map((headerName) => ({
+                hashPolicy: hashHeaders(steering).map((headerName) => ({
                   policySpecifier: { case: 'header' as const, value: { headerName } },
                   terminal: true,
                 })),

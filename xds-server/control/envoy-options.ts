@@ -1,0 +1,36 @@
+import type { Config, SteeringChoice } from '../config/config.js';
+import type { EnvoyOptions, Steering } from '../xds/index.js';
+
+/** Room beside the longest body, so that the filter and not Envoy answers for one that is longer. */
+const BUFFER_SLACK_BYTES = 65_536;
+
+const steeringOf: Readonly<Record<SteeringChoice, Steering>> = {
+  filter: 'override-host',
+  native: 'maglev',
+  'native-ring-hash': 'ring-hash',
+  'native-round-robin': 'round-robin',
+};
+
+/** How the Envoys of a frontend are set up. */
+export function envoyOptions(
+  {
+    filter,
+    steering,
+    retryBackstop,
+    server,
+  }: Pick<Config, 'filter' | 'steering' | 'retryBackstop' | 'server'>,
+  frontendId: string,
+): EnvoyOptions {
+  const { readBodies, maxBodyBytes, tenantHeader } = filter;
+  return {
+    steering: steeringOf[steering],
+    ...(retryBackstop !== undefined && { retryBackstop }),
+    filter: {
+      frontendId,
+      ...(server.token !== undefined && { syncToken: server.token }),
+      ...(tenantHeader !== undefined && { tenantHeader }),
+      ...(readBodies && { readBodies, maxBodyBytes }),
+    },
+    ...(readBodies && { bufferBytes: maxBodyBytes + BUFFER_SLACK_BYTES }),
+  };
+}
