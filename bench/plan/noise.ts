@@ -110,7 +110,7 @@ class Run {
         frontendId,
         poolId: POOL,
         requestsPerSecond: rate,
-        count: 1,
+        evidence: 1,
         source: 'expected',
       })),
     );

@@ -40,10 +40,11 @@ export function fleetView(server: ControlServer): object {
       const rate = rates.find(
         ({ frontendId, poolId }) => frontendId === demand.frontendId && poolId === demand.poolId,
       );
-      const measuredOn = rate?.count ?? 0;
+      const evidence = rate?.evidence ?? 0;
       return {
         ...demand,
-        measuredOnRequests: Number.isFinite(measuredOn) ? Math.round(measuredOn) : null,
+        evidence: Number.isFinite(evidence) ? Math.round(evidence) : null,
+        dispersion: rate?.dispersion ?? 1,
         ageSeconds: rate?.ageSeconds ?? null,
       };
     }),

@@ -1,26 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../simulator/random.js';
 import { DemandEstimator } from './demand-estimator.js';
+import { conversationCounts, poissonCounts } from './test-traffic.js';
 
 const START_MS = 1_600_000_000_000;
-
-/** A small seeded generator (mulberry32), so that every run draws the same traffic. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function poisson(mean: number, random: () => number): number {
-  const gap = () => -Math.log(1 - random());
-  let count = 0;
-  for (let sum = gap(); sum < mean; sum += gap()) count++;
-  return count;
-}
 
 interface Run {
   readonly seed: number;
@@ -39,10 +23,16 @@ function play(run: Run): {
   moves: { second: number; rps: number }[];
   endMs: number;
 } {
-  const random = generator(run.seed);
+  const random = new Random(run.seed, 'traffic');
   const nodes = run.nodes ?? 1;
   const estimator = new DemandEstimator([
-    { frontendId: 'f', poolId: 'p', requestsPerSecond: run.expectedRps, count: Infinity, source: 'expected' },
+    {
+      frontendId: 'f',
+      poolId: 'p',
+      requestsPerSecond: run.expectedRps,
+      evidence: Infinity,
+      source: 'expected',
+    },
   ]);
   const lastMs = Array.from({ length: nodes }, () => START_MS);
   const pending = Array.from({ length: nodes }, () => 0);
@@ -50,7 +40,7 @@ function play(run: Run): {
   for (let second = 0; second < run.seconds; second++) {
     for (let node = 0; node < nodes; node++) {
       const nowMs = START_MS + (second + 1 + node / nodes) * 1_000;
-      pending[node]! += poisson(run.rps(second) / nodes, random);
+      pending[node]! += poissonCounts(run.rps(second) / nodes, 1, random)[0]!;
       if (run.reports?.(node, second) ?? true) {
         estimator.add('f', `n${node}`, new Map([['p', pending[node]!]]), lastMs[node]!, nowMs);
         lastMs[node] = nowMs;
@@ -64,6 +54,32 @@ function play(run: Run): {
 
 function rpsOf(estimator: DemandEstimator, nowMs: number): number {
   return estimator.estimates(nowMs)[0]!.requestsPerSecond;
+}
+
+/** Plays counts of a second each, one list for each pool; the rates after every move. */
+function replay(
+  pools: readonly (readonly number[])[],
+  expectedRps: number,
+): { moves: { second: number; rates: readonly number[] }[] } {
+  const estimator = new DemandEstimator(
+    pools.map((_, pool) => ({
+      frontendId: 'f',
+      poolId: `p${pool}`,
+      requestsPerSecond: expectedRps / pools.length,
+      evidence: Infinity,
+      source: 'expected',
+    })),
+  );
+  const moves: { second: number; rates: readonly number[] }[] = [];
+  for (let second = 0; second < pools[0]!.length; second++) {
+    const nowMs = START_MS + (second + 1) * 1_000;
+    const counts = new Map(pools.map((each, pool) => [`p${pool}`, each[second]!]));
+    estimator.add('f', 'n', counts, nowMs - 1_000, nowMs);
+    if (!estimator.evaluate(nowMs)) continue;
+    const rates = estimator.estimates(nowMs).map(({ requestsPerSecond }) => requestsPerSecond);
+    moves.push({ second: second + 1, rates });
+  }
+  return { moves };
 }
 
 const seeds = Array.from({ length: 20 }, (_, index) => 17 * index + 3);
@@ -97,6 +113,52 @@ describe('DemandEstimator', () => {
       .sort((a, b) => a - b);
     expect(seconds[Math.floor(seeds.length / 2)]).toBeLessThanOrEqual(3);
     expect(seconds[Math.floor(seeds.length * 0.9)]).toBeLessThanOrEqual(5);
+  });
+
+  it('a surge shows in all requests of a frontend before its pools can tell, and is shared among them', () => {
+    const seconds = seeds.slice(0, 10).map((seed) => {
+      const random = new Random(seed, 'pools');
+      const before = Array.from({ length: 20 }, () => poissonCounts(2, 300, random));
+      const after = Array.from({ length: 20 }, () => poissonCounts(3, 30, random));
+      const { moves } = replay(
+        before.map((counts, pool) => [...counts, ...after[pool]!]),
+        40,
+      );
+      expect(moves.filter(({ second }) => second <= 300)).toEqual([]);
+      const first = moves[0]!;
+      for (const rate of first.rates) expect(rate).toBeGreaterThan(2);
+      return first.second - 300;
+    });
+    expect(seconds.sort((a, b) => a - b)[5]).toBeLessThanOrEqual(3);
+    expect(seconds[8]).toBeLessThanOrEqual(9);
+  });
+
+  it('a surge of one pool is not taken for one of another', () => {
+    const random = new Random(1, 'pools');
+    const surging = [...poissonCounts(20, 300, random), ...poissonCounts(40, 60, random)];
+    const { moves } = replay([surging, poissonCounts(20, 360, random)], 40);
+    const [first, second] = moves.at(-1)!.rates;
+    expect(Math.abs(first! / 40 - 1)).toBeLessThan(0.15);
+    expect(Math.abs(second! / 20 - 1)).toBeLessThan(0.15);
+  });
+
+  it('conversations, whose turns come in lumps, move no band that is right', () => {
+    const moves = seeds.map((seed) => {
+      const counts = conversationCounts(40, 3_600, new Random(seed, 'conversations'));
+      return replay([counts], 40).moves.filter(({ second }) => second > 900).length;
+    });
+    // Fifteen hours together.
+    expect(moves.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(5);
+  });
+
+  it.each([40, 400])('a rise of %d requests/s by a fifth gives one new rate, which is right', (rate) => {
+    const counts = seeds.slice(0, 12).map((seed) => {
+      const rps = (second: number) => (second < 300 ? rate : 1.2 * rate);
+      const moves = play({ seed, expectedRps: rate, seconds: 900, rps }).moves;
+      expect(Math.abs(moves.at(-1)!.rps / (1.2 * rate) - 1)).toBeLessThan(0.08);
+      return moves.length;
+    });
+    expect(counts.filter((count) => count === 1).length).toBeGreaterThanOrEqual(10);
   });
 
   it('a quiet start says nothing about the demand', () => {
@@ -165,7 +227,7 @@ describe('DemandEstimator', () => {
   it('keeps measurements over a reconfiguration and drops rows that are gone', () => {
     const { estimator, endMs } = play({ seed: 2, expectedRps: 0, seconds: 100, rps: () => 50 });
     const before = rpsOf(estimator, endMs);
-    const seed = { frontendId: 'f', requestsPerSecond: 7, count: Infinity, source: 'expected' as const };
+    const seed = { frontendId: 'f', requestsPerSecond: 7, evidence: Infinity, source: 'expected' as const };
     estimator.reseed([
       { ...seed, poolId: 'p' },
       { ...seed, poolId: 'q' },
@@ -183,7 +245,7 @@ describe('DemandEstimator', () => {
     fc.assert(
       fc.property(fc.array(report, { maxLength: 50 }), (reports) => {
         const estimator = new DemandEstimator([
-          { frontendId: 'f', poolId: 'p', requestsPerSecond: 0, count: Infinity, source: 'expected' },
+          { frontendId: 'f', poolId: 'p', requestsPerSecond: 0, evidence: Infinity, source: 'expected' },
         ]);
         let nowMs = START_MS;
         for (const { count, ms } of reports) {
@@ -200,7 +262,7 @@ describe('DemandEstimator', () => {
 
 it('a frontend that was silent for long is measured anew when it is back', () => {
   const estimator = new DemandEstimator([
-    { frontendId: 'f', poolId: 'p', requestsPerSecond: 100, count: Infinity, source: 'expected' },
+    { frontendId: 'f', poolId: 'p', requestsPerSecond: 100, evidence: Infinity, source: 'expected' },
   ]);
   const report = (rps: number, nowMs: number, fromMs: number) => {
     estimator.add('f', 'n', new Map([['p', rps]]), fromMs, nowMs);

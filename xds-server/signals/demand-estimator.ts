@@ -1,5 +1,6 @@
 import type { Demand } from '../fleet/fleet-state.js';
-import { type BandState, DemandBand } from './demand-band.js';
+import { type BandState, DemandBand, type ObservedWindow, surge } from './demand-band.js';
+import { Dispersion } from './dispersion.js';
 import { RateSeries } from './rate-series.js';
 
 /** A node that has not reported for this long is silent: its last rate is assumed to go on. */
@@ -10,6 +11,8 @@ const REMOVED_AFTER_MS = 30_000;
 const NODE_RATE_SECONDS = 10;
 /** Requests that must have been counted before a configured rate gives way to a measured one. */
 const ENOUGH_COUNT = 20;
+/** When a frontend's demand surges, what its rows are scaled to counts for as much as this many requests of their own. */
+const SCALED_EVIDENCE = 50;
 
 /** The expected rate of one (frontend, pool), or the one from before a restart. */
 export interface RateSeed extends BandState {
@@ -24,18 +27,23 @@ export interface RateEstimate extends BandState {
   readonly source: Demand['source'];
   /** Seconds since an Envoy of the frontend reported; undefined when none ever did. */
   readonly ageSeconds: number | undefined;
+  /** Variance over mean of counts of a minute, as far as it is known. */
+  readonly dispersion: number;
 }
 
 interface Row {
   readonly seed: RateSeed;
   readonly band: DemandBand;
   readonly series: RateSeries;
+  readonly dispersion: Dispersion;
   counted: number;
 }
 
 interface Frontend {
   readonly rows: Map<string, Row>;
   readonly nodes: Map<string, Node>;
+  /** Of all its requests together. */
+  readonly dispersion: Dispersion;
 }
 
 interface Node {
@@ -104,6 +112,10 @@ export class DemandEstimator {
       for (const [nodeId, node] of frontend.nodes) {
         if (nowMs - node.lastMs > REMOVED_AFTER_MS) frontend.nodes.delete(nodeId);
       }
+      if (this.#followSurge(frontend, endMs)) {
+        moved = true;
+        continue;
+      }
       for (const [poolId, row] of frontend.rows) {
         if (this.#observe(frontend, poolId, row, endMs)) moved = true;
       }
@@ -121,6 +133,7 @@ export class DemandEstimator {
         ...row.band.state,
         source: this.#source(frontend, row, nowMs),
         ageSeconds: silentMs === undefined ? undefined : silentMs / 1000,
+        dispersion: row.dispersion.of(60),
       }));
     });
   }
@@ -140,8 +153,40 @@ export class DemandEstimator {
     }
   }
 
+  /**
+   * Looks at all requests of a frontend together, which show a surge before its rows can: then each is moved to what was
+   * counted of it since, drawn towards its former rate times the growth of all.
+   */
+  #followSurge(frontend: Frontend, endMs: number): boolean {
+    const rows = [...frontend.rows].filter(([, { band }]) => band.sinceMs !== Number.NEGATIVE_INFINITY);
+    if (rows.length < 2) return false;
+    const sinceMs = Math.max(...rows.map(([, { band }]) => band.sinceMs));
+    const count = (fromMs: number, toMs: number) =>
+      rows.reduce((sum, [, { series }]) => sum + series.count(fromMs, toMs), 0);
+    frontend.dispersion.observe(count, sinceMs, endMs);
+    const windows = rows.map(([poolId, row]) => observed(frontend, poolId, row, sinceMs, endMs));
+    const total = windows[0]!.map(({ seconds }, at) => ({
+      seconds,
+      count: windows.reduce((sum, own) => sum + own[at]!.count, 0),
+      dispersion: frontend.dispersion.of(seconds),
+    }));
+    const before = rows.reduce((sum, [, { band }]) => sum + band.state.requestsPerSecond, 0);
+    const telling = surge(total, before);
+    if (telling === undefined || before === 0) return false;
+    const growth = telling.count / telling.seconds / before;
+    rows.forEach(([, { band }], index) => {
+      const own = windows[index]![total.indexOf(telling)]!;
+      const scaled = band.state.requestsPerSecond * growth;
+      const scaledSeconds = scaled > 0 ? SCALED_EVIDENCE / scaled : 0;
+      const evidence = (scaled > 0 ? SCALED_EVIDENCE : 0) + own.count;
+      const requestsPerSecond = evidence / (scaledSeconds + own.seconds);
+      band.moveTo({ requestsPerSecond, evidence }, endMs - telling.seconds * 1_000);
+    });
+    return true;
+  }
+
   #observe(frontend: Frontend, poolId: string, row: Row, endMs: number): boolean {
-    const { band, series } = row;
+    const { band, series, dispersion } = row;
     if (row.counted < ENOUGH_COUNT) return false;
     if (band.sinceMs === Number.NEGATIVE_INFINITY) {
       // Not at the very first request: a few single ones before the traffic sets in say nothing about it.
@@ -149,15 +194,8 @@ export class DemandEstimator {
       if (sinceMs === undefined) return false;
       band.begin(sinceMs);
     }
-    const silent = [...frontend.nodes.values()].filter((node) => node.lastMs < endMs);
-    const windows = series.windows(endMs, band.sinceMs).map(({ seconds, count }) => {
-      const assumed = silent.map(({ lastMs, ratesByPool }) => {
-        const missing = Math.min(seconds, (endMs - lastMs) / 1000);
-        return missing * (ratesByPool.get(poolId) ?? 0);
-      });
-      return { seconds, count: assumed.reduce((sum, value) => sum + value, count) };
-    });
-    return band.observe(windows, endMs);
+    dispersion.observe((fromMs, toMs) => series.count(fromMs, toMs), band.sinceMs, endMs);
+    return band.observe(observed(frontend, poolId, row, band.sinceMs, endMs), endMs);
   }
 
   #source(frontend: Frontend, row: Row, nowMs: number): Demand['source'] {
@@ -169,7 +207,7 @@ export class DemandEstimator {
   #frontend(id: string, nodes = new Map<string, Node>()): Frontend {
     let frontend = this.#frontends.get(id);
     if (frontend === undefined) {
-      frontend = { rows: new Map(), nodes };
+      frontend = { rows: new Map(), nodes, dispersion: new Dispersion() };
       this.#frontends.set(id, frontend);
     }
     return frontend;
@@ -177,5 +215,28 @@ export class DemandEstimator {
 }
 
 function newRow(seed: RateSeed): Row {
-  return { seed, band: new DemandBand(seed), series: new RateSeries(), counted: 0 };
+  const series = new RateSeries();
+  return { seed, band: new DemandBand(seed), series, dispersion: new Dispersion(), counted: 0 };
+}
+
+/** Counts of a row, with what nodes that fell silent would have reported at their last rate. */
+function observed(
+  { nodes }: Frontend,
+  poolId: string,
+  { series, dispersion }: Row,
+  sinceMs: number,
+  endMs: number,
+): readonly ObservedWindow[] {
+  const silent = [...nodes.values()].filter((node) => node.lastMs < endMs);
+  return series.windows(endMs, sinceMs).map(({ seconds, count }) => {
+    const assumed = silent.map(({ lastMs, ratesByPool }) => {
+      const missing = Math.min(seconds, (endMs - lastMs) / 1000);
+      return missing * (ratesByPool.get(poolId) ?? 0);
+    });
+    return {
+      seconds,
+      count: assumed.reduce((sum, value) => sum + value, count),
+      dispersion: dispersion.of(seconds),
+    };
+  });
 }

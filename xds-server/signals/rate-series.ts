@@ -61,6 +61,17 @@ export class RateSeries {
     return windows;
   }
 
+  /** Events from one time to another, both rounded down to bins; none where nothing is kept any more. */
+  count(fromMs: number, toMs: number): number {
+    const end = Math.floor(toMs / BIN_MS);
+    this.#advance(end - 1);
+    let sum = 0;
+    for (let bin = Math.max(Math.floor(fromMs / BIN_MS), this.#oldest); bin < end; bin++) {
+      sum += this.#counts[bin % BINS]!;
+    }
+    return sum;
+  }
+
   /** Start of the bin that the last `count` events before `endMs` go back to; undefined when there are not as many. */
   startOfLast(count: number, endMs: number): number | undefined {
     const end = Math.floor(endMs / BIN_MS);

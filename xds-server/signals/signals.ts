@@ -6,7 +6,7 @@ import { type Demand, type EngineState, effectiveCapacity, type FleetState } fro
 import type { Operations } from '../fleet/operations.js';
 import { tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
-import { SETTLED_COUNT } from './demand-band.js';
+import { SETTLED_EVIDENCE } from './demand-band.js';
 import { DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
@@ -410,8 +410,8 @@ function seeds(expected: readonly ExpectedDemand[], held: readonly HeldRate[]): 
   return expected.map(({ frontendId, poolId, requestsPerSecond }) => {
     const rate = heldRates.get(rowKey(frontendId, poolId));
     return rate === undefined
-      ? { frontendId, poolId, requestsPerSecond, count: Number.POSITIVE_INFINITY, source: 'expected' }
-      : { ...rate, count: SETTLED_COUNT, source: 'held' };
+      ? { frontendId, poolId, requestsPerSecond, evidence: Number.POSITIVE_INFINITY, source: 'expected' }
+      : { ...rate, evidence: SETTLED_EVIDENCE, source: 'held' };
   });
 }
 
