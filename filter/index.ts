@@ -82,16 +82,20 @@ export function proxy_on_response_headers(context: u32, headers: u32, ended: u32
   const stream = findStream(context);
   if (stream) {
     enter();
-    noteResponse(changetype<Stream>(stream));
+    noteResponse(changetype<Stream>(stream), ended != 0);
   }
   return CONTINUE;
 }
 
 export function proxy_on_response_body(context: u32, size: u32, ended: u32): i32 {
-  if (size) {
-    const stream = findStream(context);
-    if (stream) noteBody(changetype<Stream>(stream));
-  }
+  const stream = findStream(context);
+  if (stream) noteBody(changetype<Stream>(stream), size, ended != 0);
+  return CONTINUE;
+}
+
+export function proxy_on_response_trailers(context: u32, trailers: u32): i32 {
+  const stream = findStream(context);
+  if (stream) noteBody(changetype<Stream>(stream), 0, true);
   return CONTINUE;
 }
 

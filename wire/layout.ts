@@ -109,28 +109,43 @@ export const REPLICA_FLAGS = 16; // u32
 export const REPLICA_SIZE = 24;
 export const REPLICA_READY = 1; // flag
 
-// --- Usage report: header, then a block for each VM: block header, rows of pools, rows of engines. ---
+// --- Usage report: header, then a block for each VM: block header, then rows of pools, engines (per
+// pool), latencies, replicas, loads. ---
 
 /** `WUSE`. */
 export const REPORT_MAGIC = 0x45535557;
-export const REPORT_FORMAT = 1;
+export const REPORT_FORMAT = 2;
 
 export const REPORT_VMS = 8; // u32, count of blocks
 export const REPORT_HEADER_SIZE = 16;
 
 export const VM_INCARNATION = 0; // u64
-export const VM_POOLS = 8; // u32, count of rows
-export const VM_ENGINES = 12; // u32, count of rows
-export const VM_HEADER_SIZE = 16;
+export const VM_SEQUENCE = 8; // u64, grows with every block that the VM writes
+// Counts of rows.
+export const VM_POOLS = 16; // u32
+export const VM_ENGINES = 20; // u32
+export const VM_LATENCIES = 24; // u32
+export const VM_REPLICAS = 28; // u32
+export const VM_LOADS = 32; // u32
+export const VM_HEADER_SIZE = 40;
 
-// Counters are u64 below 2^53.
+// Counters are u64 below 2^53, sums are f64 of 0 or more.
 export const POOL_USAGE_POOL = 0; // u64, hash
-export const POOL_USAGE_OFFERED = 8;
-export const POOL_USAGE_CLIENT_RETRIES = 16;
-export const POOL_USAGE_SHED = 24;
-export const POOL_USAGE_UNAVAILABLE = 32;
-export const POOL_USAGE_WITHOUT_KEY = 40;
-export const POOL_USAGE_SIZE = 48;
+export const POOL_USAGE_PRIORITY = 8; // i64
+export const POOL_USAGE_OFFERED = 16;
+export const POOL_USAGE_CLIENT_RETRIES = 24;
+export const POOL_USAGE_SHED = 32;
+export const POOL_USAGE_UNAVAILABLE = 40;
+export const POOL_USAGE_WITHOUT_KEY = 48;
+export const POOL_USAGE_BODIES_READ = 56;
+export const POOL_USAGE_FOLLOW_UPS = 64;
+export const POOL_USAGE_PROMPT_COUNT = 72;
+export const POOL_USAGE_PROMPT_TOKENS = 80;
+export const POOL_USAGE_CACHED_TOKENS = 88;
+export const POOL_USAGE_CACHED_OF_TOKENS = 96;
+export const POOL_USAGE_OUTPUT_COUNT = 104;
+export const POOL_USAGE_OUTPUT_TOKENS = 112;
+export const POOL_USAGE_SIZE = 120;
 
 export const ENGINE_USAGE_POOL = 0; // u64, hash
 export const ENGINE_USAGE_ENGINE = 8; // u64, hash
@@ -143,6 +158,52 @@ export const ENGINE_USAGE_STATUS_4XX = 56;
 export const ENGINE_USAGE_STATUS_5XX = 64;
 export const ENGINE_USAGE_NO_RESPONSE = 72;
 export const ENGINE_USAGE_RETRIES = 80;
-export const ENGINE_USAGE_FIRST_BYTE_SUM = 88; // f64, seconds
-export const ENGINE_USAGE_FIRST_BYTE_COUNT = 96;
-export const ENGINE_USAGE_SIZE = 104;
+export const ENGINE_USAGE_STALLED = 88;
+export const ENGINE_USAGE_BROKEN = 96;
+export const ENGINE_USAGE_FIRST_TOKEN_SUM = 104; // f64, seconds
+export const ENGINE_USAGE_FIRST_TOKEN_COUNT = 112;
+export const ENGINE_USAGE_WHOLE_SUM = 120; // f64, seconds
+export const ENGINE_USAGE_WHOLE_COUNT = 128;
+export const ENGINE_USAGE_PACE_SUM = 136; // f64, seconds
+export const ENGINE_USAGE_PACE_TOKENS = 144;
+export const ENGINE_USAGE_USAGE_COUNT = 152;
+export const ENGINE_USAGE_PROMPT_TOKENS = 160;
+export const ENGINE_USAGE_CACHED_TOKENS = 168;
+export const ENGINE_USAGE_CACHED_OF_TOKENS = 176;
+export const ENGINE_USAGE_OUTPUT_TOKENS = 184;
+export const ENGINE_USAGE_SIZE = 192;
+
+/** Buckets of first-token times end at 0.05 s, 0.1 s, … 102.4 s; the last has no end. */
+export const FIRST_TOKEN_BUCKETS = 13;
+export const FIRST_TOKEN_LEAST_SECONDS = 0.05;
+/** Buckets of token paces end at 0.0025 s, 0.005 s, … 0.64 s a token; the last has no end. */
+export const PACE_BUCKETS = 10;
+export const PACE_LEAST_SECONDS = 0.0025;
+
+export const LATENCY_USAGE_ENGINE = 0; // u64, hash
+export const LATENCY_USAGE_FIRST_TOKEN = 8; // counters
+export const LATENCY_USAGE_PACE = 112; // counters
+export const LATENCY_USAGE_SIZE = 192;
+
+export const REPLICA_USAGE_ENGINE = 0; // u64, hash
+export const REPLICA_USAGE_REPLICA = 8; // u64, hash of the address
+export const REPLICA_USAGE_SENT = 16;
+export const REPLICA_USAGE_ENDED = 24;
+export const REPLICA_USAGE_SIZE = 32;
+
+/** What load reports in responses may tell, in this order. */
+export const LOAD_UTILIZATION = 0;
+export const LOAD_KV_USE = 1;
+export const LOAD_WAITING = 2;
+export const LOAD_RUNNING = 3;
+export const LOAD_REQUEST_RATE = 4;
+export const LOAD_ERROR_RATE = 5;
+export const LOADS = 6;
+
+export const LOAD_USAGE_ENGINE = 0; // u64, hash
+export const LOAD_USAGE_REPLICA = 8; // u64, hash of the address
+export const LOAD_USAGE_REPORTS = 16;
+export const LOAD_USAGE_GARBLED = 24;
+export const LOAD_USAGE_SUMS = 32; // f64 by load
+export const LOAD_USAGE_COUNTS = 80; // counters by load
+export const LOAD_USAGE_SIZE = 128;

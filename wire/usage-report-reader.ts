@@ -1,6 +1,7 @@
 import { WardropError } from '../xds-server/errors.js';
 import * as L from './layout.js';
-import type { EngineUsage, PoolUsage, UsageReport, VmUsage } from './usage-report.js';
+import type { UsageReport, VmUsage } from './usage-report.js';
+import { type Field, sectionNames, sections } from './usage-report-rows.js';
 
 /** Reads the body of a sync call. Throws WARDROP_REPORT_INVALID for anything that no filter writes. */
 export function decodeUsageReport(bytes: Uint8Array): UsageReport {
@@ -15,59 +16,65 @@ export function decodeUsageReport(bytes: Uint8Array): UsageReport {
   let at = L.REPORT_HEADER_SIZE;
   for (let index = 0; index < count; index++) {
     check(data.byteLength - at >= L.VM_HEADER_SIZE, 'ends within a block');
-    const pools = data.getUint32(at + L.VM_POOLS, true);
-    const engines = data.getUint32(at + L.VM_ENGINES, true);
-    const poolsAt = at + L.VM_HEADER_SIZE;
-    const enginesAt = poolsAt + pools * L.POOL_USAGE_SIZE;
-    const end = enginesAt + engines * L.ENGINE_USAGE_SIZE;
-    check(end <= data.byteLength, 'ends within a block');
+    const block = at;
+    at += L.VM_HEADER_SIZE;
+    const rows: Record<string, unknown> = {};
+    for (const name of sectionNames) {
+      const { count, row } = sections[name];
+      const length = data.getUint32(block + count, true);
+      const start = at;
+      at += length * row.size;
+      check(at <= data.byteLength, 'ends within a block');
+      rows[name] = Array.from({ length }, (_, place) => readRow(data, start + place * row.size, row.fields));
+    }
     vms.push({
-      incarnation: data.getBigUint64(at + L.VM_INCARNATION, true),
-      pools: Array.from({ length: pools }, (_, row) => poolUsage(data, poolsAt + row * L.POOL_USAGE_SIZE)),
-      engines: Array.from({ length: engines }, (_, row) =>
-        engineUsage(data, enginesAt + row * L.ENGINE_USAGE_SIZE),
-      ),
+      incarnation: data.getBigUint64(block + L.VM_INCARNATION, true),
+      sequence: counter(data, block + L.VM_SEQUENCE),
+      ...(rows as Omit<VmUsage, 'incarnation' | 'sequence'>),
     });
-    at = end;
   }
   check(at === data.byteLength, 'goes on after its last block');
   return { vms };
 }
 
-function poolUsage(data: DataView, at: number): PoolUsage {
-  return {
-    pool: data.getBigUint64(at + L.POOL_USAGE_POOL, true),
-    offered: counter(data, at + L.POOL_USAGE_OFFERED),
-    clientRetries: counter(data, at + L.POOL_USAGE_CLIENT_RETRIES),
-    shed: counter(data, at + L.POOL_USAGE_SHED),
-    unavailable: counter(data, at + L.POOL_USAGE_UNAVAILABLE),
-    withoutKey: counter(data, at + L.POOL_USAGE_WITHOUT_KEY),
-  };
+function readRow(data: DataView, at: number, fields: Readonly<Record<string, Field>>): object {
+  const row: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(fields)) row[name] = readField(data, at + field.at, field);
+  return row;
 }
 
-function engineUsage(data: DataView, at: number): EngineUsage {
-  const firstByteSecondsSum = data.getFloat64(at + L.ENGINE_USAGE_FIRST_BYTE_SUM, true);
-  check(firstByteSecondsSum >= 0 && firstByteSecondsSum < Infinity, 'has a sum of seconds out of range');
-  return {
-    pool: data.getBigUint64(at + L.ENGINE_USAGE_POOL, true),
-    engine: data.getBigUint64(at + L.ENGINE_USAGE_ENGINE, true),
-    planned: counter(data, at + L.ENGINE_USAGE_PLANNED),
-    diverted: counter(data, at + L.ENGINE_USAGE_DIVERTED),
-    ended: counter(data, at + L.ENGINE_USAGE_ENDED),
-    failures: counter(data, at + L.ENGINE_USAGE_FAILURES),
-    status2xx: counter(data, at + L.ENGINE_USAGE_STATUS_2XX),
-    status4xx: counter(data, at + L.ENGINE_USAGE_STATUS_4XX),
-    status5xx: counter(data, at + L.ENGINE_USAGE_STATUS_5XX),
-    noResponse: counter(data, at + L.ENGINE_USAGE_NO_RESPONSE),
-    retries: counter(data, at + L.ENGINE_USAGE_RETRIES),
-    firstByteSecondsSum,
-    firstByteCount: counter(data, at + L.ENGINE_USAGE_FIRST_BYTE_COUNT),
-  };
+function readField(data: DataView, at: number, field: Field): bigint | number | number[] {
+  switch (field.kind) {
+    case 'hash':
+      return data.getBigUint64(at, true);
+    case 'integer':
+      return integer(data, at);
+    case 'counter':
+      return counter(data, at);
+    case 'sum':
+      return sum(data, at);
+    case 'counters':
+      return Array.from({ length: field.length }, (_, index) => counter(data, at + index * 8));
+    case 'sums':
+      return Array.from({ length: field.length }, (_, index) => sum(data, at + index * 8));
+  }
+}
+
+function integer(data: DataView, at: number): number {
+  const value = Number(data.getBigInt64(at, true));
+  check(Math.abs(value) < 2 ** 31, 'has a number out of range');
+  return value;
 }
 
 function counter(data: DataView, at: number): number {
   const value = Number(data.getBigUint64(at, true));
   check(value <= Number.MAX_SAFE_INTEGER, 'has a counter out of range');
+  return value;
+}
+
+function sum(data: DataView, at: number): number {
+  const value = data.getFloat64(at, true);
+  check(value >= 0 && value < Infinity, 'has a sum out of range');
   return value;
 }
 

@@ -1,49 +1,60 @@
 import * as L from './layout.js';
-import type { UsageReport } from './usage-report.js';
+import type { UsageReport, VmUsage } from './usage-report.js';
+import { type Field, sectionNames, sections } from './usage-report-rows.js';
 
 /** The bytes that a filter sends for these counters; tests and simulations stand in for filters with it. */
 export function encodeUsageReport(report: UsageReport): Uint8Array {
-  const size = report.vms.reduce(
-    (sum, vm) =>
-      sum + L.VM_HEADER_SIZE + vm.pools.length * L.POOL_USAGE_SIZE + vm.engines.length * L.ENGINE_USAGE_SIZE,
-    L.REPORT_HEADER_SIZE,
-  );
+  const size = report.vms.reduce((total, vm) => total + blockSize(vm), L.REPORT_HEADER_SIZE);
   const out = new DataView(new ArrayBuffer(size));
-  const counter = (at: number, value: number) => out.setBigUint64(at, BigInt(value), true);
   out.setUint32(0, L.REPORT_MAGIC, true);
   out.setUint32(4, L.REPORT_FORMAT, true);
   out.setUint32(L.REPORT_VMS, report.vms.length, true);
   let at = L.REPORT_HEADER_SIZE;
   for (const vm of report.vms) {
     out.setBigUint64(at + L.VM_INCARNATION, vm.incarnation, true);
-    out.setUint32(at + L.VM_POOLS, vm.pools.length, true);
-    out.setUint32(at + L.VM_ENGINES, vm.engines.length, true);
+    out.setBigUint64(at + L.VM_SEQUENCE, BigInt(vm.sequence), true);
+    for (const name of sectionNames) out.setUint32(at + sections[name].count, vm[name].length, true);
     at += L.VM_HEADER_SIZE;
-    for (const row of vm.pools) {
-      out.setBigUint64(at + L.POOL_USAGE_POOL, row.pool, true);
-      counter(at + L.POOL_USAGE_OFFERED, row.offered);
-      counter(at + L.POOL_USAGE_CLIENT_RETRIES, row.clientRetries);
-      counter(at + L.POOL_USAGE_SHED, row.shed);
-      counter(at + L.POOL_USAGE_UNAVAILABLE, row.unavailable);
-      counter(at + L.POOL_USAGE_WITHOUT_KEY, row.withoutKey);
-      at += L.POOL_USAGE_SIZE;
-    }
-    for (const row of vm.engines) {
-      out.setBigUint64(at + L.ENGINE_USAGE_POOL, row.pool, true);
-      out.setBigUint64(at + L.ENGINE_USAGE_ENGINE, row.engine, true);
-      counter(at + L.ENGINE_USAGE_PLANNED, row.planned);
-      counter(at + L.ENGINE_USAGE_DIVERTED, row.diverted);
-      counter(at + L.ENGINE_USAGE_ENDED, row.ended);
-      counter(at + L.ENGINE_USAGE_FAILURES, row.failures);
-      counter(at + L.ENGINE_USAGE_STATUS_2XX, row.status2xx);
-      counter(at + L.ENGINE_USAGE_STATUS_4XX, row.status4xx);
-      counter(at + L.ENGINE_USAGE_STATUS_5XX, row.status5xx);
-      counter(at + L.ENGINE_USAGE_NO_RESPONSE, row.noResponse);
-      counter(at + L.ENGINE_USAGE_RETRIES, row.retries);
-      out.setFloat64(at + L.ENGINE_USAGE_FIRST_BYTE_SUM, row.firstByteSecondsSum, true);
-      counter(at + L.ENGINE_USAGE_FIRST_BYTE_COUNT, row.firstByteCount);
-      at += L.ENGINE_USAGE_SIZE;
+    for (const name of sectionNames) {
+      const { size: rowSize, fields } = sections[name].row;
+      for (const row of vm[name]) {
+        for (const [field, layout] of Object.entries<Field>(fields)) {
+          writeField(out, at + layout.at, layout, (row as unknown as Record<string, unknown>)[field]);
+        }
+        at += rowSize;
+      }
     }
   }
   return new Uint8Array(out.buffer);
+}
+
+function blockSize(vm: VmUsage): number {
+  return sectionNames.reduce(
+    (total, name) => total + vm[name].length * sections[name].row.size,
+    L.VM_HEADER_SIZE,
+  );
+}
+
+function writeField(out: DataView, at: number, { kind }: Field, value: unknown): void {
+  switch (kind) {
+    case 'hash':
+      out.setBigUint64(at, value as bigint, true);
+      return;
+    case 'integer':
+      out.setBigInt64(at, BigInt(value as number), true);
+      return;
+    case 'counter':
+      out.setBigUint64(at, BigInt(value as number), true);
+      return;
+    case 'sum':
+      out.setFloat64(at, value as number, true);
+      return;
+    case 'counters':
+      for (const [index, each] of (value as number[]).entries()) {
+        out.setBigUint64(at + index * 8, BigInt(each), true);
+      }
+      return;
+    case 'sums':
+      for (const [index, each] of (value as number[]).entries()) out.setFloat64(at + index * 8, each, true);
+  }
 }

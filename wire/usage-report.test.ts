@@ -2,47 +2,51 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { UsageReport } from './usage-report.js';
 import { decodeUsageReport } from './usage-report-reader.js';
+import { type Field, sectionNames, sections } from './usage-report-rows.js';
 import { encodeUsageReport } from './usage-report-writer.js';
 
 const hash = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const count = fc.maxSafeNat();
+const sum = fc.double({ min: 0, max: 1e12, noNaN: true });
 
-const anyReport: fc.Arbitrary<UsageReport> = fc.record({
-  vms: fc.array(
-    fc.record({
-      incarnation: hash,
-      pools: fc.array(
-        fc.record({
-          pool: hash,
-          offered: count,
-          clientRetries: count,
-          shed: count,
-          unavailable: count,
-          withoutKey: count,
-        }),
-        { maxLength: 3 },
-      ),
-      engines: fc.array(
-        fc.record({
-          pool: hash,
-          engine: hash,
-          planned: count,
-          diverted: count,
-          ended: count,
-          failures: count,
-          status2xx: count,
-          status4xx: count,
-          status5xx: count,
-          noResponse: count,
-          retries: count,
-          firstByteSecondsSum: fc.double({ min: 0, max: 1e12, noNaN: true }),
-          firstByteCount: count,
-        }),
-        { maxLength: 3 },
-      ),
-    }),
-    { maxLength: 3 },
-  ),
+function anyField(field: Field): fc.Arbitrary<unknown> {
+  switch (field.kind) {
+    case 'hash':
+      return hash;
+    case 'integer':
+      return fc.integer({ min: -100, max: 100 });
+    case 'counter':
+      return count;
+    case 'sum':
+      return sum;
+    case 'counters':
+    case 'sums': {
+      const size = { minLength: field.length, maxLength: field.length };
+      return fc.array(field.kind === 'sums' ? sum : count, size);
+    }
+  }
+}
+
+const anyRows = sectionNames.map((name) => {
+  const fields = Object.entries<Field>(sections[name].row.fields);
+  const row = fc.record(Object.fromEntries(fields.map(([field, layout]) => [field, anyField(layout)])));
+  return [name, fc.array(row, { maxLength: 3 })] as const;
+});
+const anyVm = fc.record({ incarnation: hash, sequence: count, ...Object.fromEntries(anyRows) });
+const anyReport = fc.record({
+  vms: fc.array(anyVm, { maxLength: 3 }),
+}) as unknown as fc.Arbitrary<UsageReport>;
+
+it('the fields of a row of a usage report follow each other without gaps', () => {
+  for (const name of sectionNames) {
+    const { size, fields } = sections[name].row;
+    let end = 0;
+    for (const field of Object.values<Field>(fields)) {
+      expect(field.at).toBe(end);
+      end += 'length' in field ? field.length * 8 : 8;
+    }
+    expect(size).toBe(end);
+  }
 });
 
 describe('a usage report', () => {

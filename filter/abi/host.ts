@@ -34,6 +34,7 @@ export const CALL_RESPONSE_HEADERS: i32 = 6;
 
 // Buffers.
 export const REQUEST_BODY: i32 = 0;
+export const RESPONSE_BODY: i32 = 1;
 export const CALL_RESPONSE_BODY: i32 = 4;
 export const PLUGIN_CONFIGURATION: i32 = 7;
 

@@ -32,6 +32,7 @@ import {
 import { closeBody, completeBody, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
 import { findModel, onlyModel, poolFor } from './eligibility';
 import { carriedNeeds, needsBody } from './needs';
+import { notePrompt, noteRouted } from './outcome';
 import { pick, randomKey } from './pick';
 import {
   BODY_TOO_LARGE,
@@ -223,6 +224,7 @@ function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
     again = chargeClientRetry(state);
   } else {
     state.offered++;
+    notePrompt(stream);
     earn(state);
   }
   if (!keyed) state.withoutKey++;
@@ -280,6 +282,7 @@ function route(stream: Stream, pool: u32): i32 {
   count(stream.reason);
   stream.state = ROUTED;
   stream.served = stream.flow0;
+  noteRouted(stream);
   state.pins++;
   if (stream.counted) {
     if (stream.reason == PLANNED || stream.reason == NO_KEY) stream.flow0.planned++;

@@ -53,7 +53,12 @@ function asksFor(body: Scan, feature: u32): bool {
 }
 
 function isLonger(body: Scan, tokens: u32): bool {
-  return promptBytes(body) / BYTES_PER_TOKEN > tokens;
+  return promptTokens(body) > tokens;
+}
+
+/** Tokens of the prompt, estimated. */
+export function promptTokens(body: Scan): u32 {
+  return promptBytes(body) / BYTES_PER_TOKEN;
 }
 
 /** Whether a model has needs that only the body can tell. */

@@ -1,21 +1,33 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
+import * as L from '../../wire/layout';
 import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import { nowNs } from '../abi/clock';
 import { getHeaders, getProperty, OK, RESPONSE_HEADERS, replaceHeader } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
+import { ANSWER, Field } from '../body/fields';
+import { Kind, kindOf, messagesHold, Scan } from '../body/scan';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
 import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
+import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
+import { newReplicaUsage, ReplicaUsage } from '../state/replica-usage';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
-import { closeBody } from './body';
+import { closeAnswer, openAnswer, readAnswer, tokensOf } from './answer';
+import { closeBody, completeBody } from './body';
+import { promptTokens } from './needs';
 import { RETRY, reasonName } from './reasons';
 import { ANSWERED, closeStream, ROUTED, SETTLED, Stream } from './streams';
 
 const STATUS = new Text(':status');
 const ATTEMPTS = new Text(ATTEMPTS_HEADER);
+const TYPE = new Text('content-type');
+const ENCODING = new Text('content-encoding');
+const EVENT_STREAM = new Text('text/event-stream');
+const JSON = new Text('application/json');
+const IDENTITY = new Text('identity');
 const ENGINE = new Text(ENGINE_HEADER);
 const PLAN = new Text(PLAN_HEADER);
 const REASON = new Text(REASON_HEADER);
@@ -32,12 +44,33 @@ const NO_HOST = new Text('no_healthy_upstream');
 /** In the details when one of Envoy's own limits was in the way. */
 const OVERFLOW = new Text('overflow');
 
+/** A stream of OpenAI's begins with an event that has the role, and ends with one that says so. */
+const EVENTS_WITHOUT_TOKEN: u32 = 2;
+
 let status: u32 = 0;
 /** -1 when unknown; 0 when Envoy gave up before the first. */
 let attempts: i32 = -1;
+let isStream: bool = false;
+/** The body is text that may tell tokens. */
+let isReadable: bool = false;
+
+/** The request counts as offered: what its body, if that was read, says of the prompt is kept. */
+export function notePrompt(stream: Stream): void {
+  const at = completeBody(stream);
+  if (!at) return;
+  const body = changetype<Scan>(at);
+  stream.bodyRead = true;
+  stream.promptTokens = promptTokens(body);
+  stream.pool.bodiesRead++;
+  const continues =
+    (messagesHold(body) & ANSWER) != 0 ||
+    kindOf(body, Field.PREVIOUS_RESPONSE_ID) == Kind.TEXT ||
+    kindOf(body, Field.CONVERSATION) == Kind.TEXT;
+  if (continues) stream.pool.followUps++;
+}
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
-export function noteResponse(stream: Stream): void {
+export function noteResponse(stream: Stream, ended: bool): void {
   if (stream.state != ROUTED) return;
   if (stream.entries == 0 && !bindServer(stream)) return leave(stream);
   readResponse();
@@ -51,30 +84,136 @@ export function noteResponse(stream: Stream): void {
     if (status >= 500) failed = blame(stream, entry);
     for (let i: u32 = 0; i < entry; i++) noteAttempt(stream, i, false);
   }
-  if (failed) noteAttempt(stream, entry, false);
-  else if (status < 500) noteAttempt(stream, entry, true);
-
   stream.served = stream.flow(entry);
   stream.state = ANSWERED;
+  stream.answeredWell = status >= 200 && status < 300;
+  stream.streamed = stream.answeredWell && isStream;
+  moveTo(stream, entry);
+  if (failed) noteAttempt(stream, entry, false);
+  // Engines send the headers of a stream before they have done anything for it.
+  else if (status < 500 && !stream.streamed) noteAttempt(stream, entry, true);
   if (made > 1) {
     stream.reason = RETRY;
     count(RETRY);
   }
   settleRetries(stream, attempts);
-  if (stream.counted) countStatus(stream);
+  if (stream.counted) {
+    countStatus(stream);
+    if (stream.answeredWell && isReadable && !ended) openAnswer(stream);
+  }
+  if (ended) noteComplete(stream);
   tellDecision(stream);
 }
 
-/** Bytes of the response body have arrived. */
+/** The request is on its way to its first entry. */
+export function noteRouted(stream: Stream): void {
+  for (let i: u32 = 0; i < <u32>stream.entries; i++) {
+    const replica = stream.replica(i);
+    if (replica.usage) continue;
+    const address = load<u64>(replica.snapshotRow, L.REPLICA_SEED);
+    replica.usage = newReplicaUsage(stream.flow(i).engine.key, address);
+  }
+  usageOf(stream).sent++;
+}
+
+/** The entry that has the request now is another than the first. */
+function moveTo(stream: Stream, entry: u32): void {
+  if (entry == 0) return;
+  usageOf(stream).ended++;
+  stream.entry = <u8>entry;
+  usageOf(stream).sent++;
+}
+
 // @ts-ignore: decorator
 @inline
-export function noteBody(stream: Stream): void {
-  if (stream.firstByteSeen || stream.state != ANSWERED) return;
-  stream.firstByteSeen = true;
+function usageOf(stream: Stream): ReplicaUsage {
+  return changetype<ReplicaUsage>(stream.replica(stream.entry).usage);
+}
+
+/** A piece of the response body has arrived, or its end. */
+export function noteBody(stream: Stream, size: u32, ended: bool): void {
+  if (stream.state != ANSWERED) return;
+  if (size) {
+    const isToken = !stream.answer || readAnswer(stream, size);
+    if (isToken && !stream.firstByteSeen) {
+      stream.firstByteSeen = true;
+      if (stream.streamed) noteFirstToken(stream);
+    }
+  }
+  if (ended) noteComplete(stream);
+}
+
+function noteFirstToken(stream: Stream): void {
+  const now = nowNs();
+  stream.firstByteNs = now;
+  noteAttempt(stream, stream.entry, true);
   if (!stream.counted) return;
   const flow = stream.served;
-  flow.firstByteSum += <f64>(nowNs() - stream.startedNs) * 1e-9;
-  flow.firstByteCount++;
+  const seconds = secondsBetween(stream.startedNs, now);
+  flow.firstTokenSum += seconds;
+  flow.firstTokenCount++;
+  flow.engine.streams++;
+  countFirstToken(flow.engine, seconds);
+}
+
+/** The answer has come to its end. */
+function noteComplete(stream: Stream): void {
+  if (stream.complete) return;
+  stream.complete = true;
+  if (!stream.counted || !stream.answeredWell) return;
+  const now = nowNs();
+  const flow = stream.served;
+  if (!stream.streamed) {
+    flow.wholeSum += secondsBetween(stream.startedNs, now);
+    flow.wholeCount++;
+  }
+  const output = countTokens(stream);
+  if (!stream.firstByteNs || output < 2) return;
+  const seconds = secondsBetween(stream.firstByteNs, now);
+  flow.paceSum += seconds;
+  flow.paceTokens += output - 1;
+  countPace(flow.engine, seconds / <f64>(output - 1));
+}
+
+/** Adds the tokens of a complete answer to the counters; the tokens of its output are returned, 0 if unknown. */
+function countTokens(stream: Stream): u32 {
+  const pool = stream.pool;
+  const flow = stream.served;
+  const tokens = stream.answer ? tokensOf(stream) : null;
+  if (tokens && tokens.hasPrompt) {
+    const prompt = tokens.prompt + tokens.besides;
+    pool.promptCount++;
+    pool.promptTokens += prompt;
+    flow.promptTokens += prompt;
+    if (tokens.hasCached) {
+      const cached = min(tokens.cached, prompt);
+      pool.cachedTokens += cached;
+      pool.cachedOfTokens += prompt;
+      flow.cachedTokens += cached;
+      flow.cachedOfTokens += prompt;
+    }
+  } else if (stream.bodyRead) {
+    pool.promptCount++;
+    pool.promptTokens += stream.promptTokens;
+  }
+  if (!tokens) return 0;
+  if (tokens.hasOutput) {
+    flow.usageCount++;
+    flow.outputTokens += tokens.output;
+  } else if (stream.streamed && tokens.events > EVENTS_WITHOUT_TOKEN) {
+    tokens.output = tokens.events - EVENTS_WITHOUT_TOKEN;
+  } else {
+    return 0;
+  }
+  pool.outputCount++;
+  pool.outputTokens += tokens.output;
+  return tokens.output;
+}
+
+// @ts-ignore: decorator
+@inline
+function secondsBetween(startNs: u64, endNs: u64): f64 {
+  return <f64>(endNs - startNs) * 1e-9;
 }
 
 /** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */
@@ -113,6 +252,7 @@ function bindServer(stream: Stream): bool {
       const replica = changetype<ReplicaState>(<usize>load<u32>(flow.engine.replicas + (i << 2)));
       if (replica.key != key) continue;
       stream.append(flow, replica);
+      noteRouted(stream);
       if (stream.counted) flow.planned++;
       return true;
     }
@@ -135,7 +275,10 @@ function finishUnanswered(stream: Stream, made: i32): void {
 function finish(stream: Stream): void {
   if (stream.state != ANSWERED) return;
   stream.state = SETTLED;
+  endProbes(stream);
+  closeAnswer(stream);
   if (stream.counted) stream.flow0.ended++;
+  usageOf(stream).ended++;
   stream.keepRetries(0);
   stream.flow0.pins--;
   stream.replica0.pins--;
@@ -148,11 +291,18 @@ function settleRetries(stream: Stream, made: i32): void {
   settle(stream.pool, stream.granted, made < 0 ? stream.granted : used);
   if (used) count(RETRIES_USED, used);
   if (stream.counted) stream.flow0.retries += used;
+}
+
+/** The first entry has shown whether it serves, or never will. */
+function endProbes(stream: Stream): void {
   if (stream.probesEngine) stream.flow0.engine.probes--;
   if (stream.probesReplica) stream.replica0.probes--;
+  stream.probesEngine = false;
+  stream.probesReplica = false;
 }
 
 function noteAttempt(stream: Stream, entry: u32, succeeded: bool): void {
+  if (entry == 0) endProbes(stream);
   const started = stream.startedNs / 1_000_000;
   const flow = stream.flow(entry);
   if (succeeded) {
@@ -218,6 +368,9 @@ function property(path: Text): bool {
 function readResponse(): void {
   status = 0;
   attempts = -1;
+  isStream = false;
+  let isJson = false;
+  let isEncoded = false;
   store<u64>(RESULT, 0);
   getHeaders(RESPONSE_HEADERS, RESULT, RESULT + 4);
   if (resultLength() < 4) return;
@@ -226,12 +379,30 @@ function readResponse(): void {
   for (let left = load<u32>(resultAt()); left > 0; left--) {
     const nameLength = <usize>load<u32>(lengths);
     const length = <usize>load<u32>(lengths, 4);
-    if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(name + nameLength + 1, length);
-    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length))
-      attempts = <i32>number(name + nameLength + 1, length);
+    const value = name + nameLength + 1;
+    if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(value, length);
+    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = <i32>number(value, length);
+    else if (equals(name, nameLength, TYPE.at, TYPE.length)) {
+      isStream = startsWith(value, length, EVENT_STREAM);
+      isJson = startsWith(value, length, JSON);
+    } else if (equals(name, nameLength, ENCODING.at, ENCODING.length)) {
+      isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
+    }
     lengths += 8;
-    name += nameLength + length + 2;
+    name = value + length + 1;
   }
+  isReadable = (isStream || isJson) && !isEncoded;
+}
+
+/** Whether the text begins so, whatever the case of its letters. */
+function startsWith(at: usize, length: usize, lower: Text): bool {
+  if (length < lower.length) return false;
+  for (let i: usize = 0; i < lower.length; i++) {
+    const byte = load<u8>(at + i);
+    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+    if (folded != load<u8>(lower.at + i)) return false;
+  }
+  return true;
 }
 
 function number(at: usize, length: usize): u32 {

@@ -28,11 +28,26 @@ export class Stream {
   bodyless: bool;
   /** Counts in usage reports; false for calls that need no model. */
   counted: bool;
+  /** Its answer is a stream of events. */
+  streamed: bool;
+  /** The status of its answer is 2xx. */
+  answeredWell: bool;
   firstByteSeen: bool;
+  /** Its answer has come to its end. */
+  complete: bool;
+  /** The entry of the endpoint list that has the request now. */
+  entry: u8;
+  /** Its body has been read, so `promptTokens` holds. */
+  bodyRead: bool;
   /** The first entry tests a trickling engine or replica. */
   probesEngine: bool;
   probesReplica: bool;
   startedNs: u64;
+  firstByteNs: u64;
+  /** Estimated. */
+  promptTokens: u32;
+  /** What is read of its answer, 0 if nothing is. */
+  answer: usize;
   /** What is read of its body, 0 if nothing is. */
   scan: usize;
   planId: u64;

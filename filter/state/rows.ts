@@ -1,8 +1,10 @@
+import * as L from '../../wire/layout';
 import { mix64 } from '../hash';
 import { Guarded } from './guarded';
+import { freeReplicaUsage } from './replica-usage';
 import { Row, Table } from './table';
 
-/** Counters of a pool since the VM started, and the VM's part of its retry budget. */
+/** Counters of a pool since the VM started, as in a usage report, and the VM's part of its retry budget. */
 @unmanaged
 export class PoolState extends Row {
   offered: u64;
@@ -10,6 +12,14 @@ export class PoolState extends Row {
   shed: u64;
   unavailable: u64;
   withoutKey: u64;
+  bodiesRead: u64;
+  followUps: u64;
+  promptCount: u64;
+  promptTokens: u64;
+  cachedTokens: u64;
+  cachedOfTokens: u64;
+  outputCount: u64;
+  outputTokens: u64;
 
   /** Tokens of the retry budget that this VM may spend. */
   tokens: i32;
@@ -46,11 +56,20 @@ export class EngineState extends Guarded {
   id5: u64;
   id6: u64;
   id7: u64;
+  /** Streamed answers that have begun. */
+  streams: u64;
 
   // @ts-ignore: decorator
   @inline
   get idAt(): usize {
     return changetype<usize>(this) + offsetof<EngineState>('id0');
+  }
+
+  /** The counters of its buckets, as in a usage report. */
+  // @ts-ignore: decorator
+  @inline
+  get bucketsAt(): usize {
+    return changetype<usize>(this) + BUCKETS;
   }
 
   /** Keeps the id, of at most MAX_ENGINE_ID_BYTES. */
@@ -60,14 +79,20 @@ export class EngineState extends Guarded {
   }
 }
 
+/** Behind the fixed part of an engine's row. */
+const BUCKETS: usize = (offsetof<EngineState>() + 7) & ~7;
+const BUCKETS_SIZE: usize = <usize>(L.FIRST_TOKEN_BUCKETS + L.PACE_BUCKETS) << 3;
+
 @unmanaged
 export class ReplicaState extends Guarded {
   /** Row in the current snapshot; 0 when the replica is not in it. */
   snapshotRow: usize;
   ready: bool;
+  /** What it has been sent, 0 before the first attempt. */
+  usage: usize;
 }
 
-/** A pool's traffic to one of its engines: counters since the VM started. */
+/** A pool's traffic to one of its engines: counters since the VM started, from `planned` on as in a usage report. */
 @unmanaged
 export class FlowState extends Row {
   pool: PoolState;
@@ -81,12 +106,23 @@ export class FlowState extends Row {
   status5xx: u64;
   noResponse: u64;
   retries: u64;
-  firstByteSum: f64;
-  firstByteCount: u64;
+  stalled: u64;
+  broken: u64;
+  firstTokenSum: f64;
+  firstTokenCount: u64;
+  wholeSum: f64;
+  wholeCount: u64;
+  paceSum: f64;
+  paceTokens: u64;
+  usageCount: u64;
+  promptTokens: u64;
+  cachedTokens: u64;
+  cachedOfTokens: u64;
+  outputTokens: u64;
 }
 
 export const pools: Table = new Table(offsetof<PoolState>());
-export const engines: Table = new Table(offsetof<EngineState>());
+export const engines: Table = new Table(BUCKETS + BUCKETS_SIZE);
 export const replicas: Table = new Table(offsetof<ReplicaState>());
 export const flows: Table = new Table(offsetof<FlowState>());
 
@@ -99,7 +135,9 @@ export function pairKey(whole: u64, part: u64): u64 {
 
 /** Frees what left the snapshot long ago. */
 export function sweepAll(install: u32, now: u64): void {
-  replicas.sweep(install, now, (row) => {});
+  replicas.sweep(install, now, (row) => {
+    freeReplicaUsage(changetype<ReplicaState>(row).usage);
+  });
   flows.sweep(install, now, (row) => {
     changetype<FlowState>(row).pool.pins--;
     changetype<FlowState>(row).engine.pins--;

@@ -3,7 +3,15 @@
 import * as L from '../../wire/layout';
 import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
-import { FlowState, flows, PoolState, pools } from '../state/rows';
+import {
+  EngineState,
+  engines,
+  FlowState,
+  flows,
+  PoolState,
+  pools,
+} from '../state/rows';
+import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
 import { Row } from '../state/table';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
@@ -17,6 +25,9 @@ const own = new Region();
 const merged = new Region();
 let slots: Array<Key> = [];
 let slot: i32 = -1;
+let sequence: u64 = 0;
+/** Where the next row goes. */
+let end: usize = 0;
 
 export function prepareSlots(): void {
   slots = [];
@@ -35,17 +46,17 @@ export function publishUsage(incarnation: u64, now: u64): void {
 
 /** Composes the report of all VMs that wrote within `freshMs`; its length is returned, `reportAt` tells where it is. */
 export function composeReport(now: u64, freshMs: u64): usize {
-  let end: usize = L.REPORT_HEADER_SIZE;
+  let total: usize = L.REPORT_HEADER_SIZE;
   let vms: u32 = 0;
-  merged.reserve(end);
+  merged.reserve(total);
   for (let i = 0; i < SLOTS; i++) {
     resetArena();
     if (!unchecked(slots[i]).read(STAMP + L.VM_HEADER_SIZE)) break;
     if (age(now) > freshMs) continue;
     const length = resultLength() - STAMP;
-    merged.extend(end + length, end);
-    memory.copy(merged.base + end, resultAt() + STAMP, length);
-    end += length;
+    merged.extend(total + length, total);
+    memory.copy(merged.base + total, resultAt() + STAMP, length);
+    total += length;
     vms++;
   }
   resetArena();
@@ -53,7 +64,7 @@ export function composeReport(now: u64, freshMs: u64): usize {
   store<u32>(merged.base, L.REPORT_FORMAT, 4);
   store<u32>(merged.base, vms, L.REPORT_VMS);
   store<u32>(merged.base, 0, L.REPORT_VMS + 4);
-  return end;
+  return total;
 }
 
 export function reportAt(): usize {
@@ -86,47 +97,111 @@ function writeBlock(incarnation: u64, now: u64): usize {
     STAMP +
     L.VM_HEADER_SIZE +
     <usize>pools.count * L.POOL_USAGE_SIZE +
-    <usize>flows.count * L.ENGINE_USAGE_SIZE;
+    <usize>flows.count * L.ENGINE_USAGE_SIZE +
+    <usize>engines.count * L.LATENCY_USAGE_SIZE +
+    replicaRowsSize();
   const start = own.reserve(most);
   const block = start + STAMP;
-  let at = block + L.VM_HEADER_SIZE;
-  let poolRows: u32 = 0;
-  let flowRows: u32 = 0;
+  store<u64>(start, now);
+  store<u64>(block, incarnation, L.VM_INCARNATION);
+  store<u64>(block, ++sequence, L.VM_SEQUENCE);
+  store<u32>(block, 0, L.VM_HEADER_SIZE - 4);
+  end = block + L.VM_HEADER_SIZE;
+  store<u32>(block, writePools(), L.VM_POOLS);
+  store<u32>(block, writeFlows(), L.VM_ENGINES);
+  store<u32>(block, writeLatencies(), L.VM_LATENCIES);
+  store<u32>(block, writeReplicas(), L.VM_REPLICAS);
+  store<u32>(block, writeLoads(), L.VM_LOADS);
+  return end - start;
+}
+
+function replicaRowsSize(): usize {
+  let size: usize = 0;
+  for (let at = replicaUsages; at; at = changetype<ReplicaUsage>(at).next) {
+    size += L.REPLICA_USAGE_SIZE;
+    if (hasLoad(changetype<ReplicaUsage>(at))) size += L.LOAD_USAGE_SIZE;
+  }
+  return size;
+}
+
+function hasLoad(usage: ReplicaUsage): bool {
+  return (usage.reports | usage.garbled) != 0;
+}
+
+// Each writes the rows that have counted anything, and returns how many. Counters lie in a row of state as they do in
+// a row of the report.
+
+function writePools(): u32 {
+  let rows: u32 = 0;
   for (let row = pools.first; row; row = changetype<Row>(row).next) {
     const pool = changetype<PoolState>(row);
     if (!(pool.offered | pool.clientRetries)) continue;
-    store<u64>(at, pool.key, L.POOL_USAGE_POOL);
-    store<u64>(at, pool.offered, L.POOL_USAGE_OFFERED);
-    store<u64>(at, pool.clientRetries, L.POOL_USAGE_CLIENT_RETRIES);
-    store<u64>(at, pool.shed, L.POOL_USAGE_SHED);
-    store<u64>(at, pool.unavailable, L.POOL_USAGE_UNAVAILABLE);
-    store<u64>(at, pool.withoutKey, L.POOL_USAGE_WITHOUT_KEY);
-    at += L.POOL_USAGE_SIZE;
-    poolRows++;
+    store<u64>(end, pool.key, L.POOL_USAGE_POOL);
+    store<i64>(end, 0, L.POOL_USAGE_PRIORITY);
+    const counters = row + offsetof<PoolState>('offered');
+    memory.copy(end + L.POOL_USAGE_OFFERED, counters, L.POOL_USAGE_SIZE - L.POOL_USAGE_OFFERED);
+    end += L.POOL_USAGE_SIZE;
+    rows++;
   }
+  return rows;
+}
+
+function writeFlows(): u32 {
+  let rows: u32 = 0;
   for (let row = flows.first; row; row = changetype<Row>(row).next) {
     const flow = changetype<FlowState>(row);
     if (!(flow.planned | flow.diverted | flow.failures | flow.status2xx | flow.status4xx | flow.status5xx))
       continue;
-    store<u64>(at, flow.pool.key, L.ENGINE_USAGE_POOL);
-    store<u64>(at, flow.engine.key, L.ENGINE_USAGE_ENGINE);
-    store<u64>(at, flow.planned, L.ENGINE_USAGE_PLANNED);
-    store<u64>(at, flow.diverted, L.ENGINE_USAGE_DIVERTED);
-    store<u64>(at, flow.ended, L.ENGINE_USAGE_ENDED);
-    store<u64>(at, flow.failures, L.ENGINE_USAGE_FAILURES);
-    store<u64>(at, flow.status2xx, L.ENGINE_USAGE_STATUS_2XX);
-    store<u64>(at, flow.status4xx, L.ENGINE_USAGE_STATUS_4XX);
-    store<u64>(at, flow.status5xx, L.ENGINE_USAGE_STATUS_5XX);
-    store<u64>(at, flow.noResponse, L.ENGINE_USAGE_NO_RESPONSE);
-    store<u64>(at, flow.retries, L.ENGINE_USAGE_RETRIES);
-    store<f64>(at, flow.firstByteSum, L.ENGINE_USAGE_FIRST_BYTE_SUM);
-    store<u64>(at, flow.firstByteCount, L.ENGINE_USAGE_FIRST_BYTE_COUNT);
-    at += L.ENGINE_USAGE_SIZE;
-    flowRows++;
+    store<u64>(end, flow.pool.key, L.ENGINE_USAGE_POOL);
+    store<u64>(end, flow.engine.key, L.ENGINE_USAGE_ENGINE);
+    const counters = row + offsetof<FlowState>('planned');
+    memory.copy(end + L.ENGINE_USAGE_PLANNED, counters, L.ENGINE_USAGE_SIZE - L.ENGINE_USAGE_PLANNED);
+    end += L.ENGINE_USAGE_SIZE;
+    rows++;
   }
-  store<u64>(start, now);
-  store<u64>(block, incarnation, L.VM_INCARNATION);
-  store<u32>(block, poolRows, L.VM_POOLS);
-  store<u32>(block, flowRows, L.VM_ENGINES);
-  return at - start;
+  return rows;
+}
+
+function writeLatencies(): u32 {
+  let rows: u32 = 0;
+  for (let row = engines.first; row; row = changetype<Row>(row).next) {
+    const engine = changetype<EngineState>(row);
+    if (!engine.streams) continue;
+    store<u64>(end, engine.key, L.LATENCY_USAGE_ENGINE);
+    const size = L.LATENCY_USAGE_SIZE - L.LATENCY_USAGE_FIRST_TOKEN;
+    memory.copy(end + L.LATENCY_USAGE_FIRST_TOKEN, engine.bucketsAt, size);
+    end += L.LATENCY_USAGE_SIZE;
+    rows++;
+  }
+  return rows;
+}
+
+function writeReplicas(): u32 {
+  let rows: u32 = 0;
+  for (let at = replicaUsages; at; at = changetype<ReplicaUsage>(at).next) {
+    const usage = changetype<ReplicaUsage>(at);
+    store<u64>(end, usage.engine, L.REPLICA_USAGE_ENGINE);
+    store<u64>(end, usage.replica, L.REPLICA_USAGE_REPLICA);
+    store<u64>(end, usage.sent, L.REPLICA_USAGE_SENT);
+    store<u64>(end, usage.ended, L.REPLICA_USAGE_ENDED);
+    end += L.REPLICA_USAGE_SIZE;
+    rows++;
+  }
+  return rows;
+}
+
+function writeLoads(): u32 {
+  let rows: u32 = 0;
+  for (let at = replicaUsages; at; at = changetype<ReplicaUsage>(at).next) {
+    const usage = changetype<ReplicaUsage>(at);
+    if (!hasLoad(usage)) continue;
+    store<u64>(end, usage.engine, L.LOAD_USAGE_ENGINE);
+    store<u64>(end, usage.replica, L.LOAD_USAGE_REPLICA);
+    store<u64>(end, usage.reports, L.LOAD_USAGE_REPORTS);
+    store<u64>(end, usage.garbled, L.LOAD_USAGE_GARBLED);
+    memory.copy(end + L.LOAD_USAGE_SUMS, usage.loadsAt, L.LOAD_USAGE_SIZE - L.LOAD_USAGE_SUMS);
+    end += L.LOAD_USAGE_SIZE;
+    rows++;
+  }
+  return rows;
 }

@@ -1,6 +1,12 @@
 import { Maglev } from '../../bench/plan/rivals.js';
 import { id64 } from '../../wire/hash.js';
-import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
+import {
+  type EngineUsage,
+  noEngineUsage,
+  noPoolUsage,
+  noVmUsage,
+  type UsageReport,
+} from '../../wire/usage-report.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
@@ -16,7 +22,10 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local }) => {
   const loop = new ControlLoop(scenario);
   const maglev = new Maglev(scenario.engines.length);
   const pool = id64(loop.config.fleet.pools[0]!.id);
-  const usages = scenario.frontends.map(() => scenario.engines.map(({ id }) => noUsage(pool, id)));
+  const usages = scenario.frontends.map(() =>
+    scenario.engines.map(({ id }): Counters => noEngineUsage(pool, id64(id))),
+  );
+  let sequence = 0;
   const offered = scenario.frontends.map(() => 0);
   const weights: (readonly number[])[] = [];
   const tables: Uint16Array[] = [];
@@ -37,10 +46,8 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local }) => {
   const report = (frontend: number): UsageReport => ({
     vms: [
       {
-        incarnation: 1n,
-        pools: [
-          { pool, offered: offered[frontend]!, clientRetries: 0, shed: 0, unavailable: 0, withoutKey: 0 },
-        ],
+        ...noVmUsage(1n, ++sequence),
+        pools: [{ ...noPoolUsage(pool), offered: offered[frontend]! }],
         engines: usages[frontend]!.map((usage) => ({ ...usage })),
       },
     ],
@@ -87,21 +94,3 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local }) => {
 };
 
 type Counters = { -readonly [Name in keyof EngineUsage]: EngineUsage[Name] };
-
-function noUsage(pool: bigint, engineId: string): Counters {
-  return {
-    pool,
-    engine: id64(engineId),
-    planned: 0,
-    diverted: 0,
-    ended: 0,
-    failures: 0,
-    status2xx: 0,
-    status4xx: 0,
-    status5xx: 0,
-    noResponse: 0,
-    retries: 0,
-    firstByteSecondsSum: 0,
-    firstByteCount: 0,
-  };
-}

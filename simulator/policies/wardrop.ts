@@ -92,7 +92,8 @@ class Wardrop implements Policy {
 
   answered(request: RoutedRequest, _engine: number, now: number, attempts: number): void {
     this.#vmAt(request.frontend, now);
-    (request.tag as Stream).respond(200, { attempts }).responseBody(1);
+    const headers: [string, string][] = [['content-type', 'text/event-stream']];
+    (request.tag as Stream).respond(200, { attempts, headers }).responseBody('data: {}\n\n');
   }
 
   ended(

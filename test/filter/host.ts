@@ -168,7 +168,8 @@ export class Vm {
   #buffer(type: number): Uint8Array | undefined {
     if (type === 7) return this.#configuration;
     if (type === 4) return this.#answer.body;
-    return this.#streams.get(this.#effective)?.buffered;
+    const stream = this.#streams.get(this.#effective);
+    return type === 1 ? stream?.responsePiece : stream?.buffered;
   }
 
   #hostCalls(): WebAssembly.ModuleImports {
@@ -349,6 +350,8 @@ export class Stream {
   readonly properties = new Map<string, Uint8Array>();
   /** What the filter has stopped of the body. */
   buffered: Uint8Array = new Uint8Array();
+  /** The piece of the response's body that arrives now. */
+  responsePiece: Uint8Array = new Uint8Array();
   /** What the filter said to the request headers: 0 go on, 1 stop. */
   action = -1;
   resumed = false;
@@ -402,7 +405,16 @@ export class Stream {
   }
 
   /** Response headers arrive; the served endpoint is the one that the attempt count leads to unless told. */
-  respond(status: number, options: { attempts?: number; address?: string; details?: string } = {}): this {
+  respond(
+    status: number,
+    options: {
+      attempts?: number;
+      address?: string;
+      details?: string;
+      headers?: Headers;
+      ended?: boolean;
+    } = {},
+  ): this {
     const attempts = options.attempts ?? 1;
     const address = options.address ?? this.endpoints[attempts - 1];
     if (address !== undefined) this.properties.set('upstream\0address', utf8.encode(address));
@@ -410,13 +422,23 @@ export class Stream {
     this.responseHeaders = [
       [':status', `${status}`],
       ['x-envoy-attempt-count', `${attempts}`],
+      ...(options.headers ?? []),
     ];
-    this.#vm.enter(this, 'proxy_on_response_headers', this.responseHeaders.length, 0);
+    const count = this.responseHeaders.length;
+    this.#vm.enter(this, 'proxy_on_response_headers', count, options.ended ? 1 : 0);
     return this;
   }
 
-  responseBody(size: number): this {
-    this.#vm.enter(this, 'proxy_on_response_body', size, 0);
+  /** A piece of the response's body arrives. */
+  responseBody(piece: string | Uint8Array, ended = false): this {
+    this.responsePiece = typeof piece === 'string' ? utf8.encode(piece) : piece;
+    this.#vm.enter(this, 'proxy_on_response_body', this.responsePiece.length, ended ? 1 : 0);
+    return this;
+  }
+
+  /** The response's body ends with trailers. */
+  responseTrailers(): this {
+    this.#vm.enter(this, 'proxy_on_response_trailers', 1);
     return this;
   }
 

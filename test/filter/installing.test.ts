@@ -39,7 +39,7 @@ function exercise(vm: Vm): void {
       if (model !== undefined) headers['x-wardrop-model'] = model;
       const stream = vm.request(headers, { ended });
       if (!ended && !stream.forwarded && !stream.reply) stream.send('{"tools":[1],"stream":true}', true);
-      if (stream.forwarded) stream.respond(503).responseBody(1);
+      if (stream.forwarded) stream.respond(503).responseBody('x');
       stream.end();
     }
   }

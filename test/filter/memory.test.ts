@@ -23,7 +23,7 @@ it('memory does not grow with requests, failures or installs', () => {
     });
     for (let i = 0; i < 20; i++) {
       const stream = vm.request({ 'x-session-id': `k${i * version}` });
-      if (i % 3) stream.respond(i % 5 ? 200 : 503).responseBody(1);
+      if (i % 3) stream.respond(i % 5 ? 200 : 503).responseBody('x');
       stream.end();
     }
     vm.host.nowMs += 10_000;

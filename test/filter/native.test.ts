@@ -66,7 +66,7 @@ describe('native steering', () => {
   it('survives answers that come from nobody, or from a replica that is not in the snapshot', () => {
     const vm = started();
     vm.request(key).respond(503, { details: 'no_healthy_upstream' }).end();
-    vm.request(key).respond(200, { address: '10.9.9.9:1' }).responseBody(1).end();
+    vm.request(key).respond(200, { address: '10.9.9.9:1' }).responseBody('x').end();
     vm.request(key).end();
     vm.request(key).vanish();
     const { pools, engines } = reported(vm);

@@ -178,7 +178,7 @@ describe('the usage report', () => {
   it('counts every request by engine and outcome, over all VMs', () => {
     const { host, vms } = startedVms(2);
     const open: Stream[] = [];
-    const expected = { planned: 0, ended: 0, ok: 0, client: 0, server: 0, retried: 0, silent: 0, bodies: 0 };
+    const expected = { planned: 0, ended: 0, ok: 0, client: 0, server: 0, retried: 0, silent: 0, whole: 0 };
     for (let i = 0; i < 400; i++) {
       const stream = vms[i % 2]!.request({ 'x-session-id': `k${i}` });
       expected.planned++;
@@ -193,9 +193,9 @@ describe('the usage report', () => {
       } else if (i % 5 === 2) {
         expected.silent++;
       } else {
-        stream.respond(200).responseBody(100).responseBody(100);
+        stream.respond(200).responseBody('x').responseBody('y', true);
         expected.ok++;
-        expected.bodies++;
+        expected.whole++;
       }
       if (i % 5 === 4) {
         open.push(stream);
@@ -215,8 +215,8 @@ describe('the usage report', () => {
     expect(sum('noResponse')).toBe(expected.silent);
     expect(sum('retries')).toBe(expected.retried);
     expect(sum('failures')).toBe(expected.retried);
-    expect(sum('firstByteCount')).toBe(expected.bodies);
-    expect(sum('firstByteSecondsSum')).toBeCloseTo(expected.bodies * 0.25, 6);
+    expect(sum('wholeCount')).toBe(expected.whole);
+    expect(sum('wholeSecondsSum')).toBeCloseTo(expected.whole * 0.25, 6);
 
     for (const stream of open) stream.end();
     expect(sum('planned') + sum('diverted') - sum('ended')).toBe(0);
@@ -229,9 +229,9 @@ describe('the usage report', () => {
       (stream) => stream.end(),
       (stream) => stream.vanish(),
       (stream) => stream.respond(200).end(),
-      (stream) => stream.respond(200).responseBody(1).vanish(),
+      (stream) => stream.respond(200).responseBody('x').vanish(),
       (stream) => stream.respond(503, { attempts: stream.retries + 1 }).end(),
-      (stream) => stream.respond(200, { attempts: 2 }).responseBody(1).end(),
+      (stream) => stream.respond(200, { attempts: 2 }).responseBody('x').end(),
     ];
     for (let i = 0; i < 600; i++) {
       const stream = vm!.request(i % 7 === 0 ? {} : { 'x-session-id': `k${i % 50}` });

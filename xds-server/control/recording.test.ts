@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { noPoolUsage, noVmUsage } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
 import { Optimizer } from '../optimizer/index.js';
 import type { Plan } from '../plan/plan.js';
@@ -75,15 +76,10 @@ describe('a recording', () => {
   });
 
   it('holds usage reports as they came in', () => {
-    const count = fc.maxSafeNat();
-    const pool = fc.record({
-      pool: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
-      offered: count,
-      clientRetries: count,
-      shed: count,
-      unavailable: count,
-      withoutKey: count,
-    });
+    const hash = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
+    const pool = fc
+      .tuple(hash, fc.maxSafeNat())
+      .map(([pool, offered]) => ({ ...noPoolUsage(pool), offered }));
     fc.assert(
       fc.property(fc.array(pool, { maxLength: 3 }), (pools) => {
         const report = {
@@ -91,7 +87,7 @@ describe('a recording', () => {
           atMs: 7,
           frontendId: 'f',
           nodeId: 'n',
-          report: { vms: [{ incarnation: 1n, pools, engines: [] }] },
+          report: { vms: [{ ...noVmUsage(1n), pools }] },
         };
         expect(read(written([report]))).toEqual([report]);
       }),

@@ -1,21 +1,13 @@
 import { expect, it } from 'vitest';
-import type { EngineUsage } from '../../wire/usage-report.js';
+import { type EngineUsage, noEngineUsage } from '../../wire/usage-report.js';
 import { EngineEvidence } from './engine-evidence.js';
 
 const usage = (served: number, failures: number): EngineUsage => ({
-  pool: 1n,
-  engine: 2n,
+  ...noEngineUsage(1n, 2n),
   planned: served + failures,
-  diverted: 0,
   ended: served + failures,
   failures,
   status2xx: served,
-  status4xx: 0,
-  status5xx: 0,
-  noResponse: 0,
-  retries: 0,
-  firstByteSecondsSum: 0,
-  firstByteCount: 0,
 });
 
 it('an engine of which frontends see only failures is left out, longer each time in a row', () => {

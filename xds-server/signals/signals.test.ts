@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
-import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
+import {
+  type EngineUsage,
+  noEngineUsage,
+  noPoolUsage,
+  noVmUsage,
+  type UsageReport,
+} from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
 import type { ProbeResult } from './replica-health.js';
 import { Signals } from './signals.js';
@@ -35,8 +41,8 @@ function withSlowB(config: ReturnType<typeof configOf>): Signals {
     sums.b += 5 * (second > 45 ? 1 : 0.1);
     const usage = (sum: number) => ({
       planned: second * 5,
-      firstByteCount: second * 5,
-      firstByteSecondsSum: sum,
+      firstTokenCount: second * 5,
+      firstTokenSecondsSum: sum,
     });
     const report = reportOf(second * 10, { a: usage(sums.a), b: usage(sums.b) });
     signals.acceptReport('f', 'n', report, second * 1_000);
@@ -45,23 +51,26 @@ function withSlowB(config: ReturnType<typeof configOf>): Signals {
   return signals;
 }
 
+let sequence = 0;
+
 function reportOf(
   offered: number,
   engines: Readonly<Record<string, Partial<EngineUsage>>> = {},
 ): UsageReport {
-  const none = { planned: 0, diverted: 0, ended: 0, failures: 0, status2xx: 0, status4xx: 0, status5xx: 0 };
-  const rest = { noResponse: 0, retries: 0, firstByteSecondsSum: 0, firstByteCount: 0 };
   return {
     vms: [
       {
-        incarnation: 1n,
-        pools: [{ pool: id64('m'), offered, clientRetries: 0, shed: 0, unavailable: 0, withoutKey: 0 }],
+        ...noVmUsage(1n, ++sequence),
+        pools: [{ ...noPoolUsage(id64('m')), offered }],
         engines: Object.entries(engines).map(([id, usage]) => ({
-          pool: id64('m'),
-          engine: id64(id),
-          ...none,
-          ...rest,
+          ...noEngineUsage(id64('m'), id64(id)),
           ...usage,
+        })),
+        replicas: Object.entries(engines).map(([id, { planned = 0, ended = 0 }]) => ({
+          engine: id64(id),
+          replica: id64(`${id} 1`),
+          sent: planned,
+          ended,
         })),
       },
     ],

@@ -74,6 +74,7 @@ export class Signals {
   #expected: ReadonlyMap<string, ExpectedDemand>;
   #poolIds: ReadonlyMap<bigint, string>;
   #engineIds: ReadonlyMap<bigint, string>;
+  #addresses: ReadonlyMap<bigint, Address>;
   #readiness: Readiness | undefined;
   #settledSinceMs: number;
 
@@ -84,6 +85,7 @@ export class Signals {
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
+    this.#addresses = addressesByHash(config.fleet);
     this.#profiles = config.profiles;
     this.#mixes = mixes(config);
     this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
@@ -100,6 +102,7 @@ export class Signals {
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
     this.#engineIds = byHash(config.fleet.engines);
+    this.#addresses = addressesByHash(config.fleet);
     this.#profiles = config.profiles;
     this.#mixes = mixes(config);
     this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
@@ -109,6 +112,7 @@ export class Signals {
     for (const known of [this.#health, this.#lastReadyMs]) {
       for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
     }
+    this.totals.keepLoads(endpoints);
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
     for (const known of [this.#evidence, this.#traffic, this.#outside]) {
       for (const id of known.keys()) if (!engineIds.has(id)) known.delete(id);
@@ -122,19 +126,32 @@ export class Signals {
 
   /** Takes a usage report of a node of a known frontend. */
   acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
-    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, this.#known(report), nowMs);
+    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, report, nowMs);
     if (delta === undefined) {
       this.#demand.add(frontendId, nodeId, new Map(), nowMs, nowMs);
       return;
     }
     const offered = new Map<string, number>();
     for (const usage of delta.pools) {
-      const poolId = this.#poolIds.get(usage.pool)!;
-      offered.set(poolId, usage.offered);
+      const poolId = this.#poolIds.get(usage.pool);
+      if (poolId === undefined) continue;
+      offered.set(poolId, (offered.get(poolId) ?? 0) + usage.offered);
       this.totals.addPool(frontendId, poolId, usage);
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
     for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, nowMs);
+    for (const usage of delta.latencies) {
+      const engineId = this.#engineIds.get(usage.engine);
+      if (engineId !== undefined) this.totals.addLatency(frontendId, engineId, usage);
+    }
+    for (const usage of delta.loads) {
+      const engineId = this.#engineIds.get(usage.engine);
+      const address = this.#addresses.get(usage.replica);
+      const isNew = usage.reports + usage.garbled > 0;
+      if (isNew && engineId !== undefined && address !== undefined) {
+        this.totals.addLoad(engineId, address, usage, nowMs);
+      }
+    }
   }
 
   /** Takes a probe result and tells what is thought of the replica now. */
@@ -318,25 +335,17 @@ export class Signals {
     return vetoes;
   }
 
-  /** The part of a report that is about pools and engines of the fleet. */
-  #known(report: UsageReport): UsageReport {
-    const vms = report.vms.map(({ incarnation, pools, engines }) => ({
-      incarnation,
-      pools: pools.filter(({ pool }) => this.#poolIds.has(pool)),
-      engines: engines.filter(({ pool, engine }) => this.#poolIds.has(pool) && this.#engineIds.has(engine)),
-    }));
-    return { vms };
-  }
-
   #addEngineUsage(frontendId: string, usage: EngineUsage, nowMs: number): void {
-    const engineId = this.#engineIds.get(usage.engine)!;
-    const poolId = this.#poolIds.get(usage.pool)!;
+    const engineId = this.#engineIds.get(usage.engine);
+    const poolId = this.#poolIds.get(usage.pool);
+    if (engineId === undefined || poolId === undefined) return;
     this.totals.addEngine(frontendId, poolId, engineId, usage);
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
     this.#addTraffic(frontendId, poolId, engineId, usage.planned + usage.diverted, nowMs);
-    if (usage.firstByteCount > 0) this.#addLatency(frontendId, poolId, engineId, usage, nowMs);
+    if (usage.firstTokenCount + usage.wholeCount > 0)
+      this.#addLatency(frontendId, poolId, engineId, usage, nowMs);
   }
 
   #addTraffic(frontendId: string, poolId: string, engineId: string, requests: number, nowMs: number): void {
@@ -347,15 +356,10 @@ export class Signals {
     traffic.add(requests, requests * workSeconds(this.#profiles.get(engine.profile)!, shape), nowMs);
   }
 
-  #addLatency(
-    frontendId: string,
-    poolId: string,
-    engineId: string,
-    { firstByteSecondsSum, firstByteCount }: EngineUsage,
-    nowMs: number,
-  ): void {
+  #addLatency(frontendId: string, poolId: string, engineId: string, usage: EngineUsage, nowMs: number): void {
     const capacity = this.#capacities.get(engineId) ?? 0;
     if (capacity === 0) return;
+    const answers = usage.firstTokenCount + usage.wholeCount;
     const fleet = this.#fleet;
     const at = this.#engineIndex.get(engineId)!;
     const profile = this.#profiles.get(fleet.engines[at]!.profile)!;
@@ -366,8 +370,8 @@ export class Signals {
     this.#outliers.add(engineId, {
       atMs: nowMs,
       poolId,
-      count: firstByteCount,
-      observedSeconds: firstByteSecondsSum / firstByteCount,
+      count: answers,
+      observedSeconds: (usage.firstTokenSecondsSum + usage.wholeSecondsSum) / answers,
       profileSeconds:
         (Number.isFinite(network) ? network : 0) + ttftSeconds(profile, rho, shape.uncachedPromptTokens),
       mostExtraSeconds: knowsLatency
@@ -427,6 +431,10 @@ function byRow<T extends { readonly frontendId: string; readonly poolId: string 
 
 function byHash(items: readonly { readonly id: string }[]): ReadonlyMap<bigint, string> {
   return new Map(items.map(({ id }) => [id64(id), id]));
+}
+
+function addressesByHash({ engines }: Fleet): ReadonlyMap<bigint, Address> {
+  return new Map(engines.flatMap(({ endpoints }) => endpoints.map((address) => [id64(address), address])));
 }
 
 function isEqual(a: Readiness, b: Readiness): boolean {

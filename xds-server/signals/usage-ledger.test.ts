@@ -1,29 +1,30 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
+import {
+  type EngineUsage,
+  noEngineUsage,
+  noPoolUsage,
+  noVmUsage,
+  type UsageReport,
+} from '../../wire/usage-report.js';
 import { UsageLedger } from './usage-ledger.js';
 
 const engineUsage = (planned: number): EngineUsage => ({
-  pool: 1n,
-  engine: 2n,
+  ...noEngineUsage(1n, 2n),
   planned,
-  diverted: 0,
   ended: planned,
-  failures: 0,
   status2xx: planned,
-  status4xx: 0,
-  status5xx: 0,
-  noResponse: 0,
-  retries: 0,
-  firstByteSecondsSum: planned / 10,
-  firstByteCount: planned,
+  firstTokenSecondsSum: planned / 10,
+  firstTokenCount: planned,
 });
+
+let sequence = 0;
 
 function reportOf(counts: ReadonlyMap<bigint, number>): UsageReport {
   return {
     vms: [...counts].map(([incarnation, offered]) => ({
-      incarnation,
-      pools: [{ pool: 1n, offered, clientRetries: 0, shed: 0, unavailable: 0, withoutKey: 0 }],
+      ...noVmUsage(incarnation, ++sequence),
+      pools: [{ ...noPoolUsage(1n), offered }],
       engines: [engineUsage(offered)],
     })),
   };
@@ -57,7 +58,7 @@ it('lost, repeated and late reports and restarted VMs give the true total since 
         nowMs += 1_000;
         const delta = ledger.accept('n', report, nowMs);
         reported += delta?.pools[0]?.offered ?? 0;
-        seconds += delta?.engines[0]?.firstByteSecondsSum ?? 0;
+        seconds += delta?.engines[0]?.firstTokenSecondsSum ?? 0;
       };
       const now = () => reportOf(new Map(running.map(({ incarnation, count }) => [incarnation, count])));
       send(now());
@@ -110,10 +111,10 @@ it('adds up the VMs of a node', () => {
 
 it('knows the requests under way of live VMs, and says nothing while a node is silent', () => {
   const ledger = new UsageLedger();
-  const vm = (incarnation: bigint, planned: number, ended: number) => {
-    const [usage] = reportOf(new Map([[incarnation, planned]])).vms;
-    return { ...usage!, engines: usage!.engines.map((engine) => ({ ...engine, ended })) };
-  };
+  const vm = (incarnation: bigint, sent: number, ended: number) => ({
+    ...noVmUsage(incarnation, ++sequence),
+    replicas: [{ engine: 2n, replica: 3n, sent, ended }],
+  });
   ledger.accept('n', { vms: [vm(1n, 10, 4), vm(2n, 8, 8)] }, 1_000);
   ledger.accept('o', { vms: [vm(3n, 5, 2)] }, 1_000);
   expect([...ledger.inFlight(1_000)!.values()]).toEqual([9]);
@@ -124,4 +125,33 @@ it('knows the requests under way of live VMs, and says nothing while a node is s
   expect([...ledger.inFlight(5_000)!.values()]).toEqual([4]);
   ledger.accept('n', { vms: [vm(2n, 9, 8)] }, 66_000);
   expect([...ledger.inFlight(66_000)!.values()]).toEqual([1]);
+});
+
+it('a row that a VM has forgotten and then reports again counts from zero', () => {
+  const ledger = new UsageLedger();
+  ledger.accept('n', reportOf(new Map([[1n, 100]])), 1_000);
+  ledger.accept('n', { vms: [noVmUsage(1n, ++sequence)] }, 2_000);
+  expect(ledger.accept('n', reportOf(new Map([[1n, 7]])), 3_000)).toMatchObject({ pools: [{ offered: 7 }] });
+});
+
+it('keeps the classes of a pool apart and adds histograms bucket by bucket', () => {
+  const ledger = new UsageLedger();
+  const report = (urgent: number, usual: number, buckets: readonly number[]): UsageReport => ({
+    vms: [1n, 2n].map((incarnation) => ({
+      ...noVmUsage(incarnation, ++sequence),
+      pools: [
+        { ...noPoolUsage(1n, 5), offered: urgent },
+        { ...noPoolUsage(1n), offered: usual },
+      ],
+      latencies: [{ engine: 2n, firstTokens: buckets, paces: [] }],
+    })),
+  });
+  ledger.accept('n', report(1, 2, [0, 1, 2]), 1_000);
+  expect(ledger.accept('n', report(4, 7, [5, 1, 3]), 2_000)).toMatchObject({
+    pools: [
+      { priority: 5, offered: 6 },
+      { priority: 0, offered: 10 },
+    ],
+    latencies: [{ firstTokens: [10, 0, 2] }],
+  });
 });

@@ -1,4 +1,14 @@
-import type { EngineUsage, PoolUsage, UsageReport, VmUsage } from '../../wire/usage-report.js';
+import type {
+  EngineUsage,
+  LatencyUsage,
+  LoadUsage,
+  PoolUsage,
+  ReplicaUsage,
+  UsageReport,
+  VmUsage,
+} from '../../wire/usage-report.js';
+import { type RowLayout, sectionNames, sections } from '../../wire/usage-report-rows.js';
+import { addRows, differenceOf, rowKey } from './usage-rows.js';
 
 /** What happened at one node between two of its reports. */
 export interface UsageDelta {
@@ -7,6 +17,8 @@ export interface UsageDelta {
   readonly toMs: number;
   readonly pools: readonly PoolUsage[];
   readonly engines: readonly EngineUsage[];
+  readonly latencies: readonly LatencyUsage[];
+  readonly loads: readonly LoadUsage[];
 }
 
 interface Node {
@@ -16,9 +28,11 @@ interface Node {
 
 interface Vm {
   lastMs: number;
-  readonly pools: Map<bigint, PoolUsage>;
-  readonly engines: Map<string, EngineUsage>;
+  sequence: number;
+  rows: Sections;
 }
+
+type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[Name][number]> };
 
 /** Nodes and VMs that have said nothing for this long are forgotten, to bound memory. */
 const FORGET_AFTER_MS = 24 * 3_600_000;
@@ -28,9 +42,10 @@ const LIVE_MS = 3_000;
 const GONE_AFTER_MS = 60_000;
 
 /**
- * Turns cumulative reports into differences. Counters of a VM only grow, so the larger value is the later one: lost
- * reports are made good by the next, and duplicates and late arrivals add nothing. The first report of a node is the
- * base line, because nobody knows since when it counts; a VM that turns up at a known node counts from zero.
+ * Turns cumulative reports into differences. The latest report of a VM holds all that it has counted, so lost reports
+ * are made good by the next; duplicates and late arrivals are known by their sequence and add nothing. The first
+ * report of a node is the base line, because nobody knows since when it counts; a VM that turns up at a known node
+ * counts from zero, and so does a row that was not in the VM's last report.
  */
 export class UsageLedger {
   readonly #nodes = new Map<string, Node>();
@@ -41,47 +56,53 @@ export class UsageLedger {
     const node = known ?? { lastMs: nowMs, vms: new Map() };
     this.#nodes.set(nodeId, node);
     if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
-    const pools = new Map<bigint, PoolUsage>();
-    const engines = new Map<string, EngineUsage>();
-    for (const vm of report.vms) this.#advance(node, vm, nowMs, pools, engines);
+    const sums = noRows();
+    for (const vm of report.vms) advance(node, vm, nowMs, sums);
     const fromMs = node.lastMs;
     node.lastMs = nowMs;
     if (known === undefined) return undefined;
-    return { nodeId, fromMs, toMs: nowMs, pools: [...pools.values()], engines: [...engines.values()] };
+    return {
+      nodeId,
+      fromMs,
+      toMs: nowMs,
+      pools: [...sums.pools.values()],
+      engines: [...sums.engines.values()],
+      latencies: [...sums.latencies.values()],
+      loads: [...sums.loads.values()],
+    };
   }
 
   /**
-   * Requests under way at each engine, by its hash; undefined while a node is silent of which requests may be under
+   * Attempts under way at each engine, by its hash; undefined while a node is silent of which requests may be under
    * way.
    */
   inFlight(nowMs: number): ReadonlyMap<bigint, number> | undefined {
+    const replicas = this.replicasInFlight(nowMs);
+    if (replicas === undefined) return undefined;
     const counts = new Map<bigint, number>();
+    for (const { engine, inFlight } of replicas) counts.set(engine, (counts.get(engine) ?? 0) + inFlight);
+    return counts;
+  }
+
+  /** Attempts under way at each replica of each engine; undefined as in `inFlight`. */
+  replicasInFlight(
+    nowMs: number,
+  ): readonly { readonly engine: bigint; readonly replica: bigint; readonly inFlight: number }[] | undefined {
+    const sums = new Map<string, ReplicaUsage>();
     for (const node of this.#nodes.values()) {
       const silentMs = nowMs - node.lastMs;
       if (silentMs > GONE_AFTER_MS) continue;
       if (silentMs > LIVE_MS) return undefined;
       for (const vm of node.vms.values()) {
         if (nowMs - vm.lastMs > LIVE_MS) continue;
-        for (const { engine, planned, diverted, ended } of vm.engines.values()) {
-          counts.set(engine, (counts.get(engine) ?? 0) + Math.max(0, planned + diverted - ended));
-        }
+        for (const [key, usage] of vm.rows.replicas) add(sums, key, usage, sections.replicas.row);
       }
     }
-    return counts;
-  }
-
-  #advance(
-    node: Node,
-    report: VmUsage,
-    nowMs: number,
-    pools: Map<bigint, PoolUsage>,
-    engines: Map<string, EngineUsage>,
-  ): void {
-    const vm = node.vms.get(report.incarnation) ?? { lastMs: nowMs, pools: new Map(), engines: new Map() };
-    node.vms.set(report.incarnation, vm);
-    vm.lastMs = nowMs;
-    for (const usage of report.pools) advance(vm.pools, pools, usage.pool, usage);
-    for (const usage of report.engines) advance(vm.engines, engines, `${usage.pool} ${usage.engine}`, usage);
+    return [...sums.values()].map(({ engine, replica, sent, ended }) => ({
+      engine,
+      replica,
+      inFlight: Math.max(0, sent - ended),
+    }));
   }
 
   #forget(nowMs: number): void {
@@ -94,28 +115,38 @@ export class UsageLedger {
   }
 }
 
-/** Moves `seen` up to `usage` and adds the difference to `sums`. */
-function advance<K, U extends PoolUsage | EngineUsage>(
-  seen: Map<K, U>,
-  sums: Map<K, U>,
-  key: K,
-  usage: U,
-): void {
-  const last = seen.get(key);
-  const latest = last === undefined ? usage : combine(last, usage, Math.max);
-  const difference = last === undefined ? usage : combine(latest, last, (now, before) => now - before);
-  const sum = sums.get(key);
-  seen.set(key, latest);
-  sums.set(key, sum === undefined ? difference : combine(sum, difference, (a, b) => a + b));
+/** Moves what is known of a VM up to its report, and adds the differences to `sums`. */
+function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections): void {
+  const vm = node.vms.get(report.incarnation);
+  if (vm !== undefined && report.sequence <= vm.sequence) {
+    vm.lastMs = nowMs;
+    return;
+  }
+  const rows = noRows();
+  for (const name of sectionNames) {
+    const layout = sections[name].row as RowLayout<unknown>;
+    const before = vm?.rows[name] as Map<string, unknown> | undefined;
+    for (const row of report[name]) {
+      const key = rowKey<unknown>(row, layout);
+      const last = before?.get(key);
+      (rows[name] as Map<string, unknown>).set(key, row);
+      add(sums[name], key, last === undefined ? row : differenceOf(row, last, layout), layout);
+    }
+  }
+  node.vms.set(report.incarnation, { lastMs: nowMs, sequence: report.sequence, rows });
 }
 
-/** Combines the counters of two usages of the same pool and engine; names (64-bit hashes) stay. */
-function combine<U extends PoolUsage | EngineUsage>(a: U, b: U, each: (a: number, b: number) => number): U {
-  const other = b as unknown as Record<string, unknown>;
-  return Object.fromEntries(
-    Object.entries(a).map(([name, value]) => [
-      name,
-      typeof value === 'number' ? each(value, other[name] as number) : value,
-    ]),
-  ) as unknown as U;
+function add<T>(sums: Map<string, T>, key: string, row: T, layout: RowLayout<T>): void {
+  const sum = sums.get(key);
+  sums.set(key, sum === undefined ? row : addRows(sum, row, layout));
+}
+
+function noRows(): Sections {
+  return {
+    pools: new Map(),
+    engines: new Map(),
+    latencies: new Map(),
+    replicas: new Map(),
+    loads: new Map(),
+  };
 }

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_PATH, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
-import type { UsageReport } from '../../wire/usage-report.js';
+import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
 import { SnapshotBoard, type SnapshotContent } from './snapshot-board.js';
 import { SyncServer, type SyncServerOptions } from './sync-server.js';
@@ -12,9 +12,8 @@ import { SyncServer, type SyncServerOptions } from './sync-server.js';
 const report: UsageReport = {
   vms: [
     {
-      incarnation: 7n,
-      pools: [{ pool: 1n, offered: 3, clientRetries: 0, shed: 0, unavailable: 0, withoutKey: 0 }],
-      engines: [],
+      ...noVmUsage(7n),
+      pools: [{ ...noPoolUsage(1n), offered: 3 }],
     },
   ],
 };

@@ -1,0 +1,79 @@
+// The body of an answer as it passes: its last bytes are kept, because they tell the tokens, and the events of a
+// stream are counted.
+
+import { getBuffer, OK, RESPONSE_BODY } from '../abi/host';
+import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
+import { countEvents, readUsage, Tokens } from '../body/tokens';
+import { Stream } from './streams';
+
+/** Bytes kept of an answer: `usage` comes last, with little behind it. */
+const KEPT: usize = 1024;
+/** Most bytes of a piece that are looked at, so that it fits scratch memory. */
+const LOOKED_AT: u32 = 16384;
+/** Answers read at the same time, at most; others are measured but not read. */
+const MOST: u32 = 2048;
+
+@unmanaged
+class Answer extends Tokens {
+  kept: u32;
+}
+
+const BYTES: usize = (offsetof<Answer>() + 7) & ~7;
+
+let spare: usize = 0;
+let made: u32 = 0;
+
+/** Begins to read the stream's answer, unless too many are being read. */
+export function openAnswer(stream: Stream): void {
+  if (spare) {
+    stream.answer = spare;
+    spare = <usize>load<u32>(spare);
+  } else if (made < MOST) {
+    made++;
+    stream.answer = heap.alloc(BYTES + KEPT);
+  } else {
+    return;
+  }
+  memory.fill(stream.answer, 0, BYTES);
+}
+
+export function closeAnswer(stream: Stream): void {
+  if (!stream.answer) return;
+  store<u32>(stream.answer, <u32>spare);
+  spare = stream.answer;
+  stream.answer = 0;
+}
+
+/** Takes in a piece of the answer's body. False for a comment of a stream, which engines send while they are busy. */
+export function readAnswer(stream: Stream, size: u32): bool {
+  const answer = changetype<Answer>(stream.answer);
+  const length = min(size, stream.streamed ? LOOKED_AT : <u32>KEPT);
+  resetArena();
+  store<u64>(RESULT, 0);
+  if (getBuffer(RESPONSE_BODY, size - length, length, RESULT, RESULT + 4) != OK) return true;
+  const at = resultAt();
+  if (stream.streamed) {
+    countEvents(at, resultLength(), answer);
+    // Anthropic's streams tell the prompt's tokens at their beginning.
+    if (!stream.firstByteSeen) readUsage(at, resultLength(), answer);
+  }
+  keep(answer, at, resultLength());
+  return !stream.streamed || resultLength() == 0 || load<u8>(at) != 0x3a;
+}
+
+/** What the answer, now complete, tells of its tokens. */
+export function tokensOf(stream: Stream): Tokens {
+  const answer = changetype<Answer>(stream.answer);
+  readUsage(stream.answer + BYTES, <usize>answer.kept, answer);
+  return answer;
+}
+
+/** Appends to the bytes kept; the oldest ones give way. */
+function keep(answer: Answer, at: usize, length: usize): void {
+  const bytes = changetype<usize>(answer) + BYTES;
+  const taken = min(length, KEPT);
+  const before = min(<usize>answer.kept, KEPT - taken);
+  memory.copy(bytes, bytes + <usize>answer.kept - before, before);
+  memory.copy(bytes + before, at + length - taken, taken);
+  answer.kept = <u32>(before + taken);
+}

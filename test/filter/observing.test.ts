@@ -1,0 +1,332 @@
+import { describe, expect, it } from 'vitest';
+import { id64 } from '../../wire/hash.js';
+import { type EngineUsage, FIRST_TOKEN_BOUNDS, PACE_BOUNDS, type VmUsage } from '../../wire/usage-report.js';
+import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { filterModule } from './build.js';
+import { type Headers, Host, type Stream, type Vm } from './host.js';
+import { deliver, sketch } from './snapshots.js';
+
+const module = filterModule();
+const SSE: Headers = [['content-type', 'text/event-stream; charset=utf-8']];
+const JSON_BODY: Headers = [['content-type', 'application/json']];
+const bodyOf = (request: object) => JSON.stringify({ model: 'm', ...request });
+
+function started(engines = [{ weight: 1 }]): Vm {
+  const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true });
+  deliver(vm, sketch(engines));
+  return vm;
+}
+
+/** A request whose headers give its key, and with a body also its model. */
+function ask(vm: Vm, body?: object): Stream {
+  if (body === undefined) return vm.request({ 'x-wardrop-model': 'm', 'x-session-id': 'a' });
+  return vm.request({ 'x-session-id': 'a', 'content-type': 'application/json' }).send(bodyOf(body), true);
+}
+
+function reportOf(vm: Vm): VmUsage {
+  vm.host.nowMs += 1000;
+  vm.tick();
+  vm.answer(304);
+  vm.host.nowMs += 1000;
+  vm.tick();
+  return decodeUsageReport(vm.call!.body).vms[0]!;
+}
+
+function engineOf(vm: Vm): EngineUsage {
+  return reportOf(vm).engines[0]!;
+}
+
+const event = (data: object | string) =>
+  `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
+const token = event({ choices: [{ delta: { content: 'x' } }] });
+const usage = (prompt: number, output: number, cached?: number) => ({
+  usage: {
+    prompt_tokens: prompt,
+    total_tokens: prompt + output,
+    completion_tokens: output,
+    prompt_tokens_details: cached === undefined ? null : { cached_tokens: cached },
+  },
+});
+
+describe('a streamed answer', () => {
+  it('has its first token with its first body byte, not with its headers', () => {
+    const vm = started();
+    const stream = ask(vm);
+    vm.host.nowMs += 10;
+    stream.respond(200, { headers: SSE });
+    vm.host.nowMs += 490;
+    stream.responseBody(token);
+    vm.host.nowMs += 1000;
+    stream.responseBody(token, true).end();
+    expect(engineOf(vm)).toMatchObject({
+      firstTokenSecondsSum: 0.5,
+      firstTokenCount: 1,
+      wholeCount: 0,
+    });
+  });
+
+  it('does not begin with a comment that only keeps the connection open', () => {
+    const vm = started();
+    const stream = ask(vm).respond(200, { headers: SSE }).responseBody(': still waiting\n\n');
+    vm.host.nowMs += 2000;
+    stream.responseBody(token).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2 });
+  });
+
+  it('has the pace of its tokens after the first, as its usage counts them, however its end is cut', () => {
+    const end = event({ choices: [], ...usage(20, 11, 16) }) + event('[DONE]');
+    for (let cut = 0; cut <= end.length; cut += 7) {
+      const vm = started();
+      const stream = ask(vm).respond(200, { headers: SSE }).responseBody(token);
+      vm.host.nowMs += 400;
+      stream.responseBody(end.slice(0, cut)).responseBody(end.slice(cut), true).end();
+      expect(engineOf(vm)).toMatchObject({
+        paceTokens: 10,
+        paceSecondsSum: expect.closeTo(0.4, 6),
+        usageCount: 1,
+        promptTokens: 20,
+        cachedTokens: 16,
+        cachedOfTokens: 20,
+        outputTokens: 11,
+      });
+    }
+  });
+
+  it('without usage is taken to have a token an event, less the first and the last', () => {
+    const ends = ['\n\n', '\r\n\r\n'];
+    for (const end of ends) {
+      const vm = started();
+      const stream = ask(vm).respond(200, { headers: SSE });
+      const body = Array.from({ length: 22 }, () => `data: {"x":1}${end}`).join('');
+      for (let at = 0; at < body.length; at += 5) stream.responseBody(body.slice(at, at + 5));
+      vm.host.nowMs += 1900;
+      stream.responseBody('', true).end();
+      expect(engineOf(vm)).toMatchObject({
+        paceTokens: 19,
+        paceSecondsSum: expect.closeTo(1.9, 6),
+        usageCount: 0,
+      });
+      expect(reportOf(vm).pools[0]).toMatchObject({ outputCount: 1, outputTokens: 20, promptCount: 0 });
+    }
+  });
+
+  it('that breaks off has a first token and no pace', () => {
+    const vm = started();
+    ask(vm).respond(200, { headers: SSE }).responseBody(token).responseBody(token).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenCount: 1, paceTokens: 0, ended: 1 });
+  });
+
+  it('counts in the buckets that its times belong to', () => {
+    const vm = started();
+    for (const [index, bound] of [...FIRST_TOKEN_BOUNDS, 1000].entries()) {
+      const stream = ask(vm).respond(200, { headers: SSE });
+      vm.host.nowMs += bound * 1000 - 0.01;
+      stream.responseBody(token);
+      vm.host.nowMs += (PACE_BOUNDS[index] ?? 5) * 1000 * 10 - 0.01;
+      stream.responseBody(event(usage(1, 11)), true).end();
+    }
+    const { latencies } = reportOf(vm);
+    expect(latencies).toEqual([
+      {
+        engine: id64('e0'),
+        firstTokens: FIRST_TOKEN_BOUNDS.map(() => 1).concat(1),
+        paces: PACE_BOUNDS.map(() => 1).concat(4),
+      },
+    ]);
+  });
+});
+
+describe('an answer that is not streamed', () => {
+  it('has a duration from the request to its end', () => {
+    const vm = started();
+    const stream = ask(vm).respond(200, { headers: JSON_BODY });
+    vm.host.nowMs += 3000;
+    stream.responseBody('{').responseBody('}').responseTrailers().end();
+    expect(engineOf(vm)).toMatchObject({ wholeSecondsSum: 3, wholeCount: 1, firstTokenCount: 0 });
+  });
+
+  it('is no sample of latency when it is an error or breaks off', () => {
+    const vm = started();
+    ask(vm).respond(404, { headers: JSON_BODY }).responseBody('{}', true).end();
+    ask(vm).respond(200, { headers: JSON_BODY }).responseBody('{').end();
+    expect(engineOf(vm)).toMatchObject({ wholeCount: 0, firstTokenCount: 0, ended: 2 });
+  });
+
+  it('tells its tokens in its last bytes, and a text that looks alike does not', () => {
+    const vm = started();
+    const content = 'x'.repeat(5000) + JSON.stringify({ usage: { prompt_tokens: 9, completion_tokens: 9 } });
+    const body = JSON.stringify({ choices: [{ message: { content } }], ...usage(30, 12), metadata: null });
+    const stream = ask(vm).respond(200, { headers: JSON_BODY });
+    for (let at = 0; at < body.length; at += 700) stream.responseBody(body.slice(at, at + 700));
+    stream.responseBody('', true).end();
+    ask(vm)
+      .respond(200, { headers: JSON_BODY })
+      .responseBody(JSON.stringify({ choices: [{ message: { content } }] }), true)
+      .end();
+    expect(engineOf(vm)).toMatchObject({
+      usageCount: 1,
+      promptTokens: 30,
+      outputTokens: 12,
+      cachedOfTokens: 0,
+    });
+  });
+
+  it('is not looked into when it is encoded', () => {
+    const vm = started();
+    const headers: Headers = [...JSON_BODY, ['content-encoding', 'gzip']];
+    ask(vm)
+      .respond(200, { headers })
+      .responseBody(JSON.stringify(usage(1, 1)), true)
+      .end();
+    expect(engineOf(vm)).toMatchObject({ usageCount: 0, wholeCount: 1 });
+  });
+});
+
+describe('the names of tokens', () => {
+  const told = (body: string, headers = JSON_BODY) => {
+    const vm = started();
+    ask(vm).respond(200, { headers }).responseBody(body).responseBody('', true).end();
+    const { promptTokens, cachedTokens, cachedOfTokens, outputTokens } = engineOf(vm);
+    return { promptTokens, cachedTokens, cachedOfTokens, outputTokens };
+  };
+
+  it("are OpenAI's for responses", () => {
+    const body = {
+      usage: { input_tokens: 50, input_tokens_details: { cached_tokens: 40 }, output_tokens: 7 },
+      user: null,
+    };
+    expect(told(JSON.stringify(body))).toEqual({
+      promptTokens: 50,
+      cachedTokens: 40,
+      cachedOfTokens: 50,
+      outputTokens: 7,
+    });
+  });
+
+  it("are Anthropic's, which counts cached tokens apart", () => {
+    const body = {
+      usage: {
+        input_tokens: 10,
+        cache_creation_input_tokens: 5,
+        cache_read_input_tokens: 85,
+        output_tokens: 7,
+      },
+    };
+    expect(told(JSON.stringify(body))).toEqual({
+      promptTokens: 100,
+      cachedTokens: 85,
+      cachedOfTokens: 100,
+      outputTokens: 7,
+    });
+  });
+
+  it("are those at the beginning and at the end of Anthropic's streams", () => {
+    const start = { message: { usage: { input_tokens: 25, cache_read_input_tokens: 5, output_tokens: 1 } } };
+    const delta = { usage: { output_tokens: 15 } };
+    const filling = event({ delta: { text: 'x'.repeat(3000) } });
+    const vm = started();
+    ask(vm)
+      .respond(200, { headers: SSE })
+      .responseBody(`event: message_start\n${event(start)}`)
+      .responseBody(filling)
+      .responseBody(`event: message_delta\n${event(delta)}event: message_stop\n${event({})}`)
+      .responseBody('', true)
+      .end();
+    expect(engineOf(vm)).toMatchObject({ promptTokens: 30, cachedTokens: 5, outputTokens: 15 });
+  });
+
+  it.each([
+    '{"usage":{"prompt_tokens":5,"completion_tokens":',
+    '{"usage":null}',
+    '{"usage":"prompt_tokens"}',
+    '{"usage":{"prompt_tokens":-5,"completion_tokens":"7"}}',
+    '{"usage":{"prompt_tokens":99999999999999,"completion_tokens":1e9999999999}}'.replace('1e', ''),
+    '"usage":{',
+    '{"usage":{"',
+    '{"usage":{"a\\',
+  ])('are not believed in %s', (body) => {
+    expect(told(body)).toEqual({ promptTokens: 0, cachedTokens: 0, cachedOfTokens: 0, outputTokens: 0 });
+  });
+});
+
+describe('the prompts of a class', () => {
+  it('have the tokens that answers tell, else those that bodies are estimated to have', () => {
+    const vm = started();
+    const messages = [{ role: 'user', content: 'x'.repeat(400 - 29) }];
+    ask(vm, { messages }).respond(200, { headers: JSON_BODY }).responseBody('{}', true).end();
+    ask(vm, { messages })
+      .respond(200, { headers: JSON_BODY })
+      .responseBody(JSON.stringify(usage(77, 5, 33)), true)
+      .end();
+    expect(reportOf(vm).pools).toMatchObject([
+      {
+        pool: id64('m'),
+        priority: 0,
+        bodiesRead: 2,
+        promptCount: 2,
+        promptTokens: 100 + 77,
+        cachedTokens: 33,
+        cachedOfTokens: 77,
+        outputCount: 1,
+        outputTokens: 5,
+      },
+    ]);
+  });
+
+  it('continue a conversation when they hold an earlier answer or name one', () => {
+    const vm = started();
+    const user = { role: 'user', content: 'x' };
+    const bodies = [
+      { messages: [user] },
+      { messages: [user, { role: 'assistant', content: 'y' }, user] },
+      { input: 'x', previous_response_id: 'resp_1' },
+      { input: 'x', previous_response_id: null },
+    ];
+    for (const body of bodies) ask(vm, body).respond(200).end();
+    ask(vm).respond(200).end();
+    expect(reportOf(vm).pools[0]).toMatchObject({ offered: 5, bodiesRead: 4, followUps: 2 });
+  });
+});
+
+describe('attempts in flight', () => {
+  const inFlight = (vm: Vm) =>
+    Object.fromEntries(
+      reportOf(vm).replicas.map(({ engine, sent, ended }) => [
+        engine === id64('e0') ? 'e0' : 'e1',
+        sent - ended,
+      ]),
+    );
+
+  it('are where the attempt is that is answered', () => {
+    const vm = started([{ weight: 1 }, { weight: 0 }]);
+    const stream = ask(vm);
+    expect(stream.retries).toBe(1);
+    expect(inFlight(vm)).toEqual({ e0: 1, e1: 0 });
+    stream.respond(200, { attempts: 2, headers: SSE });
+    expect(inFlight(vm)).toEqual({ e0: 0, e1: 1 });
+    stream.end();
+    expect(inFlight(vm)).toEqual({ e0: 0, e1: 0 });
+  });
+
+  it('are none in the end, however requests end', () => {
+    const vm = started([{ weight: 1 }, { weight: 1 }]);
+    const ways: ((stream: Stream) => void)[] = [
+      (stream) => stream.end(),
+      (stream) => stream.vanish(),
+      (stream) => stream.respond(200, { headers: SSE }).end(),
+      (stream) => stream.respond(200, { headers: SSE }).vanish(),
+      (stream) => stream.respond(200, { headers: SSE }).responseBody(token).vanish(),
+      (stream) => stream.respond(200, { headers: SSE }).responseBody(token).responseBody('', true).end(),
+      (stream) => stream.respond(200, { headers: JSON_BODY }).responseBody('{}', true).vanish(),
+      (stream) => stream.respond(204, { ended: true }).end(),
+      (stream) => stream.respond(503, { attempts: stream.retries + 1 }).end(),
+      (stream) => stream.respond(200, { attempts: 2, headers: SSE }).responseBody(token).end(),
+    ];
+    for (let i = 0; i < 500; i++) {
+      const stream = vm.request({ 'x-wardrop-model': 'm', 'x-session-id': `k${i}` });
+      if (i % 3 === 0) deliver(vm, sketch([{ weight: 1 }, { weight: 1 }], { version: i + 2 }));
+      ways[i % ways.length]!(stream);
+    }
+    expect(inFlight(vm)).toEqual({ e0: 0, e1: 0 });
+  });
+});
