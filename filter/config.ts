@@ -1,5 +1,6 @@
 // The plugin configuration, `wire/filter-config.ts`: one `name=value` a line.
 
+import { isBase64 } from './abi/base64';
 import { ERROR } from './abi/host';
 import { log, logFrom } from './abi/log';
 import { begin, equals, put, putDecimal, putJson, Text } from './abi/text';
@@ -15,6 +16,9 @@ export let startupHoldMs: u32 = 0;
 export let readBodies: bool = false;
 export let maxBodyBytes: u32 = 0;
 export let nativeSteering: bool = false;
+/** A snapshot in base64, length 0 for none. */
+export let snapshotAt: usize = 0;
+export let snapshotLength: usize = 0;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
@@ -24,10 +28,9 @@ const TENANT_HEADER = new Text('tenantHeader');
 const READ_BODIES = new Text('readBodies');
 const MAX_BODY_BYTES = new Text('maxBodyBytes');
 const NATIVE_STEERING = new Text('nativeSteering');
+const SNAPSHOT = new Text('snapshot');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
-
-const MAX_SIZE: usize = 8192;
 
 const LINE = new Text('configuration line ');
 const COLON = new Text(': ');
@@ -37,14 +40,9 @@ const BAD_TEXT = new Text('a value is missing, too long or has characters that a
 const BAD_NUMBER = new Text('must be a whole number in range: ');
 const BAD_SWITCH = new Text('must be true or false: ');
 const NO_FRONTEND = new Text('configuration: frontendId is missing');
-const TOO_LONG = new Text('configuration: has more than 8192 bytes');
 
 /** Reads a configuration; false, with a line in the log that says what is wrong, if it is not valid. */
 export function readConfiguration(at: usize, length: usize): bool {
-  if (length > MAX_SIZE) {
-    log(ERROR, TOO_LONG);
-    return false;
-  }
   frontendLength = 0;
   tokenLength = 0;
   tenantHeaderLength = 0;
@@ -53,6 +51,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   readBodies = false;
   maxBodyBytes = 1 << 20;
   nativeSteering = false;
+  snapshotLength = 0;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -107,6 +106,10 @@ function readLine(at: usize, length: usize, line: u32): bool {
   } else if (equals(at, nameLength, NATIVE_STEERING.at, NATIVE_STEERING.length)) {
     if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
     nativeSteering = isTrue(value, valueLength);
+  } else if (equals(at, nameLength, SNAPSHOT.at, SNAPSHOT.length)) {
+    if (!isBase64(value, valueLength)) return complain(line, BAD_TEXT, at, nameLength);
+    snapshotAt = value;
+    snapshotLength = valueLength;
   } else {
     return complain(line, UNKNOWN, at, nameLength);
   }

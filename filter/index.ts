@@ -34,7 +34,7 @@ export function proxy_on_configure(root: u32, size: u32): u32 {
   watchHeaders(tenantHeaderAt, tenantHeaderLength);
   defineCounters();
   setRoot(root);
-  startSync(incarnation, node, length);
+  if (!startSync(incarnation, node, length)) return 0;
   setTickPeriod(syncPeriodMs);
   return 1;
 }

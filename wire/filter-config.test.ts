@@ -14,9 +14,10 @@ describe('the filter configuration', () => {
         readBodies: true,
         maxBodyBytes: 65536,
         nativeSteering: true,
+        snapshot: new Uint8Array([255, 0]),
       }),
     ).toBe(
-      'frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\nreadBodies=true\nmaxBodyBytes=65536\nnativeSteering=true\n',
+      'frontendId=west\nsyncToken=s=3cret\nsyncPeriodMs=50\nstartupHoldMs=0\ntenantHeader=x-tenant\nreadBodies=true\nmaxBodyBytes=65536\nnativeSteering=true\nsnapshot=/wA=\n',
     );
   });
 

@@ -23,6 +23,8 @@ export interface FilterConfig {
   readonly maxBodyBytes?: number;
   /** Envoy picks the host by weights and hash; the filter names the cluster and the hash only. Default false. */
   readonly nativeSteering?: boolean;
+  /** A snapshot to begin with, checked as one from the control server, which replaces it; default none. */
+  readonly snapshot?: Uint8Array;
 }
 
 /**
@@ -48,6 +50,8 @@ export function encodeFilterConfig(config: FilterConfig): string {
     lines.push(`maxBodyBytes=${integer('maxBodyBytes', config.maxBodyBytes, 1024, 2 ** 30)}`);
   }
   if (config.nativeSteering !== undefined) lines.push(`nativeSteering=${config.nativeSteering}`);
+  if (config.snapshot !== undefined)
+    lines.push(`snapshot=${Buffer.from(config.snapshot).toString('base64')}`);
   return `${lines.join('\n')}\n`;
 }
 

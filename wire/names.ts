@@ -61,6 +61,12 @@ export const SYNC_CLUSTER = 'wardrop-sync';
 /** Static cluster of every bootstrap that leads to the control server's xDS address. */
 export const XDS_CLUSTER = 'wardrop-xds';
 
+/**
+ * Version of every snapshot that comes with a bootstrap: older than any that a control server issues, and the sign for
+ * the server that this Envoy may still lack the clusters that newer ones name.
+ */
+export const INLINE_SNAPSHOT_VERSION = 1;
+
 export const SYNC_PATH = '/v1/sync';
 export const SYNC_NODE_HEADER = 'x-wardrop-node';
 export const SYNC_FRONTEND_HEADER = 'x-wardrop-frontend';

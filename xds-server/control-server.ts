@@ -205,6 +205,7 @@ export class ControlServer {
       ...(server.tls === undefined ? {} : { tls: server.tls }),
       board: this.board,
       isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
+      hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
       onReport: (frontendId, nodeId, report) => {
         const atMs = Date.now();
         this.signals.acceptReport(frontendId, nodeId, report, atMs);

@@ -1,11 +1,12 @@
 // Brings a snapshot in force: checked as a whole, then swapped in. One that fails the check changes nothing.
 
+import { decodeBase64 } from '../abi/base64';
 import { nowMs } from '../abi/clock';
 import { WARN } from '../abi/host';
 import { logFrom } from '../abi/log';
 import { landing, Region, swapLanding } from '../abi/memory';
 import { begin, put, Text } from '../abi/text';
-import { frontendAt, frontendLength, readBodies } from '../config';
+import { frontendAt, frontendLength, readBodies, snapshotAt, snapshotLength } from '../config';
 import { watchNeedHeaders } from '../request/need-headers';
 import { adopt } from '../snapshot/current';
 import { Refusal, validate } from '../snapshot/validate';
@@ -52,6 +53,13 @@ export function install(at: usize, length: usize): bool {
   watchNeedHeaders();
   count(SNAPSHOT_INSTALLS);
   return true;
+}
+
+/** Installs the snapshot that came with the configuration, if one did; false if it is refused. */
+export function installInline(): bool {
+  if (snapshotLength == 0) return true;
+  const at = landing.reserve((snapshotLength / 4) * 3);
+  return install(at, decodeBase64(snapshotAt, snapshotLength, at));
 }
 
 export function heldAt(): usize {

@@ -26,7 +26,7 @@ import {
   readAnswer,
   resetCall,
 } from './call';
-import { heldAt, install } from './install';
+import { heldAt, install, installInline } from './install';
 import { holdsLease } from './lease';
 import { composeReport, prepareSlots, publishUsage, reportAt } from './usage';
 
@@ -52,8 +52,11 @@ const HEAD: usize = memory.data(16, 8);
 const HEAD_VERSION: usize = 0;
 const HEAD_CONFIRMED: usize = 8;
 
-/** Starts over for a frontend; `node` is the id of this Envoy. */
-export function startSync(vm: u64, node: usize, nodeIdLength: usize): void {
+/**
+ * Starts over for a frontend; `node` is the id of this Envoy. False when the configuration brings a snapshot that is
+ * refused.
+ */
+export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
   incarnation = vm;
   nodeAt = node;
   nodeLength = nodeIdLength;
@@ -70,8 +73,12 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): void {
   mayResume = false;
   startedMs = nowMs();
   setStartupHold(startupHoldMs > 0);
+  if (!installInline()) return false;
+  // Nobody has confirmed it since it was issued.
+  confirmedMs = snapshot ? load<u64>(snapshot, L.HEADER_ISSUED_AT) : 0;
   lookAtShared();
   applyFreshness(wallMs());
+  return true;
 }
 
 /** The root context that ticks and calls; an older one may still live. */

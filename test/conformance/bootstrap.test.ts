@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import { BootstrapSchema } from '../../xds-server/gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
@@ -57,6 +58,48 @@ it('the example bootstrap is what the program prints, with remarks', () => {
 it('the example of an own listener removes all that clients must not set', () => {
   const removed = [...example('own-listener').matchAll(/- remove: (\S+)/g)].map(([, header]) => header);
   expect(removed).toEqual(CLIENT_STEERING_HEADERS);
+});
+
+describe('the bootstrap that the command prints', () => {
+  const path = mkdtempSync(join(tmpdir(), 'wardrop-bootstrap-'));
+  afterAll(() => rmSync(path, { recursive: true, force: true }));
+  const print = async (steering: string, ...options: string[]) => {
+    const config = join(path, `${steering}.yaml`);
+    writeFileSync(
+      config,
+      [
+        `steering: ${steering}`,
+        'frontends: [{id: west, region: r}]',
+        'engines:',
+        '- {id: a, region: r, models: [m, "org/n-1.5:x"], labels: {place: eu}, endpoints: ["10.0.0.1:80", "[fd00::1]:80"]}',
+        '- {id: b, region: r, models: [m], endpoints: ["10.0.0.2:80"]}',
+        'needs: {eu: {when: {header: {x-place: eu}}, engines: {place: eu}}}',
+      ].join('\n'),
+    );
+    const cli = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
+    const args = [cli, 'bootstrap', '-c', config, '--frontend', 'west', '--format', 'json', ...options];
+    return (await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 24 })).stdout;
+  };
+  const modes: [string, string[]][] = [
+    ['filter', []],
+    ['filter', ['--delta']],
+    ['filter', ['--static']],
+    ['native', ['--static', '--delta']],
+    ['native-ring-hash', ['--static']],
+    ['native-round-robin', ['--static']],
+  ];
+
+  it.each(modes)('is valid for Envoy with steering %s and options %j', async (steering, options) => {
+    const bootstrap = await print(steering, ...options);
+    expect(() => fromJson(BootstrapSchema, JSON.parse(bootstrap) as JsonValue, { registry })).not.toThrow();
+    expect(await validate(bootstrap)).toEqual([]);
+  });
+
+  it('is refused by Envoy when the snapshot in it was changed', async () => {
+    const bootstrap = await print('filter', '--static');
+    const spoiled = bootstrap.replace(/snapshot=(.{200}).{4}/, 'snapshot=$1AAAA');
+    await expect(validate(spoiled)).rejects.toThrow('snapshot refused');
+  });
 });
 
 describe('a bootstrap in Envoy', () => {

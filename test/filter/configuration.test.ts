@@ -44,7 +44,13 @@ describe('the filter configuration', () => {
     ['frontendId=west\nreadBodies=yes', 'line 2: must be true or false: readBodies'],
     ['frontendId=west\nnativeSteering=1', 'line 2: must be true or false: nativeSteering'],
     ['frontendId=west\nmaxBodyBytes=100', 'line 2: must be a whole number in range: maxBodyBytes'],
-    [`frontendId=west\n${'#'.repeat(9000)}`, 'has more than 8192 bytes'],
+    ['frontendId=west\nsnapshot=', 'line 2: a value is missing, too long or has characters'],
+    ['frontendId=west\nsnapshot=QUJDR', 'line 2: a value is missing, too long or has characters'],
+    ['frontendId=west\nsnapshot=QU=D', 'line 2: a value is missing, too long or has characters'],
+    [
+      'frontendId=west\nsnapshot=QUJD',
+      'snapshot refused, the one in force stays: it is shorter than its header',
+    ],
   ])('is refused with a log line that says where and why: %j', (configuration, complaint) => {
     const host = new Host();
     expect(() => host.startVm(configuration)).toThrow('configuration refused');

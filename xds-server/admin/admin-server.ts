@@ -76,6 +76,15 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
   app.get('/v1/fleet', (_request, response) => {
     response.json(fleetView(server));
   });
+  app.get('/v1/snapshot', (request, response) => {
+    const id = text(request.query.frontend);
+    if (!server.config.fleet.frontends.some((frontend) => frontend.id === id)) {
+      throw new WardropError('WARDROP_QUERY_INVALID', 'frontend: name a frontend of the configuration');
+    }
+    const snapshot = server.board.current(id!);
+    if (snapshot === undefined) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
+    response.type('application/octet-stream').send(Buffer.from(snapshot.bytes));
+  });
   app.get('/v1/envoys', (_request, response) => {
     response.json(envoysView(server));
   });

@@ -2,10 +2,18 @@ import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { stringify } from 'yaml';
+import { decodeSnapshot } from '../../wire/snapshot-reader.js';
+import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { isWildcard, parseAddress, splitAddress } from '../config/address.js';
+import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
+import { offlineSnapshot } from '../control/offline.js';
+import { staticStart } from '../control/static-start.js';
 import type { Address } from '../fleet/fleet.js';
+import { Optimizer } from '../optimizer/index.js';
 import { type BootstrapTls, buildBootstrap } from '../xds/index.js';
+import { readWasmModule } from './package-files.js';
+import { askForBytes } from './source.js';
 import { UsageError } from './usage-error.js';
 
 interface BootstrapOptions {
@@ -19,6 +27,9 @@ interface BootstrapOptions {
   readonly serverName?: string;
   readonly clientCert?: string;
   readonly clientKey?: string;
+  readonly delta?: boolean;
+  readonly static?: boolean;
+  readonly from?: string;
   readonly format: 'yaml' | 'json';
 }
 
@@ -40,23 +51,35 @@ export function registerBootstrap(program: Command): void {
     .option('--server-name <name>', "name in the control server's certificate (default: its host)")
     .option('--client-cert <file>', "Envoy's own certificate, on its machine")
     .option('--client-key <file>', "Envoy's own private key, on its machine")
+    .option('--delta', 'incremental xDS instead of state of the world')
+    .option(
+      '--static',
+      'put in a listener, clusters with endpoints and a snapshot, so that Envoy serves without a control server',
+    )
+    .option(
+      '--from <url>',
+      "with --static: admin address of the running control server, whose snapshot is taken (default: the state file's, or a plan made here)",
+    )
     .addOption(new Option('--format <format>', 'output format').choices(['yaml', 'json']).default('yaml'))
-    .action((options: BootstrapOptions) => {
-      const bootstrap = bootstrapOf(options);
+    .action(async (options: BootstrapOptions) => {
+      const bootstrap = await bootstrapOf(options);
       console.log(
         options.format === 'json' ? JSON.stringify(bootstrap, null, 2) : stringify(bootstrap).trimEnd(),
       );
     });
 }
 
-function bootstrapOf(options: BootstrapOptions): object {
-  const { fleet, server } = loadConfig(options.config);
+async function bootstrapOf(options: BootstrapOptions): Promise<object> {
+  const config = loadConfig(options.config);
+  const { fleet, server } = config;
   const frontend = fleet.frontends.find(({ id }) => id === options.frontend);
   if (frontend === undefined) {
     const known = fleet.frontends.map(({ id }) => id).join(', ');
     throw new UsageError(`--frontend: ${JSON.stringify(options.frontend)} is none of ${known}`);
   }
+  if (options.from !== undefined && !options.static) throw new UsageError('--from needs --static');
   const admin = addressOption('--admin', options.admin);
+  const listen = options.listen === undefined ? {} : { listen: addressOption('--listen', options.listen) };
   const tls = server.tls === undefined ? undefined : tlsOf(options, server.tls.clientCa !== undefined);
   const target = (listen: Address) => ({
     host: controlHost(listen, options.control),
@@ -68,9 +91,38 @@ function bootstrapOf(options: BootstrapOptions): object {
     nodeId: options.nodeId ?? `${frontend.id}-${hostname()}-${splitAddress(admin).port}`,
     xds: { ...target(server.xdsListen), ...(server.token === undefined ? {} : { token: server.token }) },
     sync: target(server.syncListen),
-    ...(options.listen === undefined ? {} : { listen: addressOption('--listen', options.listen) }),
+    ...listen,
     admin,
+    ...(options.delta && { delta: true }),
+    ...(options.static && {
+      resources: staticStart({
+        config,
+        snapshot: await snapshotOf(config, frontend.id, options.from),
+        wasmModule: readWasmModule(),
+        ...listen,
+      }),
+    }),
   });
+}
+
+async function snapshotOf(
+  config: Config,
+  frontendId: string,
+  url: string | undefined,
+): Promise<SnapshotView> {
+  if (url !== undefined) {
+    if (!URL.canParse(url)) {
+      throw new UsageError(`--from: ${JSON.stringify(url)} is no URL; such as http://127.0.0.1:18002`);
+    }
+    const path = `/v1/snapshot?frontend=${encodeURIComponent(frontendId)}`;
+    return decodeSnapshot(await askForBytes({ url }, path));
+  }
+  const optimizer = new Optimizer();
+  try {
+    return await offlineSnapshot(config, frontendId, optimizer);
+  } finally {
+    await optimizer.close();
+  }
 }
 
 function controlHost(listen: Address, given: string | undefined): string {

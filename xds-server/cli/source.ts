@@ -34,6 +34,19 @@ export async function ask(
   path: string,
   request: { readonly method?: string; readonly body?: object; readonly accept?: string } = {},
 ): Promise<string> {
+  return (await answerTo(options, path, request)).toString();
+}
+
+/** Asks the running control server for something that is no text. */
+export function askForBytes(options: SourceOptions, path: string): Promise<Buffer> {
+  return answerTo(options, path, { accept: 'application/octet-stream' });
+}
+
+async function answerTo(
+  options: SourceOptions,
+  path: string,
+  request: { readonly method?: string; readonly body?: object; readonly accept?: string },
+): Promise<Buffer> {
   const base = adminUrl(options);
   let response: Response;
   try {
@@ -50,9 +63,9 @@ export async function ask(
     const reason = cause instanceof Error ? cause.message : (error as Error).message;
     throw new UsageError(`no control server answers at ${base}: ${reason}`, 1);
   }
-  const text = await response.text();
-  if (response.ok) return text;
-  throw new UsageError(messageOf(text), response.status === 400 ? 2 : 1);
+  const body = Buffer.from(await response.arrayBuffer());
+  if (response.ok) return body;
+  throw new UsageError(messageOf(body.toString()), response.status === 400 ? 2 : 1);
 }
 
 /** The configuration file that an offline question needs. */

@@ -1,11 +1,17 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { SnapshotView } from '../../wire/snapshot-view.js';
 import type { Config } from '../config/config.js';
 import { WardropError } from '../errors.js';
 import type { OptimizerInput } from '../optimizer/solution.js';
 import type { Plan } from '../plan/plan.js';
+import type { ServerState } from '../plan/server-state.js';
+import { buildSnapshotView } from '../plan/snapshot-view.js';
 import { decodeState } from '../plan/state-format.js';
 import { type HeldRate, Signals } from '../signals/signals.js';
-import { optimizerInput } from './planner.js';
+import { withDiscovered } from './discovered-fleet.js';
+import { makePlan, optimizerInput, type PlanInput, type Solver } from './planner.js';
+import { whyUnfit } from './saved-plan.js';
 
 /** Rates that a plan was made for. */
 export function ratesOf(plan: Plan | null): readonly HeldRate[] {
@@ -29,9 +35,57 @@ export async function offlineInput(config: Config): Promise<OptimizerInput> {
   return optimizerInput({ previous, state, profiles, policy, nowMs: () => nowMs });
 }
 
+/**
+ * The snapshot that a control server would begin with: of the saved plan, else, without one or where it does not fit
+ * the configuration, of a plan made here; everything ready.
+ *
+ * @throws {WardropError} WARDROP_STATE_INVALID, or what failed to plan
+ */
+export async function offlineSnapshot(
+  written: Config,
+  frontendId: string,
+  solver: Solver,
+): Promise<SnapshotView> {
+  const saved = await savedState(written.server.stateFile);
+  const found = (saved?.discovered ?? []).map(
+    ([id, addresses]) => [id, { addresses, problem: null }] as const,
+  );
+  const { config } = withDiscovered(written, new Map(found));
+  const nowMs = Date.now();
+  const previous = saved?.plan ?? null;
+  const { state } = new Signals(config, ratesOf(previous), nowMs).evaluate(nowMs);
+  const { profiles, policy } = config;
+  const fits = previous !== null && whyUnfit(previous, state) === undefined;
+  const plan = fits
+    ? previous
+    : await planned(solver, { previous, state, profiles, policy, nowMs: () => nowMs });
+  const { fleet, engines } = state;
+  // All Envoys of a fleet must have the same, also before a control server has ever run.
+  const salt = saved?.salt ?? createHash('sha256').update(JSON.stringify(fleet)).digest('hex').slice(0, 32);
+  return buildSnapshotView({
+    plan,
+    fleet,
+    engines,
+    frontendId,
+    salt,
+    version: 1,
+    issuedAtMs: plan.createdAtMs,
+  });
+}
+
+async function planned(solver: Solver, input: PlanInput): Promise<Plan> {
+  const { plan, failure } = await makePlan(solver, input);
+  if (plan === null) throw failure!;
+  return plan;
+}
+
 async function savedPlan(file: string): Promise<Plan | null> {
+  return (await savedState(file))?.plan ?? null;
+}
+
+async function savedState(file: string): Promise<ServerState | null> {
   try {
-    return decodeState(await readFile(file, 'utf8')).plan;
+    return decodeState(await readFile(file, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw new WardropError('WARDROP_STATE_INVALID', `state file ${file}: ${(error as Error).message}`, {

@@ -2,7 +2,13 @@ import { request as httpRequest } from 'node:http';
 import { Agent, request } from 'undici';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
-import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_PATH, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
+import {
+  INLINE_SNAPSHOT_VERSION,
+  SYNC_FRONTEND_HEADER,
+  SYNC_NODE_HEADER,
+  SYNC_PATH,
+  SYNC_SNAPSHOT_HEADER,
+} from '../../wire/names.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
@@ -93,6 +99,16 @@ describe('POST /v1/sync', () => {
     const view = decodeSnapshot(new Uint8Array(await response.arrayBuffer()));
     expect(view).toMatchObject({ ...content(), version: board.current('west')!.version });
     expect(reports).toEqual([['west', 'envoy-1', report]]);
+  });
+
+  it('leaves an Envoy with the snapshot of its bootstrap until it has the clusters that others name', async () => {
+    let hasClusters = false;
+    const { board, call } = await start({ hasClusters: (nodeId) => nodeId === 'envoy-1' && hasClusters });
+    board.publish(content());
+    expect((await call(INLINE_SNAPSHOT_VERSION)).status).toBe(503);
+    expect((await call(0)).status).toBe(200);
+    hasClusters = true;
+    expect(await versionOf(await call(INLINE_SNAPSHOT_VERSION))).toBe(board.current('west')!.version);
   });
 
   it('holds a caller that has the newest snapshot, then answers 304', async () => {

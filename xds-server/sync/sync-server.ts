@@ -2,7 +2,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_PATH, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
+import {
+  INLINE_SNAPSHOT_VERSION,
+  SYNC_FRONTEND_HEADER,
+  SYNC_NODE_HEADER,
+  SYNC_PATH,
+  SYNC_SNAPSHOT_HEADER,
+} from '../../wire/names.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { type ErrorCode, WardropError } from '../errors.js';
@@ -19,6 +25,11 @@ export interface SyncServerOptions {
   readonly token?: string;
   readonly board: SnapshotBoard;
   readonly isFrontend: (id: string) => boolean;
+  /**
+   * Whether an Envoy that began with a snapshot of its bootstrap has by now the clusters that other snapshots name;
+   * default always.
+   */
+  readonly hasClusters?: (nodeId: string) => boolean;
   readonly onReport: (frontendId: string, nodeId: string, report: UsageReport) => void;
   /** Status of every answer, for metrics. */
   readonly onAnswer?: (status: number) => void;
@@ -114,6 +125,10 @@ export class SyncServer {
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
     this.#complaints.delete(caller.nodeId);
 
+    if (caller.version === INLINE_SNAPSHOT_VERSION && this.#options.hasClusters?.(caller.nodeId) === false) {
+      sendJson(response, 503, { message: 'this Envoy has not taken its clusters over xDS yet' });
+      return;
+    }
     const left = new AbortController();
     response.once('close', () => left.abort());
     const signal = AbortSignal.any([left.signal, this.#stopping.signal]);

@@ -17,6 +17,7 @@ import { HTTP_PROTOCOL_OPTIONS } from './resources/clusters.js';
 import { METADATA_KEY } from './resources/node-metadata.js';
 import { duration, filter, pack } from './resources/pack.js';
 import { RUNTIME_NAME } from './resources/runtime.js';
+import type { StaticResources } from './static-resources.js';
 
 /** How Envoy checks the control server and shows who it is; paths are those of Envoy's machine. */
 export interface BootstrapTls {
@@ -49,6 +50,10 @@ export interface BootstrapInput {
   readonly sync: BootstrapTarget;
   /** Where this Envoy listens; default: the frontend's address. */
   readonly listen?: Address;
+  /** Incremental instead of state of the world; default false. */
+  readonly delta?: boolean;
+  /** What Envoy begins with, and goes on with while there is no control server; default nothing. */
+  readonly resources?: StaticResources;
   /** Envoy's admin pages; default 127.0.0.1:9901. They can stop Envoy: keep them on loopback. */
   readonly admin?: Address;
 }
@@ -57,19 +62,23 @@ type ClusterInit = MessageInitShape<typeof ClusterSchema>;
 
 const mebibyte = 2 ** 20;
 
-/** Envoy's default of 15 s would hold up a start without a control server. */
-const RUNTIME_WAIT_MS = 1000;
+/**
+ * Envoy starts after this time without what it could do without, which may come later; its default of 15 s would hold
+ * up a start without a control server.
+ */
+const START_WAIT_MS = 1000;
 
 /**
  * An Envoy bootstrap as a JSON object (YAML by any printer). It says who the Envoy is and where the control server
- * is; everything else comes over ADS.
+ * is; everything else comes over ADS, but for the listener where one is given.
  */
 export function buildBootstrap(input: BootstrapInput): JsonObject {
-  const { frontend, nodeId, xds, sync } = input;
+  const { frontend, nodeId, xds, sync, resources } = input;
   const fromAds = {
     resourceApiVersion: ApiVersion.V3,
     configSourceSpecifier: { case: 'ads' as const, value: {} },
   };
+  const fromAdsInTime = { ...fromAds, initialFetchTimeout: duration(START_WAIT_MS) };
   const ours: JsonObject = {
     frontend: frontend.id,
     ...(input.listen !== undefined && { listen: input.listen }),
@@ -88,11 +97,7 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
           name: RUNTIME_NAME,
           layerSpecifier: {
             case: 'rtdsLayer',
-            // Envoy starts after this time without the layer, which may come later.
-            value: {
-              name: RUNTIME_NAME,
-              rtdsConfig: { ...fromAds, initialFetchTimeout: duration(RUNTIME_WAIT_MS) },
-            },
+            value: { name: RUNTIME_NAME, rtdsConfig: fromAdsInTime },
           },
         },
         // What an operator sets by hand wins. Naming any layer drops the ones that Envoy has by default.
@@ -101,7 +106,7 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
     },
     dynamicResources: {
       adsConfig: {
-        apiType: ApiConfigSource_ApiType.GRPC,
+        apiType: input.delta ? ApiConfigSource_ApiType.DELTA_GRPC : ApiConfigSource_ApiType.GRPC,
         transportApiVersion: ApiVersion.V3,
         setNodeOnFirstMessageOnly: true,
         grpcServices: [
@@ -110,10 +115,14 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
           },
         ],
       },
-      cdsConfig: fromAds,
-      ldsConfig: fromAds,
+      ...(resources === undefined
+        ? { cdsConfig: fromAds, ldsConfig: fromAds }
+        : { cdsConfig: fromAdsInTime }),
     },
-    staticResources: { clusters: [xdsCluster(xds), cluster(SYNC_CLUSTER, sync)] },
+    staticResources: {
+      clusters: [xdsCluster(xds), cluster(SYNC_CLUSTER, sync), ...(resources?.clusters ?? [])],
+      listeners: resources?.listeners ?? [],
+    },
   });
   return toJson(BootstrapSchema, bootstrap, { registry, useProtoFieldName: true }) as JsonObject;
 }

@@ -2,6 +2,7 @@ export { type BootstrapInput, type BootstrapTls, type BootstrapToken, buildBoots
 export type { Nack, NodeView, ResourceSet, TypeStatus, TypeView } from './protocol/control-plane.js';
 export type { NodeIdentity } from './protocol/node.js';
 export { buildResources, type EnvoyOptions, type ResourceInput } from './resources/build-resources.js';
-export { frontendOf } from './resources/node-metadata.js';
+export { frontendOf, nodeListeningAt } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
+export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';
 export { type ServerTls, XdsServer, type XdsServerOptions } from './transport/xds-server.js';

@@ -96,7 +96,7 @@ export class Mesh {
   /** Starts an Envoy of this frontend from `wardrop bootstrap` and waits until its filter is ready. */
   async startEnvoy(
     frontend: string,
-    options: { concurrency?: number; listen?: string } = {},
+    options: { concurrency?: number; listen?: string; bootstrap?: readonly string[] } = {},
   ): Promise<EnvoyHandle> {
     const [admin] = await freePorts(1);
     const listenOption = options.listen ? ['--listen', options.listen] : [];
@@ -110,7 +110,7 @@ export class Mesh {
       '--admin',
       `127.0.0.1:${admin}`,
     ];
-    const { stdout } = await run(process.execPath, [...args, ...listenOption]);
+    const { stdout } = await run(process.execPath, [...args, ...listenOption, ...(options.bootstrap ?? [])]);
     const file = join(this.folder, `envoy-${frontend}-${admin}.yaml`);
     writeFileSync(file, stdout);
     const envoy = new Process(`envoy ${frontend}`, envoyBinary(), [

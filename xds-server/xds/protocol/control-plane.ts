@@ -3,6 +3,7 @@ import type { NodeIdentity } from './node.js';
 import type { View } from './resource.js';
 import { type DeltaRequest, type Response, Session, type SotwRequest } from './session.js';
 import type { Mark, Protocol, Rejection, Subscription } from './subscription.js';
+import { CLUSTER_TYPE, ENDPOINTS_TYPE } from './type-url.js';
 
 /** What the Envoys of one frontend may see. Equal nodes must get the very same view, so that they share it. */
 export interface ResourceSet {
@@ -121,6 +122,14 @@ export class ControlPlane {
   /** True when every connected client of the frontend has accepted the newest state; also when there is none. */
   isSettled(frontendId: string): boolean {
     return this.#clientsOf(frontendId).every(({ session }) => session.isSettled());
+  }
+
+  /** True when a connected client of this node has accepted its newest clusters and endpoints. */
+  hasClusters(nodeId: string): boolean {
+    return [...this.#clients].some(
+      ({ session }) =>
+        session.node?.id === nodeId && session.holds(CLUSTER_TYPE) && session.holds(ENDPOINTS_TYPE),
+    );
   }
 
   /** Connected clients that have introduced themselves, sorted by id. */

@@ -95,6 +95,11 @@ export class Session {
     );
   }
 
+  /** True when the client asked for this type and has accepted all that it wants of the newest state. */
+  holds(typeUrl: string): boolean {
+    return this.subscriptions.get(typeUrl)?.isSettled(this.#view?.get(typeUrl)) === true;
+  }
+
   #identify(node: NodeIdentity | undefined): void {
     if (this.node === undefined) {
       if (node === undefined || node.id === '') throw invalid('a first request without node.id');

@@ -1,6 +1,6 @@
 import { type Engine, type Fleet, indexById } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
-import type { Plan } from '../../plan/plan.js';
+import type { PlanRow } from '../../plan/plan.js';
 import type { ResourceSet } from '../protocol/control-plane.js';
 import type { NodeIdentity } from '../protocol/node.js';
 import { createCollection, type View } from '../protocol/resource.js';
@@ -22,6 +22,11 @@ import { routes } from './routes.js';
 import { runtimeOf } from './runtime.js';
 import type { Steering } from './steering.js';
 
+/** What of a plan Envoy itself is told. */
+export interface WeightPlan {
+  readonly rows: readonly Pick<PlanRow, 'frontendId' | 'poolId' | 'weights'>[];
+}
+
 /** How the Envoys of a frontend are set up, whatever the plan. */
 export interface EnvoyOptions extends FilterOptions {
   /** Default `override-host`. Envoys that cannot do it are given the next best; see `shortcomingsOf`. */
@@ -37,7 +42,7 @@ export interface EnvoyOptions extends FilterOptions {
 export interface ResourceInput extends FilterInput, EnvoyOptions {
   readonly fleet: Fleet;
   readonly frontendId: string;
-  readonly plan: Plan;
+  readonly plan: WeightPlan;
   /** How the engines of the fleet look now, in any order. */
   readonly engines: readonly EngineState[];
   /**

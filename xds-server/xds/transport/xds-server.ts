@@ -152,6 +152,11 @@ export class XdsServer {
     });
   }
 
+  /** Whether this node is connected and has accepted its newest clusters and endpoints. */
+  hasClusters(nodeId: string): boolean {
+    return this.#plane.hasClusters(nodeId);
+  }
+
   /** Every connected Envoy with what it was sent, accepted and rejected. */
   nodes(): NodeView[] {
     return this.#plane.nodes();

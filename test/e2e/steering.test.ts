@@ -1,0 +1,101 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { chat, keysOf, OpenLoop } from './harness/load.js';
+import { type EnvoyHandle, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { eventually } from './harness/process.js';
+import { StubEngine } from './harness/stub-engine.js';
+
+const KEYS = keysOf(300);
+const stubs = [new StubEngine('a'), new StubEngine('b')];
+let mesh: Mesh;
+let envoy: EnvoyHandle;
+
+beforeAll(async () => {
+  await Promise.all(stubs.map((stub) => stub.start()));
+  mesh = await Mesh.start({
+    engines: stubs.map((stub) => ({
+      id: stub.name,
+      region: 'west',
+      models: ['demo-8b'],
+      profile: stub.name,
+      endpoints: [stub.address],
+    })),
+    rttMs: { west: { a: 2, b: 2 } },
+    profiles: { a: { requestsPerSecond: 90 }, b: { requestsPerSecond: 30 } },
+    demand: { west: { requestsPerSecond: 90, promptTokens: 100, outputTokens: 32 } },
+    config: { steering: 'native' },
+  });
+  envoy = await mesh.startEnvoy('west', { concurrency: 2 });
+});
+
+afterAll(async () => {
+  await mesh?.stop();
+  await Promise.all(stubs.map((stub) => stub.kill()));
+});
+
+async function served(handle: EnvoyHandle) {
+  const results = [];
+  for (let at = 0; at < KEYS.length; at += 20) {
+    results.push(...(await Promise.all(KEYS.slice(at, at + 20).map((key) => chat(handle.url, { key })))));
+  }
+  expect(results.filter(({ status }) => status !== 200)).toEqual([]);
+  return results.map(({ headers }) => ({
+    stub: headers['x-stub'],
+    engine: headers['x-wardrop-engine'],
+    reason: headers['x-wardrop-reason'],
+  }));
+}
+
+it('by Envoy itself: engines get their weights, conversations stay, and responses tell who served', async () => {
+  const plan = await mesh.api<{ rows: { weights: { engineId: string; weight: number }[] }[] }>('/v1/plan');
+  const weight = plan.rows[0]!.weights.find(({ engineId }) => engineId === 'a')!.weight;
+  expect(weight).toBeGreaterThan(0.55);
+  const first = await served(envoy);
+  const share = first.filter(({ stub }) => stub === 'a').length / first.length;
+  // Five standard deviations of a binomial share.
+  expect(Math.abs(share - weight)).toBeLessThan(5 * Math.sqrt((weight * (1 - weight)) / first.length));
+  expect(await served(envoy)).toEqual(first);
+  expect(first.every(({ stub, engine, reason }) => stub === engine && reason === 'native')).toBe(true);
+  expect(stubs[0]!.requests.at(-1)!.headers).not.toHaveProperty('x-wardrop-hash');
+});
+
+it('by the filter, after a change of the configuration under load and without a failure', async () => {
+  const load = new OpenLoop(envoy.url, 30, KEYS);
+  const config = readFileSync(mesh.configFile, 'utf8').replace('steering: native', 'steering: filter');
+  writeFileSync(mesh.configFile, config);
+  await eventually('the filter to steer', async () => {
+    const { headers } = await chat(envoy.url, { key: 'probe' });
+    return headers['x-wardrop-reason'] === 'planned';
+  });
+  const results = await load.stop();
+  expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
+});
+
+it('from a static bootstrap without a control server, and then from one that comes, without a failure', async () => {
+  const before = await served(envoy);
+  await mesh.control.stop('SIGKILL');
+  const [port] = await freePorts(1);
+  const alone = await mesh.startEnvoy('west', {
+    listen: `127.0.0.1:${port}`,
+    bootstrap: ['--static', '--delta'],
+  });
+  expect(await served(alone)).toEqual(before);
+  expect(await snapshotVersion(alone)).toBe(1);
+
+  const load = new OpenLoop(alone.url, 30, KEYS);
+  await mesh.startControlServer();
+  await eventually('a snapshot from the control server', async () => (await snapshotVersion(alone)) > 1);
+  expect(await served(alone)).toEqual(before);
+  const results = await load.stop();
+  expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
+  const stats = await (
+    await fetch(`${alone.adminUrl}/stats?filter=^cluster.demo-8b.upstream_rq_total`)
+  ).text();
+  expect(Number(stats.split(': ')[1])).toBeGreaterThan(KEYS.length - 1);
+  for (const { process } of mesh.envoys) expect(suspiciousLines(process.output)).toEqual([]);
+});
+
+async function snapshotVersion(handle: EnvoyHandle): Promise<number> {
+  const text = await (await fetch(`${handle.adminUrl}/stats?filter=wardrop_snapshot_version`)).text();
+  return Number(/: (\d+)/.exec(text)?.[1]);
+}
