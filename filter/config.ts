@@ -19,6 +19,7 @@ export let nativeSteering: bool = false;
 /** A snapshot in base64, length 0 for none. */
 export let snapshotAt: usize = 0;
 export let snapshotLength: usize = 0;
+export let observe: bool = false;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
@@ -29,6 +30,7 @@ const READ_BODIES = new Text('readBodies');
 const MAX_BODY_BYTES = new Text('maxBodyBytes');
 const NATIVE_STEERING = new Text('nativeSteering');
 const SNAPSHOT = new Text('snapshot');
+const OBSERVE = new Text('observe');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
 
@@ -52,6 +54,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   maxBodyBytes = 1 << 20;
   nativeSteering = false;
   snapshotLength = 0;
+  observe = false;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -99,6 +102,9 @@ function readLine(at: usize, length: usize, line: u32): bool {
   } else if (equals(at, nameLength, READ_BODIES.at, READ_BODIES.length)) {
     if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
     readBodies = isTrue(value, valueLength);
+  } else if (equals(at, nameLength, OBSERVE.at, OBSERVE.length)) {
+    if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
+    observe = isTrue(value, valueLength);
   } else if (equals(at, nameLength, MAX_BODY_BYTES.at, MAX_BODY_BYTES.length)) {
     const bytes = number(value, valueLength);
     if (bytes < 1024 || bytes > 1 << 30) return complain(line, BAD_NUMBER, at, nameLength);

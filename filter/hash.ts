@@ -44,3 +44,27 @@ export function partitionPoint(hash: u64): u32 {
 export function shedPoint(hash: u64): u32 {
   return <u32>(mix64(hash ^ 0x9e3779b97f4a7c15) >> 32);
 }
+
+/** The third: decides whether a key is steered. */
+// @ts-ignore: decorator
+@inline
+export function steerPoint(hash: u64): u32 {
+  return <u32>(mix64(hash ^ 0xd1b54a32d192ed03) >> 32);
+}
+
+/** Mark of an engine or a replica, made once from its key, by which `overflowPoint` differs from place to place. */
+export function overflowMark(place: u64): u64 {
+  return mix64(place ^ 0x8cb92ba72f3d8dd7);
+}
+
+/** Another point for each place with a mark: while it lies below the place's fraction, the key overflows from there. */
+// @ts-ignore: decorator
+@inline
+export function overflowPoint(hash: u64, mark: u64): u32 {
+  return <u32>(mix64(hash ^ mark) >> 32);
+}
+
+/** Name of a class: that of its pool for priority 0. */
+export function classKey(pool: u64, priority: i32): u64 {
+  return priority == 0 ? pool : mix64(mix64(pool) + <u64>(<i64>priority));
+}

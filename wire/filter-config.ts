@@ -25,6 +25,11 @@ export interface FilterConfig {
   readonly nativeSteering?: boolean;
   /** A snapshot to begin with, checked as one from the control server, which replaces it; default none. */
   readonly snapshot?: Uint8Array;
+  /**
+   * Steer nothing, whatever snapshots say, and let requests go on at once while there is none; default false. For
+   * listeners with routes of their own, to try the filter on.
+   */
+  readonly observe?: boolean;
 }
 
 /**
@@ -52,6 +57,7 @@ export function encodeFilterConfig(config: FilterConfig): string {
   if (config.nativeSteering !== undefined) lines.push(`nativeSteering=${config.nativeSteering}`);
   if (config.snapshot !== undefined)
     lines.push(`snapshot=${Buffer.from(config.snapshot).toString('base64')}`);
+  if (config.observe !== undefined) lines.push(`observe=${config.observe}`);
   return `${lines.join('\n')}\n`;
 }
 

@@ -56,6 +56,24 @@ export function shedPoint(hash: bigint): number {
   return Number(mix64(hash ^ 0x9e3779b97f4a7c15n) >> 32n);
 }
 
+/** Third point of a key, independent of the others: keys whose point lies below share x 2^32 are steered. */
+export function steerPoint(hash: bigint): number {
+  return Number(mix64(hash ^ 0xd1b54a32d192ed03n) >> 32n);
+}
+
+/**
+ * Point of a key for one engine (`id64` of its id) or replica (its key in the filter), independent of the others: while
+ * it lies below fraction x 2^32 the key overflows from there.
+ */
+export function overflowPoint(hash: bigint, place: bigint): number {
+  return Number(mix64(hash ^ mix64(place ^ 0x8cb92ba72f3d8dd7n)) >> 32n);
+}
+
+/** Name of a class in usage reports: that of its pool for priority 0. */
+export function classKey(pool: bigint, priority: number): bigint {
+  return priority === 0 ? pool : mix64(BigInt.asUintN(64, mix64(pool) + BigInt(priority)));
+}
+
 /** Score of a replica for a key; the usable replica with the largest score serves it. */
 export function replicaScore(hash: bigint, replicaSeed: bigint): bigint {
   return mix64(hash ^ replicaSeed);

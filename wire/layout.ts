@@ -12,7 +12,7 @@ export const MAX_ROWS = 1 << 20;
 
 /** `WSNP`. */
 export const SNAPSHOT_MAGIC = 0x504e5357;
-export const SNAPSHOT_FORMAT = 2;
+export const SNAPSHOT_FORMAT = 3;
 
 // Header. A text is a u32 offset from the start of the snapshot and a u32 length.
 export const HEADER_MAGIC = 0; // u32
@@ -25,18 +25,22 @@ export const HEADER_PLAN_ID = 32; // u64
 export const HEADER_ISSUED_AT = 40; // u64, milliseconds since the epoch
 export const HEADER_FRONTEND = 48; // text
 export const HEADER_SALT = 56; // text
+export const HEADER_STEERED = 64; // f64, share of keys
 // A section is a u32 offset and a u32 count of rows.
-export const HEADER_MODELS = 64;
-export const HEADER_POOLS = 72;
-export const HEADER_POOL_ENGINES = 80;
-export const HEADER_SEGMENTS = 88;
-export const HEADER_ENGINES = 96;
-export const HEADER_REPLICAS = 104;
-export const HEADER_NEEDS = 112;
-export const HEADER_MODEL_NEEDS = 120;
-export const HEADER_MODEL_POOLS = 128;
-export const HEADER_STRINGS = 136; // count is bytes
-export const HEADER_SIZE = 144;
+export const HEADER_MODELS = 72;
+export const HEADER_POOLS = 80;
+export const HEADER_POOL_ENGINES = 88;
+export const HEADER_SEGMENTS = 96;
+export const HEADER_ENGINES = 104;
+export const HEADER_REPLICAS = 112;
+export const HEADER_NEEDS = 120;
+export const HEADER_MODEL_NEEDS = 128;
+export const HEADER_MODEL_POOLS = 136;
+export const HEADER_CLASSES = 144;
+export const HEADER_CLASS_RULES = 152;
+export const HEADER_NEAREST = 160;
+export const HEADER_STRINGS = 168; // count is bytes
+export const HEADER_SIZE = 176;
 
 /** Models ascend by hash, so that a name is found by binary search. */
 export const MODEL_HASH = 0; // u64, id64 of the name
@@ -47,7 +51,7 @@ export const MODEL_POOLS_START = 24; // u32; there are 2 to the power of the cou
 export const MODEL_SIZE = 32;
 
 // The ranges of rows that models have in MODEL_NEEDS and MODEL_POOLS adjoin in the order of the models and use up the
-// section; so do the ranges in POOL_ENGINES and SEGMENTS of the pools, and the replicas of the engines.
+// section; so do the ranges in POOL_ENGINES, SEGMENTS and CLASSES of the pools, and the replicas of the engines.
 
 /** A need that makes a difference to a model, ascending within the model. */
 export const MODEL_NEED_SIZE = 4; // u32
@@ -69,6 +73,9 @@ export const NEED_BY_PATH = 1;
 export const NEED_BY_TENANT = 2;
 export const NEED_BY_BODY = 3;
 export const NEED_BY_PROMPT_TOKENS = 4;
+// Only for rules of classes: what a body that was not read would have told is taken as not there.
+export const NEED_BY_SERVICE_TIER = 5;
+export const NEED_BY_PRIORITY = 6;
 
 export const FEATURE_IMAGES = 0;
 export const FEATURE_AUDIO = 1;
@@ -84,9 +91,25 @@ export const POOL_ENGINES_START = 24; // u32
 export const POOL_ENGINES_COUNT = 28; // u32
 export const POOL_SEGMENTS_START = 32; // u32
 export const POOL_SEGMENTS_COUNT = 36; // u32
-export const POOL_RETRY_RATIO = 40; // f64
-export const POOL_SHED_FRACTION = 48; // f64
-export const POOL_SIZE = 56;
+export const POOL_CLASSES_START = 40; // u32
+export const POOL_CLASSES_COUNT = 44; // u32, at least 1
+export const POOL_SIZE = 48;
+
+/** A class of a pool: the first is that of priority 0, the others follow, the most important first. */
+export const CLASS_PRIORITY = 0; // i32
+export const CLASS_RETRY_RATIO = 8; // f64
+export const CLASS_SHED_FRACTION = 16; // f64
+export const CLASS_SIZE = 24;
+export const MAX_CLASSES = 8;
+export const MAX_PRIORITY = 100;
+
+/** Which priority requests have: that of the first of these whose need they carry, else 0. */
+export const RULE_NEED = 0; // u32
+export const RULE_PRIORITY = 4; // i32
+export const RULE_SIZE = 8;
+
+/** An engine, the nearest first, for requests that need no model. */
+export const NEAREST_SIZE = 4; // u32
 
 /** A pool's eligible engine, ascending within the pool. */
 export const POOL_ENGINE_SIZE = 4; // u32
@@ -101,12 +124,15 @@ export const ENGINE_HASH = 0; // u64, id64 of the id
 export const ENGINE_ID = 8; // text
 export const ENGINE_REPLICAS_START = 16; // u32
 export const ENGINE_REPLICAS_COUNT = 20; // u32
-export const ENGINE_SIZE = 24;
+export const ENGINE_OVERFLOW = 24; // f64, share of its keys that go to their backups
+export const ENGINE_REPLICA_LIMIT = 32; // f64, requests in flight from one Envoy per ready replica
+export const ENGINE_SIZE = 40;
 
 export const REPLICA_SEED = 0; // u64, id64 of the address: the replica's seed in rendezvous hashing
 export const REPLICA_ADDRESS = 8; // text
 export const REPLICA_FLAGS = 16; // u32
-export const REPLICA_SIZE = 24;
+export const REPLICA_OVERFLOW = 24; // f64, share of its keys that go to another replica
+export const REPLICA_SIZE = 32;
 export const REPLICA_READY = 1; // flag
 
 // --- Usage report: header, then a block for each VM: block header, then rows of pools, engines (per

@@ -80,3 +80,5 @@ export const READY_PATH = '/wardrop/ready';
 export const ENGINE_HEADER = 'x-wardrop-engine';
 export const PLAN_HEADER = 'x-wardrop-plan';
 export const REASON_HEADER = 'x-wardrop-reason';
+/** `observe` where the decision was made and not followed; else not there. */
+export const MODE_HEADER = 'x-wardrop-mode';

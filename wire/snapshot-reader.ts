@@ -4,7 +4,9 @@ import * as L from './layout.js';
 import { checkSnapshot } from './snapshot-rules.js';
 import {
   bodyFeatures,
+  type ClassRule,
   type NeedCondition,
+  type SnapshotClass,
   type SnapshotEngine,
   type SnapshotModel,
   type SnapshotNeed,
@@ -57,8 +59,21 @@ class Reader {
     const needRows = this.#section(L.HEADER_NEEDS, L.NEED_SIZE);
     const modelNeedRows = this.#section(L.HEADER_MODEL_NEEDS, L.MODEL_NEED_SIZE);
     const modelPoolRows = this.#section(L.HEADER_MODEL_POOLS, L.MODEL_POOL_SIZE);
+    const classRows = this.#section(L.HEADER_CLASSES, L.CLASS_SIZE);
+    const ruleRows = this.#section(L.HEADER_CLASS_RULES, L.RULE_SIZE);
+    const nearestRows = this.#section(L.HEADER_NEAREST, L.NEAREST_SIZE);
     this.#strings = this.#section(L.HEADER_STRINGS, 1);
     const needs = this.#rows(needRows, L.NEED_SIZE, (at) => this.#need(at));
+    const steered = data.getFloat64(L.HEADER_STEERED, true);
+    const classRules = this.#rows(
+      ruleRows,
+      L.RULE_SIZE,
+      (at): ClassRule => ({
+        need: this.#u32(at + L.RULE_NEED),
+        priority: data.getInt32(at + L.RULE_PRIORITY, true),
+      }),
+    );
+    const nearest = this.#rows(nearestRows, L.NEAREST_SIZE, (at) => this.#u32(at));
 
     return {
       version: Number(data.getBigUint64(L.HEADER_VERSION, true)),
@@ -66,10 +81,13 @@ class Reader {
       issuedAtMs: Number(data.getBigUint64(L.HEADER_ISSUED_AT, true)),
       frontendId: this.#text(L.HEADER_FRONTEND),
       salt: this.#text(L.HEADER_SALT),
+      ...(steered !== 1 && { steered }),
       models: this.#models(modelRows, modelNeedRows, modelPoolRows),
-      pools: this.#pools(poolRows, poolEngineRows, segmentRows),
+      pools: this.#pools(poolRows, poolEngineRows, segmentRows, classRows),
       engines: this.#engines(engineRows, replicaRows),
       ...(needs.length > 0 && { needs }),
+      ...(classRules.length > 0 && { classRules }),
+      ...(nearest.length > 0 && { nearest }),
     };
   }
 
@@ -126,12 +144,17 @@ class Reader {
       }
       case L.NEED_BY_PROMPT_TOKENS:
         return { kind: 'promptTokens', above: number };
+      case L.NEED_BY_SERVICE_TIER:
+        return { kind: 'serviceTier', value };
+      case L.NEED_BY_PRIORITY:
+        return { kind: 'priority', above: number };
       default:
         return refuse('has a need of an unknown kind');
     }
   }
 
-  #pools(rows: Section, poolEngineRows: Section, segmentRows: Section): SnapshotPool[] {
+  #pools(rows: Section, poolEngineRows: Section, segmentRows: Section, classRows: Section): SnapshotPool[] {
+    const classRun = new Runs(classRows, L.CLASS_SIZE);
     const engineRun = new Runs(poolEngineRows, L.POOL_ENGINE_SIZE);
     const segmentRun = new Runs(segmentRows, L.SEGMENT_SIZE);
     const pools = this.#rows(rows, L.POOL_SIZE, (at) => {
@@ -143,6 +166,12 @@ class Reader {
         this.#u32(at + L.POOL_SEGMENTS_START),
         this.#u32(at + L.POOL_SEGMENTS_COUNT),
       );
+      const classes = classRun.next(
+        this.#u32(at + L.POOL_CLASSES_START),
+        this.#u32(at + L.POOL_CLASSES_COUNT),
+      );
+      const [first, ...others] = this.#rows(classes, L.CLASS_SIZE, (row) => this.#class(row));
+      if (first?.priority !== 0) return refuse('has a pool without a class of priority 0');
       const id = this.#text(at + L.POOL_ID);
       check(this.#data.getBigUint64(at + L.POOL_HASH, true) === id64(id), 'has a pool with a wrong hash');
       return {
@@ -157,13 +186,23 @@ class Reader {
             backup: backup === L.NO_ENGINE ? -1 : backup,
           };
         }),
-        retryRatio: this.#data.getFloat64(at + L.POOL_RETRY_RATIO, true),
-        shedFraction: this.#data.getFloat64(at + L.POOL_SHED_FRACTION, true),
+        retryRatio: first.retryRatio,
+        shedFraction: first.shedFraction,
+        ...(others.length > 0 && { otherClasses: others }),
       };
     });
+    classRun.end();
     engineRun.end();
     segmentRun.end();
     return pools;
+  }
+
+  #class(at: number): SnapshotClass {
+    return {
+      priority: this.#data.getInt32(at + L.CLASS_PRIORITY, true),
+      retryRatio: this.#data.getFloat64(at + L.CLASS_RETRY_RATIO, true),
+      shedFraction: this.#data.getFloat64(at + L.CLASS_SHED_FRACTION, true),
+    };
   }
 
   #engines(rows: Section, replicaRows: Section): SnapshotEngine[] {
@@ -178,13 +217,22 @@ class Reader {
         this.#u32(at + L.ENGINE_REPLICAS_START),
         this.#u32(at + L.ENGINE_REPLICAS_COUNT),
       );
+      const overflow = this.#data.getFloat64(at + L.ENGINE_OVERFLOW, true);
+      const replicaLimit = this.#data.getFloat64(at + L.ENGINE_REPLICA_LIMIT, true);
       return {
         id,
+        ...(overflow !== 0 && { overflow }),
+        ...(replicaLimit !== Number.POSITIVE_INFINITY && { replicaLimit }),
         replicas: this.#rows(replicas, L.REPLICA_SIZE, (row) => {
           const address = this.#text(row + L.REPLICA_ADDRESS);
           const seed = this.#data.getBigUint64(row + L.REPLICA_SEED, true);
           check(seed === id64(address), 'has a replica with a wrong seed');
-          return { address, ready: (this.#u32(row + L.REPLICA_FLAGS) & L.REPLICA_READY) !== 0 };
+          const overflow = this.#data.getFloat64(row + L.REPLICA_OVERFLOW, true);
+          return {
+            address,
+            ready: (this.#u32(row + L.REPLICA_FLAGS) & L.REPLICA_READY) !== 0,
+            ...(overflow !== 0 && { overflow }),
+          };
         }),
       };
     });

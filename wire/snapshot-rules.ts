@@ -1,5 +1,13 @@
 import { WardropError } from '../xds-server/errors.js';
-import { MAX_ENGINE_ID_BYTES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS, MAX_ROWS } from './layout.js';
+import {
+  MAX_CLASSES,
+  MAX_ENGINE_ID_BYTES,
+  MAX_MODEL_NEEDS,
+  MAX_NAME_BYTES,
+  MAX_NEEDS,
+  MAX_PRIORITY,
+  MAX_ROWS,
+} from './layout.js';
 import type {
   SnapshotEngine,
   SnapshotModel,
@@ -27,6 +35,7 @@ export function checkSnapshot(view: SnapshotView): void {
   check(isWhole(view.issuedAtMs, 0, Number.MAX_SAFE_INTEGER), 'issuedAtMs', 'must be a whole number');
   checkName(view.frontendId, 'frontendId', visible);
   check(utf8.encode(view.salt).length <= MAX_NAME_BYTES, 'salt', `must have at most ${MAX_NAME_BYTES} bytes`);
+  check(isShare(view.steered ?? 1), 'steered', 'must be between 0 and 1');
 
   checkUnique(view.models, (model) => model.name, 'models', 'name');
   for (const [index, model] of view.models.entries()) {
@@ -35,6 +44,16 @@ export function checkSnapshot(view: SnapshotView): void {
   checkUnique(view.needs ?? [], (need) => need.id, 'needs', 'id');
   check((view.needs?.length ?? 0) <= MAX_NEEDS, 'needs', `must have at most ${MAX_NEEDS} entries`);
   for (const [index, need] of (view.needs ?? []).entries()) checkNeed(need, `needs[${index}]`);
+  for (const [index, { need, priority }] of (view.classRules ?? []).entries()) {
+    const path = `classRules[${index}]`;
+    check(isWhole(need, 0, (view.needs?.length ?? 0) - 1), `${path}.need`, 'must be a need');
+    check(isPriority(priority), `${path}.priority`, PRIORITY_RULE);
+  }
+  check((view.classRules?.length ?? 0) <= MAX_NEEDS, 'classRules', `must have at most ${MAX_NEEDS} entries`);
+  for (const [index, engine] of (view.nearest ?? []).entries()) {
+    check(isWhole(engine, 0, view.engines.length - 1), `nearest[${index}]`, 'must be an engine');
+  }
+  check((view.nearest?.length ?? 0) <= MAX_ROWS, 'nearest', `must have at most ${MAX_ROWS} entries`);
   checkUnique(view.pools, (pool) => pool.id, 'pools', 'id');
   for (const [index, pool] of view.pools.entries()) checkPool(pool, `pools[${index}]`, view.engines.length);
   checkUnique(view.engines, (engine) => engine.id, 'engines', 'id');
@@ -64,9 +83,9 @@ function checkNeed({ id, when }: SnapshotNeed, path: string): void {
     if (when.value !== undefined) checkName(when.value, `${path}.when.value`);
   } else if (when.kind === 'path') {
     checkName(when.prefix, `${path}.when.prefix`, visible);
-  } else if (when.kind === 'tenant') {
+  } else if (when.kind === 'tenant' || when.kind === 'serviceTier') {
     checkName(when.value, `${path}.when.value`);
-  } else if (when.kind === 'promptTokens') {
+  } else if (when.kind === 'promptTokens' || when.kind === 'priority') {
     check(isWhole(when.above, 0, 2 ** 32 - 1), `${path}.when.above`, 'must be a whole number below 2^32');
   }
 }
@@ -76,6 +95,15 @@ function checkPool(pool: SnapshotPool, path: string, engineCount: number): void 
   checkName(pool.cluster, `${path}.cluster`, visible);
   check(isShare(pool.retryRatio), `${path}.retryRatio`, 'must be between 0 and 1');
   check(isShare(pool.shedFraction), `${path}.shedFraction`, 'must be between 0 and 1');
+  const others = pool.otherClasses ?? [];
+  check(others.length < MAX_CLASSES, `${path}.otherClasses`, `must have fewer than ${MAX_CLASSES} entries`);
+  for (const [index, { priority, retryRatio, shedFraction }] of others.entries()) {
+    const at = `${path}.otherClasses[${index}]`;
+    check(isPriority(priority) && priority !== 0, `${at}.priority`, `${PRIORITY_RULE}, and not 0`);
+    check(index === 0 || priority < others[index - 1]!.priority, `${at}.priority`, 'must descend');
+    check(isShare(retryRatio), `${at}.retryRatio`, 'must be between 0 and 1');
+    check(isShare(shedFraction), `${at}.shedFraction`, 'must be between 0 and 1');
+  }
   check(pool.engines.length <= MAX_ROWS, `${path}.engines`, `must have at most ${MAX_ROWS} entries`);
   checkAscending(pool.engines, engineCount, `${path}.engines`, 'an engine');
   const eligible = new Set(pool.engines);
@@ -101,9 +129,12 @@ function checkEngine(engine: SnapshotEngine, path: string): void {
     `${path}.id`,
     `must have at most ${MAX_ENGINE_ID_BYTES} bytes`,
   );
+  check(isShare(engine.overflow ?? 0), `${path}.overflow`, 'must be between 0 and 1');
+  check((engine.replicaLimit ?? 0) >= 0, `${path}.replicaLimit`, 'must be 0 or more');
   checkUnique(engine.replicas, (replica) => replica.address, `${path}.replicas`, 'address');
   for (const [index, replica] of engine.replicas.entries()) {
     checkName(replica.address, `${path}.replicas[${index}].address`, address);
+    check(isShare(replica.overflow ?? 0), `${path}.replicas[${index}].overflow`, 'must be between 0 and 1');
   }
 }
 
@@ -138,6 +169,12 @@ function checkUnique<T>(items: readonly T[], name: (item: T) => string, path: st
 
 function isWhole(value: number, min: number, max: number): boolean {
   return Number.isInteger(value) && value >= min && value <= max;
+}
+
+const PRIORITY_RULE = `must be a whole number from -${MAX_PRIORITY} to ${MAX_PRIORITY}`;
+
+function isPriority(value: number): boolean {
+  return isWhole(value, -MAX_PRIORITY, MAX_PRIORITY);
 }
 
 function isShare(value: number): boolean {

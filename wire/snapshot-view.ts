@@ -11,12 +11,24 @@ export interface SnapshotView {
   readonly frontendId: string;
   /** Mixed into every key hash, so that keys map alike for all Envoys but not predictably for clients. */
   readonly salt: string;
+  /** 0..1 share of keys that are steered; the others are decided on and counted only. Absent when all are. */
+  readonly steered?: number;
   /** Sorted by name when read from a snapshot. */
   readonly models: readonly SnapshotModel[];
   readonly pools: readonly SnapshotPool[];
   readonly engines: readonly SnapshotEngine[];
   /** At most 64; absent when there are none. */
   readonly needs?: readonly SnapshotNeed[];
+  /** What gives requests a priority other than 0: the first whose need they carry. Absent when there are none. */
+  readonly classRules?: readonly ClassRule[];
+  /** Engines, the nearest first, for requests that need no model; absent when there are none. */
+  readonly nearest?: readonly number[];
+}
+
+export interface ClassRule {
+  /** Of `needs`. */
+  readonly need: number;
+  readonly priority: number;
 }
 
 /** A served model name, which may be an alias or an adapter, and the pool that answers for it. */
@@ -49,7 +61,11 @@ export type NeedCondition =
   /** The body asks for something; only with `readBodies`. */
   | { readonly kind: 'body'; readonly feature: BodyFeature }
   /** The prompt is longer than this, at 4 bytes a token, media left out; only with `readBodies`. */
-  | { readonly kind: 'promptTokens'; readonly above: number };
+  | { readonly kind: 'promptTokens'; readonly above: number }
+  /** The body's `service_tier` has this value; only for rules of classes. */
+  | { readonly kind: 'serviceTier'; readonly value: string }
+  /** The body's `priority` is a whole number above this one; only for rules of classes. */
+  | { readonly kind: 'priority'; readonly above: number };
 
 /** In the order of FEATURE_... in `layout.ts`. */
 export const bodyFeatures = ['images', 'audio', 'files', 'tools', 'stream'] as const;
@@ -63,9 +79,19 @@ export interface SnapshotPool {
   /** Eligible engines, ascending. */
   readonly engines: readonly number[];
   readonly segments: readonly SnapshotSegment[];
-  /** 0..1 retries earned by each first attempt. */
+  /** 0..1 retries earned by each first attempt of priority 0. */
   readonly retryRatio: number;
-  /** 0..1 share of default-priority requests to refuse. */
+  /** 0..1 share of requests of priority 0 to refuse. */
+  readonly shedFraction: number;
+  /** Of other priorities, the most important first; absent when there are none. */
+  readonly otherClasses?: readonly SnapshotClass[];
+}
+
+/** How requests of one priority are protected; classes of a pool share everything else. */
+export interface SnapshotClass {
+  /** -100..100, larger is more important. */
+  readonly priority: number;
+  readonly retryRatio: number;
   readonly shedFraction: number;
 }
 
@@ -78,6 +104,10 @@ export interface SnapshotSegment {
 
 export interface SnapshotEngine {
   readonly id: string;
+  /** 0..1 share of its keys that go to their backups for now; absent when none do. */
+  readonly overflow?: number;
+  /** Requests in flight from one Envoy, per ready replica, above which no new one is sent; absent without limit. */
+  readonly replicaLimit?: number;
   readonly replicas: readonly SnapshotReplica[];
 }
 
@@ -85,4 +115,6 @@ export interface SnapshotReplica {
   /** `ip:port` exactly as Envoy prints the host. */
   readonly address: string;
   readonly ready: boolean;
+  /** 0..1 share of its keys that go to another replica for now; absent when none do. */
+  readonly overflow?: number;
 }

@@ -1,7 +1,13 @@
 import { hash64, id64 } from './hash.js';
 import * as L from './layout.js';
 import { checkSnapshot } from './snapshot-rules.js';
-import { bodyFeatures, type NeedCondition, type SnapshotView } from './snapshot-view.js';
+import {
+  bodyFeatures,
+  type NeedCondition,
+  type SnapshotClass,
+  type SnapshotPool,
+  type SnapshotView,
+} from './snapshot-view.js';
 
 /**
  * A snapshot in the binary form that filters install; equal views give equal bytes. Throws
@@ -19,6 +25,9 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   const poolEngines = view.pools.flatMap((pool) => pool.engines);
   const segments = view.pools.flatMap((pool) => pool.segments);
   const replicas = view.engines.flatMap((engine) => engine.replicas);
+  const classes = view.pools.flatMap(classesOf);
+  const rules = view.classRules ?? [];
+  const nearest = view.nearest ?? [];
 
   const layout = new Sections();
   const modelsAt = layout.add(L.HEADER_MODELS, models.length, L.MODEL_SIZE);
@@ -31,6 +40,9 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   const needsAt = layout.add(L.HEADER_NEEDS, needs.length, L.NEED_SIZE);
   const modelNeedsAt = layout.add(L.HEADER_MODEL_NEEDS, modelNeeds.length, L.MODEL_NEED_SIZE);
   const modelPoolsAt = layout.add(L.HEADER_MODEL_POOLS, modelPools.length, L.MODEL_POOL_SIZE);
+  const classesAt = layout.add(L.HEADER_CLASSES, classes.length, L.CLASS_SIZE);
+  const rulesAt = layout.add(L.HEADER_CLASS_RULES, rules.length, L.RULE_SIZE);
+  const nearestAt = layout.add(L.HEADER_NEAREST, nearest.length, L.NEAREST_SIZE);
 
   const stringsAt = layout.end;
   const out = new DataView(new ArrayBuffer(stringsAt + strings.measure(view)));
@@ -43,6 +55,7 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   out.setBigUint64(L.HEADER_ISSUED_AT, BigInt(view.issuedAtMs), true);
   text(L.HEADER_FRONTEND, view.frontendId);
   text(L.HEADER_SALT, view.salt);
+  out.setFloat64(L.HEADER_STEERED, view.steered ?? 1, true);
   layout.write(out);
 
   let needsStart = 0;
@@ -75,6 +88,7 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
   }
   let enginesStart = 0;
   let segmentsStart = 0;
+  let classesStart = 0;
   for (const [index, pool] of view.pools.entries()) {
     const at = poolsAt + index * L.POOL_SIZE;
     out.setBigUint64(at + L.POOL_HASH, id64(pool.id), true);
@@ -84,10 +98,26 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
     out.setUint32(at + L.POOL_ENGINES_COUNT, pool.engines.length, true);
     out.setUint32(at + L.POOL_SEGMENTS_START, segmentsStart, true);
     out.setUint32(at + L.POOL_SEGMENTS_COUNT, pool.segments.length, true);
-    out.setFloat64(at + L.POOL_RETRY_RATIO, pool.retryRatio, true);
-    out.setFloat64(at + L.POOL_SHED_FRACTION, pool.shedFraction, true);
+    const classCount = 1 + (pool.otherClasses?.length ?? 0);
+    out.setUint32(at + L.POOL_CLASSES_START, classesStart, true);
+    out.setUint32(at + L.POOL_CLASSES_COUNT, classCount, true);
     enginesStart += pool.engines.length;
     segmentsStart += pool.segments.length;
+    classesStart += classCount;
+  }
+  for (const [index, { priority, retryRatio, shedFraction }] of classes.entries()) {
+    const at = classesAt + index * L.CLASS_SIZE;
+    out.setInt32(at + L.CLASS_PRIORITY, priority, true);
+    out.setFloat64(at + L.CLASS_RETRY_RATIO, retryRatio, true);
+    out.setFloat64(at + L.CLASS_SHED_FRACTION, shedFraction, true);
+  }
+  for (const [index, { need, priority }] of rules.entries()) {
+    const at = rulesAt + index * L.RULE_SIZE;
+    out.setUint32(at + L.RULE_NEED, need, true);
+    out.setInt32(at + L.RULE_PRIORITY, priority, true);
+  }
+  for (const [index, engine] of nearest.entries()) {
+    out.setUint32(nearestAt + index * L.NEAREST_SIZE, engine, true);
   }
   for (const [index, engine] of poolEngines.entries()) {
     out.setUint32(poolEnginesAt + index * L.POOL_ENGINE_SIZE, engine, true);
@@ -105,6 +135,8 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
     text(at + L.ENGINE_ID, engine.id);
     out.setUint32(at + L.ENGINE_REPLICAS_START, replicasStart, true);
     out.setUint32(at + L.ENGINE_REPLICAS_COUNT, engine.replicas.length, true);
+    out.setFloat64(at + L.ENGINE_OVERFLOW, engine.overflow ?? 0, true);
+    out.setFloat64(at + L.ENGINE_REPLICA_LIMIT, engine.replicaLimit ?? Number.POSITIVE_INFINITY, true);
     replicasStart += engine.replicas.length;
   }
   for (const [index, replica] of replicas.entries()) {
@@ -112,6 +144,7 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
     out.setBigUint64(at + L.REPLICA_SEED, id64(replica.address), true);
     text(at + L.REPLICA_ADDRESS, replica.address);
     out.setUint32(at + L.REPLICA_FLAGS, replica.ready ? L.REPLICA_READY : 0, true);
+    out.setFloat64(at + L.REPLICA_OVERFLOW, replica.overflow ?? 0, true);
   }
 
   const bytes = new Uint8Array(out.buffer);
@@ -134,7 +167,16 @@ function conditionRow(when: NeedCondition): { kind: number; number: number; name
       return { ...row, kind: L.NEED_BY_BODY, number: bodyFeatures.indexOf(when.feature) };
     case 'promptTokens':
       return { ...row, kind: L.NEED_BY_PROMPT_TOKENS, number: when.above };
+    case 'serviceTier':
+      return { ...row, kind: L.NEED_BY_SERVICE_TIER, value: when.value };
+    case 'priority':
+      return { ...row, kind: L.NEED_BY_PRIORITY, number: when.above };
   }
+}
+
+/** The classes of a pool in the order of their rows. */
+function classesOf({ retryRatio, shedFraction, otherClasses = [] }: SnapshotPool): SnapshotClass[] {
+  return [{ priority: 0, retryRatio, shedFraction }, ...otherClasses];
 }
 
 /** Places sections one after the other and writes their offsets and counts into the header. */

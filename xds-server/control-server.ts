@@ -32,6 +32,7 @@ import { type PastPlan, PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
 import type { Recorded, RecordedSolve } from './control/recording.js';
+import { ReliefWatch } from './control/relief.js';
 import { whyUnfit } from './control/saved-plan.js';
 import { SolveSchedule } from './control/solve-schedule.js';
 import { withTrickle } from './control/trickle.js';
@@ -48,6 +49,7 @@ import {
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
+import type { Relief } from './plan/snapshot-view.js';
 import { Discovery } from './signals/discovery.js';
 import { requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
@@ -93,6 +95,9 @@ const DISCOVERY_WAIT_MS = 3_000;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
 const LOADS_INTERVAL_MS = 2_000;
+const RELIEF_INTERVAL_MS = 1_000;
+/** An Envoy that has not called for this long does not share limits with the others. */
+const ENVOY_GONE_MS = 10_000;
 const NODE_ALARMS_INTERVAL_MS = 1_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
@@ -133,6 +138,9 @@ export class ControlServer {
   #isAsked = false;
   #nodeAlarmsAtMs = 0;
   #loadsAtMs = 0;
+  #reliefAtMs = 0;
+  readonly #reliefWatch = new ReliefWatch();
+  #relief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
   #ticker: NodeJS.Timeout | undefined;
   #isTickDue = false;
   #reloading: Promise<boolean> = Promise.resolve(true);
@@ -219,6 +227,8 @@ export class ControlServer {
       salt: this.#salt,
       wasmModule,
       envoy: (frontendId) => envoyOptions(this.#config, frontendId),
+      steered: () => this.#config.steered,
+      relief: () => this.#relief,
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });
@@ -246,6 +256,11 @@ export class ControlServer {
   /** How the fleet looked at the last tick. */
   get view(): SignalsView {
     return this.#view;
+  }
+
+  /** How engines are relieved for now. */
+  get relief(): Relief {
+    return this.#relief;
   }
 
   get adminAddress(): string {
@@ -371,6 +386,7 @@ export class ControlServer {
     this.#passLoads(nowMs);
     this.#view = this.signals.evaluate(nowMs);
     this.#raiseAlarms(nowMs);
+    this.#relieve(nowMs);
     const { engines } = this.#view.state;
     if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, engines)) {
       this.#publish(this.#plan!);
@@ -382,6 +398,24 @@ export class ControlServer {
         this.#tickSoon();
       });
     }
+  }
+
+  /** Looks after engines with too much in flight, between plans. */
+  #relieve(nowMs: number): void {
+    if (nowMs - this.#reliefAtMs < RELIEF_INTERVAL_MS) return;
+    this.#reliefAtMs = nowMs;
+    const relief = this.#reliefWatch.update({
+      config: this.#config,
+      state: this.#view.state,
+      inFlight: this.signals.inFlight(nowMs),
+      outside: new Map([...this.#view.outside].map(([id, { requests }]) => [id, requests])),
+      readings: this.engineWatch.readings,
+      envoys: Math.max(1, this.board.holders().filter(({ atMs }) => nowMs - atMs < ENVOY_GONE_MS).length),
+      nowMs,
+    });
+    if (isDeepStrictEqual(relief, this.#relief)) return;
+    this.#relief = relief;
+    this.#publisher.refresh();
   }
 
   /** Tells signals how many requests engines say they have, as often as their pages are read. */
@@ -549,6 +583,8 @@ export class ControlServer {
     this.engineWatch.watch(this.#config.fleet);
     this.#log.info({ reason }, 'configuration in force');
     this.#published = undefined;
+    // The kill switch does not wait for a plan.
+    this.#publisher.refresh();
     this.#tickSoon();
     return true;
   }

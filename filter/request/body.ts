@@ -31,7 +31,7 @@ import {
   typeLength,
 } from './attributes';
 import { findModel } from './eligibility';
-import { needsBody } from './needs';
+import { needsBody, rulesReadBody } from './needs';
 import { Stream } from './streams';
 
 const JSON_TYPE = new Text('application/json');
@@ -49,6 +49,9 @@ export enum Unread {
   LARGE,
 }
 
+/** Bodies of forms carry files; the model is one of their fields. */
+const FORM_TYPE = new Text('multipart/form-data');
+
 let spare: usize = 0;
 
 /**
@@ -59,7 +62,7 @@ export function judgeBody(): Unread {
   if (!readBodies) return Unread.NOT_NEEDED;
   if (modelLength > 0 && keyLength > 0 && snapshot) {
     const model = findModel(modelAt, modelLength);
-    if (!model || !needsBody(model)) return Unread.NOT_NEEDED;
+    if (!model || !(needsBody(model) || rulesReadBody())) return Unread.NOT_NEEDED;
   }
   if (!isJsonType()) return Unread.TYPE;
   if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length))
@@ -115,6 +118,11 @@ export function takeFromBody(stream: Stream): void {
     supplyKey(textOf(body, field), <usize>min(lengthOf(body, field), TEXT_LIMIT));
     return;
   }
+}
+
+/** Whether the request whose headers were read last brings a form, such as an audio file to transcribe. */
+export function isForm(): bool {
+  return typeLength >= FORM_TYPE.length && equalsIgnoringCase(typeAt, FORM_TYPE.length, FORM_TYPE);
 }
 
 /** `application/json`, or a type that ends in `+json`, whatever its parameters; also no type at all. */

@@ -6,12 +6,23 @@ import { nowNs } from '../abi/clock';
 import { CONTINUE, HOLD, STOP } from '../abi/host';
 import { Text } from '../abi/text';
 import { Scan } from '../body/scan';
-import { nativeSteering, readBodies } from '../config';
-import { hash64, shedPoint } from '../hash';
-import { modelCount, models, planId, poolRows, poolStates, saltHash, snapshot } from '../snapshot/current';
+import { nativeSteering, observe, readBodies } from '../config';
+import { hash64, shedPoint, steerPoint } from '../hash';
+import {
+  classRows,
+  classState,
+  modelCount,
+  models,
+  nearest,
+  nearestCount,
+  planId,
+  poolRows,
+  saltHash,
+  snapshot,
+  steeredBelow,
+} from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
 import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state/counters';
-import { PoolState } from '../state/rows';
 import {
   bodyless,
   clientRetry,
@@ -29,11 +40,11 @@ import {
   typeAt,
   typeLength,
 } from './attributes';
-import { closeBody, completeBody, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
+import { closeBody, completeBody, isForm, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
 import { findModel, onlyModel, poolFor } from './eligibility';
-import { carriedNeeds, needsBody } from './needs';
+import { carriedNeeds, needsBody, priorityFor } from './needs';
 import { notePrompt, noteRouted } from './outcome';
-import { pick, randomKey } from './pick';
+import { atLimit, pick, pickAt, randomKey } from './pick';
 import {
   BODY_TOO_LARGE,
   INVALID_JSON,
@@ -42,6 +53,7 @@ import {
   NATIVE,
   NEED_UNMET,
   NO_KEY,
+  OVERLOADED,
   PASSED,
   PLANNED,
   SHED,
@@ -56,6 +68,7 @@ import {
   answerModelMissing,
   answerModelNotFound,
   answerNeedUnmet,
+  answerOverloaded,
   answerReadyCheck,
   answerShed,
   answerStarting,
@@ -64,8 +77,8 @@ import {
   answerUnsupportedEncoding,
   answerUnsupportedType,
 } from './replies';
-import { steer, steerNatively } from './steer';
-import { HELD, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
+import { letGo, steer, steerNatively } from './steer';
+import { HELD, LET_GO, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
 
@@ -93,6 +106,7 @@ export function decideNew(context: u32, ended: bool): i32 {
   const stream = openStream(context);
   stream.startedNs = nowNs();
   stream.bodyless = ended || bodyless;
+  if (!snapshot && observe) return settle(stream, CONTINUE);
   if (!snapshot && !startupHold) return refuseStarting(stream);
   if (!stream.bodyless && judgeBody() == Unread.READ) {
     openBody(stream);
@@ -115,6 +129,7 @@ export function decideOnBody(stream: Stream, size: u32, ended: bool): i32 {
 /** The body that is being read has ended. */
 export function finishReading(stream: Stream): i32 {
   if (!snapshot) {
+    if (observe) return settle(stream, CONTINUE);
     if (!startupHold) return refuseStarting(stream);
     stream.state = HELD;
     return STOP;
@@ -136,15 +151,35 @@ export function refuseHeld(stream: Stream): void {
 
 function refuseStarting(stream: Stream): i32 {
   closeBody(stream);
+  count(STARTING);
   answerStarting();
-  return refused(stream, STARTING);
+  return settle(stream, STOP);
 }
 
-/** An answer of our own has been given. */
-function refused(stream: Stream, reason: u8): i32 {
+/** Nothing more to do for the request. */
+function settle(stream: Stream, action: i32): i32 {
   stream.state = SETTLED;
+  return action;
+}
+
+/**
+ * Counts a refusal. True when it is to be answered; not so where nothing is steered and the route leads somewhere, to
+ * the pool (-1 if there is none) or by itself.
+ */
+function refuses(stream: Stream, reason: u8, pool: i32 = -1): bool {
   count(reason);
-  return STOP;
+  stream.reason = reason;
+  stream.state = SETTLED;
+  if (!stream.observed || !letGo(pool)) return true;
+  stream.state = LET_GO;
+  return false;
+}
+
+/** What the callback of a refused request answers. */
+// @ts-ignore: decorator
+@inline
+function afterRefusal(stream: Stream): i32 {
+  return stream.state == LET_GO ? CONTINUE : STOP;
 }
 
 function isReadyCheck(): bool {
@@ -159,7 +194,8 @@ function decide(stream: Stream): i32 {
   takeFromBody(stream);
   const keyed = keyLength > 0;
   const hash = keyed ? hash64(keyAt, keyLength, hash64(tenantAt, tenantLength, saltHash)) : randomKey();
-  const outcome = stream.bodyless ? pass(stream, hash) : serveModel(stream, hash, keyed);
+  stream.observed = observe || <u64>steerPoint(hash) >= steeredBelow;
+  const outcome = stream.bodyless ? pass(stream, hash, keyed) : serveModel(stream, hash, keyed);
   closeBody(stream);
   return outcome;
 }
@@ -170,50 +206,64 @@ function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
   if (modelLength > 0) {
     model = findModel(modelAt, modelLength);
     if (!model) {
-      answerModelNotFound(modelAt, modelLength);
-      return refused(stream, MODEL_NOT_FOUND);
+      if (refuses(stream, MODEL_NOT_FOUND)) answerModelNotFound(modelAt, modelLength);
+      return afterRefusal(stream);
     }
   } else {
-    if (readBodies && !body) return refuseBody(stream);
     model = onlyModel();
+    if (readBodies && !body && !(model && isForm())) return refuseBody(stream);
     if (!model) {
-      answerModelMissing();
-      return refused(stream, MODEL_MISSING);
+      if (refuses(stream, MODEL_MISSING)) answerModelMissing();
+      return afterRefusal(stream);
     }
   }
   if (!body && needsBody(model)) return refuseBody(stream);
   const carried = carriedNeeds(body);
   const pool = poolFor(model, carried);
-  return pool < 0 ? refuseNeeds(stream, model, carried) : serve(stream, <u32>pool, hash, keyed);
+  return pool < 0
+    ? refuseNeeds(stream, model, carried)
+    : serve(stream, <u32>pool, classOf(<u32>pool, priorityFor(carried)), hash, keyed);
 }
 
 /** Says why a body that had to be read was not. */
 function refuseBody(stream: Stream): i32 {
   if (stream.scan) {
-    answerInvalidJson(changetype<Scan>(stream.scan).tooDeep);
-    return refused(stream, INVALID_JSON);
+    const tooDeep = changetype<Scan>(stream.scan).tooDeep;
+    if (refuses(stream, INVALID_JSON)) answerInvalidJson(tooDeep);
+    return afterRefusal(stream);
   }
   switch (judgeBody()) {
     case Unread.TYPE:
-      answerUnsupportedType(typeAt, typeLength);
-      return refused(stream, UNSUPPORTED_TYPE);
+      if (refuses(stream, UNSUPPORTED_TYPE)) answerUnsupportedType(typeAt, typeLength);
+      break;
     case Unread.ENCODING:
-      answerUnsupportedEncoding(encodingAt, encodingLength);
-      return refused(stream, UNSUPPORTED_ENCODING);
+      if (refuses(stream, UNSUPPORTED_ENCODING)) answerUnsupportedEncoding(encodingAt, encodingLength);
+      break;
     default:
-      answerTooLarge();
-      return refused(stream, BODY_TOO_LARGE);
+      if (refuses(stream, BODY_TOO_LARGE)) answerTooLarge();
   }
+  return afterRefusal(stream);
 }
 
 function refuseNeeds(stream: Stream, model: usize, carried: u64): i32 {
-  answerNeedUnmet(model, carried);
-  return refused(stream, NEED_UNMET);
+  if (refuses(stream, NEED_UNMET)) answerNeedUnmet(model, carried);
+  return afterRefusal(stream);
+}
+
+/** Number of the class of a pool for a priority; of an unknown one, that of priority 0. */
+function classOf(pool: u32, priority: i32): u32 {
+  const row = poolRows + <usize>pool * L.POOL_SIZE;
+  const first = load<u32>(row, L.POOL_CLASSES_START);
+  if (priority == 0) return first;
+  for (let i: u32 = first + 1; i < first + load<u32>(row, L.POOL_CLASSES_COUNT); i++) {
+    if (load<i32>(classRows + <usize>i * L.CLASS_SIZE, L.CLASS_PRIORITY) == priority) return i;
+  }
+  return first;
 }
 
 /** A request for a model. */
-function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
-  const state = poolState(pool);
+function serve(stream: Stream, pool: u32, number: u32, hash: u64, keyed: bool): i32 {
+  const state = classState(number);
   stream.pool = state;
   stream.counted = true;
   // A client that has already come back is told to give up when there is no budget for more.
@@ -221,56 +271,78 @@ function serve(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   if (clientRetry) {
     count(CLIENT_RETRIES);
     state.clientRetries++;
-    again = chargeClientRetry(state);
+    if (!stream.observed) again = chargeClientRetry(state);
   } else {
     state.offered++;
     notePrompt(stream);
-    earn(state);
+    if (!stream.observed) earn(state);
   }
   if (!keyed) state.withoutKey++;
-  const shedFraction = load<f64>(poolRows + <usize>pool * L.POOL_SIZE, L.POOL_SHED_FRACTION);
+  const shedFraction = load<f64>(classRows + <usize>number * L.CLASS_SIZE, L.CLASS_SHED_FRACTION);
   if (<f64>shedPoint(hash) < shedFraction * 4294967296.0) {
-    state.shed++;
-    answerShed(again);
-    return refused(stream, SHED);
+    if (refuses(stream, SHED, pool)) {
+      state.shed++;
+      answerShed(again);
+    }
+    return afterRefusal(stream);
   }
   if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
-  if (!pick(stream, pool, hash, keyed, worst)) {
+  if (pick(stream, pool, hash, keyed, worst)) return route(stream, pool);
+  if (atLimit) {
+    if (refuses(stream, OVERLOADED, pool)) {
+      state.shed++;
+      answerOverloaded(again);
+    }
+  } else if (refuses(stream, UNAVAILABLE, pool)) {
     state.unavailable++;
     answerUnavailable(again);
-    return refused(stream, UNAVAILABLE);
   }
-  return route(stream, pool);
+  return afterRefusal(stream);
 }
 
 /**
- * A request that needs no model, such as a list of models or a health check: goes to its key's engine in the first
- * pool that meets its needs and has a usable one, beginning with the model that it names, if that exists.
+ * A request that needs no model, such as a list of models or a health check. With a key, and a model that is named or
+ * the only one, it goes where the key's conversation is; else to the nearest usable engine that its needs allow.
  */
-function pass(stream: Stream, hash: u64): i32 {
+function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const carried = carriedNeeds(0);
-  const named = modelLength > 0 ? findModel(modelAt, modelLength) : 0;
-  const first = named ? <u32>((named - models) / <usize>L.MODEL_SIZE) : 0;
-  let met = false;
+  const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel();
+  if (named && keyed) {
+    const pool = poolFor(named, carried);
+    if (pool >= 0 && !nativeSteering && pick(stream, pool, hash, true, worst))
+      return passTo(stream, pool, hash, keyed);
+  }
+  let met: i32 = -1;
   for (let level = HEALTHY; level <= worst; level++) {
-    for (let i: u32 = 0; i < modelCount; i++) {
-      const model = models + <usize>((first + i) % modelCount) * L.MODEL_SIZE;
-      const pool = poolFor(model, carried);
-      if (pool < 0) continue;
-      met = true;
-      if (nativeSteering) return routeNatively(stream, <u32>pool, hash, keyLength > 0);
-      if (!pick(stream, <u32>pool, hash, true, level)) continue;
-      stream.pool = poolState(<u32>pool);
-      stream.reason = PASSED;
-      return route(stream, <u32>pool);
+    for (let i: u32 = 0; i < nearestCount; i++) {
+      const engine = load<u32>(nearest + ((<usize>i) << 2));
+      for (let m: u32 = 0; m < modelCount; m++) {
+        const model = named ? named : models + <usize>m * L.MODEL_SIZE;
+        const pool = poolFor(model, carried);
+        if (pool >= 0) {
+          met = pool;
+          if (nativeSteering || pickAt(stream, pool, engine, hash, level))
+            return passTo(stream, pool, hash, keyed);
+        }
+        if (named) break;
+      }
     }
   }
-  if (!met && modelCount > 0) return refuseNeeds(stream, named ? named : models, carried);
-  answerUnavailable(true);
-  return refused(stream, UNAVAILABLE);
+  if (met < 0 && modelCount > 0 && nearestCount > 0)
+    return refuseNeeds(stream, named ? named : models, carried);
+  if (refuses(stream, UNAVAILABLE, met)) answerUnavailable(true);
+  return afterRefusal(stream);
+}
+
+function passTo(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
+  stream.pool = classState(classOf(pool, 0));
+  if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
+  stream.reason = PASSED;
+  return route(stream, pool);
 }
 
 function route(stream: Stream, pool: u32): i32 {
+  if (stream.observed) return routeObserved(stream, pool);
   const state = stream.pool;
   const wanted = <i32>stream.entries - 1;
   const granted = reserve(state, wanted);
@@ -292,19 +364,25 @@ function route(stream: Stream, pool: u32): i32 {
   return CONTINUE;
 }
 
+/** Nothing is steered; who served the request is learnt with the response. */
+function routeObserved(stream: Stream, pool: u32): i32 {
+  stream.decided = stream.flow0;
+  stream.decided.pins++;
+  stream.clearEntries();
+  stream.pool.pins++;
+  stream.state = ROUTED;
+  count(stream.reason);
+  letGo(pool);
+  return CONTINUE;
+}
+
 /** Envoy picks the host: who it was is learnt with the response. */
 function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
-  stream.pool = poolState(pool);
   stream.pool.pins++;
   stream.reason = NATIVE;
   stream.state = ROUTED;
   count(NATIVE);
-  steerNatively(pool, hash, keyed);
+  if (stream.observed) letGo(pool);
+  else steerNatively(pool, hash, keyed);
   return CONTINUE;
-}
-
-// @ts-ignore: decorator
-@inline
-function poolState(pool: u32): PoolState {
-  return changetype<PoolState>(<usize>load<u32>(poolStates + ((<usize>pool) << 2)));
 }

@@ -3,8 +3,19 @@
 import * as L from '../../wire/layout';
 import { equals } from '../abi/text';
 import { AUDIO, FILE, Field, IMAGE } from '../body/fields';
-import { holdsTools, Kind, kindOf, messagesHold, promptBytes, Scan } from '../body/scan';
-import { modelNeeds, needCount, needs, textAt, textLength } from '../snapshot/current';
+import {
+  holdsTools,
+  Kind,
+  kindOf,
+  lengthOf,
+  messagesHold,
+  numberOf,
+  promptBytes,
+  Scan,
+  textOf,
+} from '../body/scan';
+import { modelNeeds, needCount, needs, ruleCount, rules, textAt, textLength } from '../snapshot/current';
+import { tellsOnlyBody } from '../snapshot/validate';
 import { headerNeeds, pathAt, pathLength, tenantAt, tenantLength } from './attributes';
 
 /** Prompts are taken to have this many bytes a token. */
@@ -32,6 +43,10 @@ function carries(need: usize, body: usize): bool {
       return body != 0 && asksFor(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
     case L.NEED_BY_PROMPT_TOKENS:
       return body != 0 && isLonger(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
+    case L.NEED_BY_SERVICE_TIER:
+      return body != 0 && hasTier(changetype<Scan>(body), value, length);
+    case L.NEED_BY_PRIORITY:
+      return body != 0 && isLessUrgent(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
     default:
       return false;
   }
@@ -61,11 +76,40 @@ export function promptTokens(body: Scan): u32 {
   return promptBytes(body) / BYTES_PER_TOKEN;
 }
 
+function hasTier(body: Scan, value: usize, length: usize): bool {
+  return (
+    kindOf(body, Field.SERVICE_TIER) == Kind.TEXT &&
+    equals(textOf(body, Field.SERVICE_TIER), <usize>lengthOf(body, Field.SERVICE_TIER), value, length)
+  );
+}
+
+/** As vLLM has it: a larger number waits longer. */
+function isLessUrgent(body: Scan, above: u32): bool {
+  return kindOf(body, Field.PRIORITY) == Kind.NUMBER && numberOf(body, Field.PRIORITY) > <u64>above;
+}
+
+/** The priority of a request that carries these needs. */
+export function priorityFor(carried: u64): i32 {
+  for (let i: u32 = 0; i < ruleCount; i++) {
+    const rule = rules + <usize>i * L.RULE_SIZE;
+    if ((carried >> <u64>load<u32>(rule, L.RULE_NEED)) & 1) return load<i32>(rule, L.RULE_PRIORITY);
+  }
+  return 0;
+}
+
+/** Whether the body may tell the priority of requests. */
+export function rulesReadBody(): bool {
+  for (let i: u32 = 0; i < ruleCount; i++) {
+    const need = needs + <usize>load<u32>(rules + <usize>i * L.RULE_SIZE, L.RULE_NEED) * L.NEED_SIZE;
+    if (load<u32>(need, L.NEED_KIND) >= <u32>L.NEED_BY_BODY) return true;
+  }
+  return false;
+}
+
 /** Whether a model has needs that only the body can tell. */
 export function needsBody(model: usize): bool {
   for (let i: u32 = 0; i < load<u32>(model, L.MODEL_NEEDS_COUNT); i++) {
-    if (load<u32>(needs + <usize>needOf(model, i) * L.NEED_SIZE, L.NEED_KIND) >= <u32>L.NEED_BY_BODY)
-      return true;
+    if (tellsOnlyBody(load<u32>(needs + <usize>needOf(model, i) * L.NEED_SIZE, L.NEED_KIND))) return true;
   }
   return false;
 }

@@ -1,7 +1,7 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
 import * as L from '../../wire/layout';
-import { ATTEMPTS_HEADER, ENGINE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
+import { ATTEMPTS_HEADER, ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import { nowNs } from '../abi/clock';
 import { getHeaders, getProperty, OK, RESPONSE_HEADERS, replaceHeader } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
@@ -19,7 +19,7 @@ import { closeAnswer, openAnswer, readAnswer, tokensOf } from './answer';
 import { closeBody, completeBody } from './body';
 import { promptTokens } from './needs';
 import { RETRY, reasonName } from './reasons';
-import { ANSWERED, closeStream, ROUTED, SETTLED, Stream } from './streams';
+import { ANSWERED, closeStream, LET_GO, ROUTED, SETTLED, Stream } from './streams';
 
 const STATUS = new Text(':status');
 const ATTEMPTS = new Text(ATTEMPTS_HEADER);
@@ -31,6 +31,9 @@ const IDENTITY = new Text('identity');
 const ENGINE = new Text(ENGINE_HEADER);
 const PLAN = new Text(PLAN_HEADER);
 const REASON = new Text(REASON_HEADER);
+
+const MODE = new Text(MODE_HEADER);
+const OBSERVE = new Text('observe');
 
 const UPSTREAM_ADDRESS = new Text('upstream\0address');
 const CODE_DETAILS = new Text('response\0code_details');
@@ -71,8 +74,12 @@ export function notePrompt(stream: Stream): void {
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream, ended: bool): void {
+  if (stream.state == LET_GO) tellMode(stream);
   if (stream.state != ROUTED) return;
-  if (stream.entries == 0 && !bindServer(stream)) return leave(stream);
+  if (stream.entries == 0 && !bindServer(stream)) {
+    if (stream.observed) tellDecision(stream);
+    return leave(stream);
+  }
   readResponse();
   if (attempts < 0) attempts = askAttempts();
   const made = <u32>max(attempts, 1);
@@ -92,7 +99,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
   if (failed) noteAttempt(stream, entry, false);
   // Engines send the headers of a stream before they have done anything for it.
   else if (status < 500 && !stream.streamed) noteAttempt(stream, entry, true);
-  if (made > 1) {
+  if (made > 1 && !stream.observed) {
     stream.reason = RETRY;
     count(RETRY);
   }
@@ -114,6 +121,7 @@ export function noteRouted(stream: Stream): void {
     replica.usage = newReplicaUsage(stream.flow(i).engine.key, address);
   }
   usageOf(stream).sent++;
+  stream.flow0.engine.inFlight++;
 }
 
 /** The entry that has the request now is another than the first. */
@@ -237,7 +245,7 @@ export function noteGone(stream: Stream): void {
   closeStream(stream);
 }
 
-/** Native steering: binds the stream to the replica that has answered; false when there is none of the pool. */
+/** Where Envoy picks the host: binds the stream to the replica that has answered; false when there is none of the pool. */
 function bindServer(stream: Stream): bool {
   if (!property(UPSTREAM_ADDRESS)) {
     if (stream.counted) stream.pool.unavailable++;
@@ -246,7 +254,7 @@ function bindServer(stream: Stream): bool {
   const seed = hash64(resultAt(), resultLength(), 0);
   for (let at = flows.first; at; at = changetype<FlowState>(at).next) {
     const flow = changetype<FlowState>(at);
-    if (flow.pool != stream.pool) continue;
+    if (flow.pool != stream.pool.home) continue;
     const key = pairKey(flow.engine.key, seed);
     for (let i: usize = 0; i < <usize>flow.engine.replicaCount; i++) {
       const replica = changetype<ReplicaState>(<usize>load<u32>(flow.engine.replicas + (i << 2)));
@@ -264,6 +272,13 @@ function bindServer(stream: Stream): bool {
 function leave(stream: Stream): void {
   stream.state = SETTLED;
   stream.pool.pins--;
+  forgetDecided(stream);
+}
+
+function forgetDecided(stream: Stream): void {
+  if (!changetype<usize>(stream.decided)) return;
+  stream.decided.pins--;
+  stream.decided = changetype<FlowState>(0);
 }
 
 function finishUnanswered(stream: Stream, made: i32): void {
@@ -280,9 +295,11 @@ function finish(stream: Stream): void {
   if (stream.counted) stream.flow0.ended++;
   usageOf(stream).ended++;
   stream.keepRetries(0);
+  stream.flow0.engine.inFlight--;
   stream.flow0.pins--;
   stream.replica0.pins--;
   stream.pool.pins--;
+  forgetDecided(stream);
 }
 
 /** Ends the reservation for retries after `made` attempts; all of it is taken as used if they are unknown (-1). */
@@ -423,12 +440,27 @@ function countStatus(stream: Stream): void {
   else flow.status5xx++;
 }
 
+/** Where nothing is steered, the engine is the one decided on, if there is any, and the mode says so. */
 function tellDecision(stream: Stream): void {
-  const engine = stream.served.engine;
-  replaceHeader(RESPONSE_HEADERS, ENGINE.at, ENGINE.length, engine.idAt, <usize>engine.idLength);
+  const flow = stream.observed ? stream.decided : stream.served;
+  if (changetype<usize>(flow)) {
+    const engine = flow.engine;
+    replaceHeader(RESPONSE_HEADERS, ENGINE.at, ENGINE.length, engine.idAt, <usize>engine.idLength);
+  }
   const plan = begin();
   putHex(stream.planId);
   replaceHeader(RESPONSE_HEADERS, PLAN.at, PLAN.length, plan, lengthFrom(plan));
+  if (stream.observed) return tellMode(stream);
+  tellReason(stream);
+}
+
+function tellReason(stream: Stream): void {
   const reason = reasonName(stream.reason);
   replaceHeader(RESPONSE_HEADERS, REASON.at, REASON.length, reason.at, reason.length);
+}
+
+/** The decision was not followed. */
+function tellMode(stream: Stream): void {
+  tellReason(stream);
+  replaceHeader(RESPONSE_HEADERS, MODE.at, MODE.length, OBSERVE.at, OBSERVE.length);
 }

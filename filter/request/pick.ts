@@ -2,19 +2,22 @@
 
 import * as L from '../../wire/layout';
 import { random } from '../abi/random';
-import { partitionPoint } from '../hash';
+import { overflowPoint, partitionPoint } from '../hash';
 import {
   BOUND_BACKUP,
   BOUND_OWNER,
   BOUND_SIZE,
   boundSegments,
+  hasLimits,
+  poolEngines,
   poolFlows,
   poolRows,
 } from '../snapshot/current';
+import { indexIn } from '../snapshot/validate';
 import { TRICKLING } from '../state/guarded';
-import { FlowState, ReplicaState } from '../state/rows';
+import { EngineState, FlowState, ReplicaState } from '../state/rows';
 import { segmentOf } from './partition';
-import { FLOOR, GUARDRAIL, NO_KEY, PLANNED, SCAN } from './reasons';
+import { FLOOR, GUARDRAIL, NO_KEY, OVERFLOW, PLANNED, SCAN } from './reasons';
 import { best, HEALTHY, rankReplicas, STEADY, second, standing } from './replicas';
 import { Stream } from './streams';
 
@@ -23,6 +26,9 @@ const RETRY_SCAN: u32 = 8;
 
 let first: usize = 0;
 let count: u32 = 0;
+
+/** An engine that could have been used had as many requests in flight as it may have, since the last pick began. */
+export let atLimit: bool = false;
 
 /** A random key, for requests that have none. */
 export function randomKey(): u64 {
@@ -35,6 +41,7 @@ export function randomKey(): u64 {
  * down to the level `worst`.
  */
 export function pick(stream: Stream, pool: u32, hash: u64, keyed: bool, worst: i32): bool {
+  atLimit = false;
   const row = poolRows + <usize>pool * L.POOL_SIZE;
   first = poolFlows + ((<usize>load<u32>(row, L.POOL_ENGINES_START)) << 2);
   count = load<u32>(row, L.POOL_ENGINES_COUNT);
@@ -51,32 +58,66 @@ export function pick(stream: Stream, pool: u32, hash: u64, keyed: bool, worst: i
   }
 
   let level = HEALTHY;
-  let chosen: usize = 0;
-  for (; level <= worst; level++) {
-    chosen = choose(owner, backup, hash, level);
-    if (chosen) break;
-  }
+  let chosen = chooseHealthy(owner, backup, hash);
+  // Who is only full is not down: looking further would bring up those who are.
+  while (!chosen && !atLimit && ++level <= worst) chosen = choose(owner, backup, hash, level);
   if (!chosen) return false;
   if (level > HEALTHY) stream.reason = FLOOR;
   else if (chosen == owner) stream.reason = keyed ? PLANNED : NO_KEY;
+  else if (leftOwner) stream.reason = OVERFLOW;
   else stream.reason = chosen == backup ? GUARDRAIL : SCAN;
 
-  const flow = changetype<FlowState>(chosen);
   const other = second;
-  append(stream, flow, best);
-  if (level == HEALTHY) startProbes(stream);
-  if (other) append(stream, flow, other);
+  appendFirst(stream, chosen, level);
+  if (other) append(stream, changetype<FlowState>(chosen), other);
 
   const retryLevel = level == HEALTHY ? STEADY : level;
   const elsewhere =
     chosen == owner && usable(backup, hash, retryLevel)
       ? backup
-      : scan(hash, retryLevel, min(count, RETRY_SCAN), owner, chosen);
+      : scan(hash, retryLevel, min(count, RETRY_SCAN), leftOwner ? 0 : owner, chosen);
   if (!elsewhere) return true;
   const last = second;
   append(stream, changetype<FlowState>(elsewhere), best);
   if (!other && last) append(stream, changetype<FlowState>(elsewhere), last);
   return true;
+}
+
+/**
+ * Chooses a replica of one engine, by its number, if it is one of the pool's and usable, with another for a retry. For
+ * requests that are no load, so that no limit counts.
+ */
+export function pickAt(stream: Stream, pool: u32, engine: u32, hash: u64, level: i32): bool {
+  const row = poolRows + <usize>pool * L.POOL_SIZE;
+  const start = <usize>load<u32>(row, L.POOL_ENGINES_START);
+  const place = indexIn(poolEngines + (start << 2), load<u32>(row, L.POOL_ENGINES_COUNT), engine);
+  if (place < 0) return false;
+  const flow = <usize>load<u32>(poolFlows + ((start + <usize>place) << 2));
+  const chosen = changetype<FlowState>(flow).engine;
+  if (!standing(chosen, level) || !rankReplicas(chosen, hash, level)) return false;
+  const other = second;
+  appendFirst(stream, flow, level);
+  if (other) append(stream, changetype<FlowState>(flow), other);
+  return true;
+}
+
+/** The owner could serve, but has, or is said to have, too much in flight for this key. */
+let leftOwner: bool = false;
+
+/**
+ * Of the healthy ones: the owner, unless the key overflows from there; else, if there is any from which it does not,
+ * the backup or the next in fixed order; else as without overflow.
+ */
+function chooseHealthy(owner: usize, backup: usize, hash: u64): usize {
+  const fits = usable(owner, hash, HEALTHY);
+  if (fits && !overflows(owner, hash)) {
+    leftOwner = false;
+    return owner;
+  }
+  leftOwner = fits || atLimit;
+  if (usable(backup, hash, HEALTHY) && !overflows(backup, hash)) return backup;
+  const other = scan(hash, HEALTHY, count, owner, backup, true);
+  return other ? other : choose(owner, backup, hash, HEALTHY);
 }
 
 /** Owner, else backup, else the next in fixed order; leaves the ranking of its replicas in `best` and `second`. */
@@ -86,21 +127,47 @@ function choose(owner: usize, backup: usize, hash: u64, level: i32): usize {
   return scan(hash, level, count, 0, 0);
 }
 
-/** Looks at `steps` of the pool's engines, but for two, from a place given by the key: the same in every VM. */
-function scan(hash: u64, level: i32, steps: u32, not: usize, nor: usize): usize {
+/**
+ * Looks at `steps` of the pool's engines, but for two, from a place given by the key: the same in every VM. With
+ * `calm`, those from which the key overflows do not count.
+ */
+function scan(hash: u64, level: i32, steps: u32, not: usize, nor: usize, calm: bool = false): usize {
   let place = <u32>(((hash & 0xffffffff) * <u64>count) >> 32);
   for (let i: u32 = 0; i < steps; i++) {
     const flow = <usize>load<u32>(first + ((<usize>place) << 2));
-    if (flow != not && flow != nor && usable(flow, hash, level)) return flow;
+    if (flow != not && flow != nor && !(calm && overflows(flow, hash)) && usable(flow, hash, level))
+      return flow;
     if (++place == count) place = 0;
   }
   return 0;
 }
 
+/** Whether the key's second choice is to be preferred to this engine. */
+// @ts-ignore: decorator
+@inline
+function overflows(flow: usize, hash: u64): bool {
+  const engine = changetype<FlowState>(flow).engine;
+  return engine.overflowBelow != 0 && <u64>overflowPoint(hash, engine.mark) < engine.overflowBelow;
+}
+
 function usable(flow: usize, hash: u64, level: i32): bool {
   if (!flow) return false;
   const engine = changetype<FlowState>(flow).engine;
-  return standing(engine, level) && rankReplicas(engine, hash, level);
+  if (!standing(engine, level)) return false;
+  if (hasLimits && !hasRoom(engine)) {
+    atLimit = true;
+    return false;
+  }
+  return rankReplicas(engine, hash, level);
+}
+
+function hasRoom(engine: EngineState): bool {
+  return <f64>(engine.inFlight + engine.othersInFlight) < engine.mostInFlight;
+}
+
+function appendFirst(stream: Stream, flow: usize, level: i32): void {
+  append(stream, changetype<FlowState>(flow), best);
+  if (level == HEALTHY && !stream.observed) startProbes(stream);
 }
 
 function append(stream: Stream, flow: FlowState, replica: usize): void {

@@ -29,7 +29,11 @@ export const BODY_TOO_LARGE: u8 = 15;
 export const NEED_UNMET: u8 = 16;
 /** Envoy picks the host. */
 export const NATIVE: u8 = 17;
-export const REASONS: i32 = 18;
+/** To another engine, because the owner has more in flight than it should. */
+export const OVERFLOW: u8 = 18;
+/** Refused, because all have as many in flight as this Envoy may send them. */
+export const OVERLOADED: u8 = 19;
+export const REASONS: i32 = 20;
 
 const words: StaticArray<string> = [
   'planned',
@@ -50,6 +54,8 @@ const words: StaticArray<string> = [
   'body_too_large',
   'need_unmet',
   'native',
+  'overflow',
+  'overloaded',
 ];
 const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
 const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);

@@ -2,7 +2,7 @@
 // address, the highest wins. Only keys of a replica that fails move, and each to its own second choice.
 
 import * as L from '../../wire/layout';
-import { mix64 } from '../hash';
+import { mix64, overflowPoint } from '../hash';
 import { admits, Guarded, USABLE } from '../state/guarded';
 import { EngineState, ReplicaState } from '../state/rows';
 
@@ -54,5 +54,16 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
       secondScore = score;
     }
   }
+  if (level == HEALTHY && second && overflows(best, hash) && !overflows(second, hash)) {
+    const left = best;
+    best = second;
+    second = left;
+  }
   return best != 0;
+}
+
+/** Whether a key leaves its replica for the second of its choice. */
+function overflows(replica: usize, hash: u64): bool {
+  const below = changetype<ReplicaState>(replica).overflowBelow;
+  return below != 0 && <u64>overflowPoint(hash, changetype<ReplicaState>(replica).mark) < below;
 }

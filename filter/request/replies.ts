@@ -14,6 +14,7 @@ import {
   MODEL_MISSING,
   MODEL_NOT_FOUND,
   NEED_UNMET,
+  OVERLOADED,
   reasonCode,
   reasonName,
   SHED,
@@ -55,7 +56,7 @@ const TOO_LARGE = new Text(
 const UNMET = new Text('No engine of this model meets what the request needs: ');
 const COMMA = new Text(', ');
 const CONTEXT_LENGTH = new Text('context_length_exceeded');
-const OVERLOADED = new Text('All engines of this model are at their limit. Try again later.');
+const AT_LIMIT = new Text('All engines of this model are at their limit. Try again later.');
 const NO_ENGINE = new Text('No engine of this model is available. Try again later.');
 const NO_PLAN = new Text('The proxy is starting and has no plan yet. Try again later.');
 
@@ -121,9 +122,18 @@ export function answerTooLarge(): void {
 
 /** 429: the plan sheds this request; `again` tells the client's own retry logic whether to come back. */
 export function answerShed(again: bool): void {
-  startReply(SHED);
+  answerAtLimit(SHED, again);
+}
+
+/** 429: all engines have as many requests in flight as this Envoy may send them. */
+export function answerOverloaded(again: bool): void {
+  answerAtLimit(OVERLOADED, again);
+}
+
+function answerAtLimit(reason: u8, again: bool): void {
+  startReply(reason);
   addRetryAfter(again);
-  endReply(429, SHED, OVERLOADED.at, OVERLOADED.length, RATE_LIMIT);
+  endReply(429, reason, AT_LIMIT.at, AT_LIMIT.length, RATE_LIMIT);
 }
 
 /** 503: no engine can take the request. */

@@ -2,7 +2,8 @@
 
 import * as L from '../../wire/layout';
 import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, RETRIES_HEADER } from '../../wire/names';
-import { REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
+import { getProperty, OK, REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
+import { RESULT, resultLength } from '../abi/memory';
 import { begin, lengthFrom, putByte, putBytes, putHex, Text } from '../abi/text';
 import { poolRows, textAt, textLength } from '../snapshot/current';
 import { steeringNames, steeringSent } from './attributes';
@@ -17,6 +18,8 @@ const CLUSTER_BIT: u32 = 1;
 const DESTINATION_BIT: u32 = 2;
 const RETRIES_BIT: u32 = 4;
 const HASH_BIT: u32 = 8;
+/** Those by which a client could name a host. The others are a matter between it and a route that is not ours. */
+const HOST_BITS: u32 = DESTINATION_BIT | HASH_BIT | 0b11110000;
 
 /** Names the cluster, the endpoints to try in turn and the retries. */
 export function steer(stream: Stream, pool: u32): void {
@@ -52,6 +55,29 @@ export function steerNatively(pool: u32, hash: u64, keyed: bool): void {
 function nameCluster(pool: u32): void {
   const cluster = poolRows + <usize>pool * L.POOL_SIZE + L.POOL_CLUSTER;
   replaceHeader(REQUEST_HEADERS, CLUSTER.at, CLUSTER.length, textAt(cluster), textLength(cluster));
+}
+
+/**
+ * Lets a request go where its route leads. A route that asks for a cluster is told the pool's, in which Envoy picks
+ * a host; any other does not notice. Without a pool (-1), false when the route leads nowhere by itself.
+ */
+export function letGo(pool: i32): bool {
+  if (pool < 0) {
+    if (steeringSent & CLUSTER_BIT || !routeHasCluster()) return false;
+  } else {
+    nameCluster(pool);
+  }
+  removeSent(steeringSent & HOST_BITS);
+  return true;
+}
+
+const ROUTE_CLUSTER = new Text('xds\0cluster_name');
+
+function routeHasCluster(): bool {
+  store<u64>(RESULT, 0);
+  return (
+    getProperty(ROUTE_CLUSTER.at, ROUTE_CLUSTER.length, RESULT, RESULT + 4) == OK && resultLength() > 0
+  );
 }
 
 /** Removes those of CLIENT_STEERING_HEADERS whose bits are set. */

@@ -11,6 +11,8 @@ export const HELD: u8 = 2;
 export const ROUTED: u8 = 3;
 /** Routed, and its response headers have been seen. */
 export const ANSWERED: u8 = 4;
+/** Sent on without an engine of ours, where nothing is steered; its answer is told why. */
+export const LET_GO: u8 = 6;
 /** Nothing more to do: answered by the filter itself, or accounted for. */
 export const SETTLED: u8 = 5;
 
@@ -39,6 +41,8 @@ export class Stream {
   entry: u8;
   /** Its body has been read, so `promptTokens` holds. */
   bodyRead: bool;
+  /** Decided on and counted, but not steered. */
+  observed: bool;
   /** The first entry tests a trickling engine or replica. */
   probesEngine: bool;
   probesReplica: bool;
@@ -52,6 +56,8 @@ export class Stream {
   scan: usize;
   planId: u64;
   pool: PoolState;
+  /** What was decided where nothing is steered, 0 else. */
+  decided: FlowState;
   /** Of the attempt that was answered, the first before that. */
   served: FlowState;
   // Flow and replica of each entry of the endpoint list.
@@ -72,6 +78,14 @@ export class Stream {
   @inline
   replica(entry: u32): ReplicaState {
     return load<ReplicaState>(changetype<usize>(this) + ((<usize>entry) << 2), offsetof<Stream>('replica0'));
+  }
+
+  /** Drops all entries. */
+  clearEntries(): void {
+    this.keepRetries(0);
+    this.flow0.pins--;
+    this.replica0.pins--;
+    this.entries = 0;
   }
 
   /** Appends an entry and pins its rows. */

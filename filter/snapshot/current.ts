@@ -2,7 +2,7 @@
 
 import * as L from '../../wire/layout';
 import { Region } from '../abi/memory';
-import { hash64 } from '../hash';
+import { classKey, hash64, overflowMark } from '../hash';
 import { trickle } from '../state/guarded';
 import {
   EngineState,
@@ -26,6 +26,8 @@ export let version: u64 = 0;
 export let planId: u64 = 0;
 /** Seed of every key hash. */
 export let saltHash: u64 = 0;
+/** Keys whose steer point lies below this are steered, the others only decided on. */
+export let steeredBelow: u64 = 0;
 
 export let models: usize = 0;
 export let modelCount: u32 = 0;
@@ -36,9 +38,20 @@ export let needCount: u32 = 0;
 export let poolRows: usize = 0;
 export let poolCount: u32 = 0;
 
-/** Pointers to pool states, in the order of the pools. */
-export let poolStates: usize = 0;
-/** Pointers to flow states, in the order of POOL_ENGINES. */
+export let classRows: usize = 0;
+export let classCount: u32 = 0;
+export let rules: usize = 0;
+export let ruleCount: u32 = 0;
+export let nearest: usize = 0;
+export let nearestCount: u32 = 0;
+/** Whether any engine has a limit to its requests in flight. */
+export let hasLimits: bool = false;
+
+/** Pointers to class states, in the order of CLASSES. */
+export let classStates: usize = 0;
+/** Numbers of the pools' engines. */
+export let poolEngines: usize = 0;
+/** Pointers to flow states, in the same order. */
 export let poolFlows: usize = 0;
 
 /** The segments with pointers to flows in the place of engine numbers; 0 is no backup. */
@@ -57,7 +70,7 @@ let replicaCount: u32 = 0;
 let flowCount: u32 = 0;
 let install: u32 = 0;
 
-const poolBinder = new Binder(pools);
+const classBinder = new Binder(pools);
 const engineBinder = new Binder(engines);
 const replicaBinder = new Binder(replicas);
 const flowBinder = new Binder(flows);
@@ -65,7 +78,7 @@ const flowBinder = new Binder(flows);
 /** Puts a checked snapshot in force. The bytes must stay where they are until the next one is adopted. */
 export function adopt(at: usize, now: u64): void {
   install++;
-  poolBinder.begin(poolStates, poolCount, install);
+  classBinder.begin(classStates, classCount, install);
   engineBinder.begin(engineStates, engineCount, install);
   replicaBinder.begin(replicaStates, replicaCount, install);
   flowBinder.begin(poolFlows, flowCount, install);
@@ -74,6 +87,7 @@ export function adopt(at: usize, now: u64): void {
   version = load<u64>(at, L.HEADER_VERSION);
   planId = load<u64>(at, L.HEADER_PLAN_ID);
   saltHash = hash64(textAt(at + L.HEADER_SALT), textLength(at + L.HEADER_SALT), 0);
+  steeredBelow = pointsOf(load<f64>(at, L.HEADER_STEERED));
   models = section(L.HEADER_MODELS);
   modelCount = rows(L.HEADER_MODELS);
   modelNeeds = section(L.HEADER_MODEL_NEEDS);
@@ -82,14 +96,21 @@ export function adopt(at: usize, now: u64): void {
   needCount = rows(L.HEADER_NEEDS);
   poolRows = section(L.HEADER_POOLS);
   poolCount = rows(L.HEADER_POOLS);
+  classRows = section(L.HEADER_CLASSES);
+  classCount = rows(L.HEADER_CLASSES);
+  rules = section(L.HEADER_CLASS_RULES);
+  ruleCount = rows(L.HEADER_CLASS_RULES);
+  nearest = section(L.HEADER_NEAREST);
+  nearestCount = rows(L.HEADER_NEAREST);
   engineCount = rows(L.HEADER_ENGINES);
   replicaCount = rows(L.HEADER_REPLICAS);
+  poolEngines = section(L.HEADER_POOL_ENGINES);
   flowCount = rows(L.HEADER_POOL_ENGINES);
   const segmentCount = <usize>rows(L.HEADER_SEGMENTS);
 
-  const pointers = <usize>poolCount + <usize>engineCount + <usize>replicaCount + <usize>flowCount;
-  poolStates = spareBindings.reserve((pointers << 2) + segmentCount * BOUND_SIZE);
-  engineStates = poolStates + ((<usize>poolCount) << 2);
+  const pointers = <usize>classCount + <usize>engineCount + <usize>replicaCount + <usize>flowCount;
+  classStates = spareBindings.reserve((pointers << 2) + segmentCount * BOUND_SIZE);
+  engineStates = classStates + ((<usize>classCount) << 2);
   replicaStates = engineStates + ((<usize>engineCount) << 2);
   poolFlows = replicaStates + ((<usize>replicaCount) << 2);
   boundSegments = poolFlows + ((<usize>flowCount) << 2);
@@ -107,6 +128,7 @@ function bindEngines(now: u64): void {
   let row = section(L.HEADER_ENGINES);
   let replica = section(L.HEADER_REPLICAS);
   let place: usize = 0;
+  hasLimits = false;
   for (let i: usize = 0; i < <usize>engineCount; i++) {
     const hash = load<u64>(row, L.ENGINE_HASH);
     const engine = changetype<EngineState>(engineBinder.bind(i, hash));
@@ -115,6 +137,9 @@ function bindEngines(now: u64): void {
     engine.replicas = replicaStates + (place << 2);
     engine.replicaCount = load<u32>(row, L.ENGINE_REPLICAS_COUNT);
     engine.setId(textAt(row + L.ENGINE_ID), textLength(row + L.ENGINE_ID));
+    engine.overflowBelow = pointsOf(load<f64>(row, L.ENGINE_OVERFLOW));
+    engine.mark = overflowMark(hash);
+    let readyCount: u32 = 0;
     for (let n = engine.replicaCount; n > 0; n--) {
       const key = pairKey(hash, load<u64>(replica, L.REPLICA_SEED));
       const state = changetype<ReplicaState>(replicaBinder.bind(place, key));
@@ -124,28 +149,34 @@ function bindEngines(now: u64): void {
       if (ready && !state.ready) trickle(state, now);
       state.ready = ready;
       state.snapshotRow = replica;
+      state.overflowBelow = pointsOf(load<f64>(replica, L.REPLICA_OVERFLOW));
+      state.mark = overflowMark(key);
+      if (ready) readyCount++;
       replica += L.REPLICA_SIZE;
       place++;
     }
+    const limit = load<f64>(row, L.ENGINE_REPLICA_LIMIT);
+    hasLimits = hasLimits || limit != Infinity;
+    // Where nobody looks ready, readiness may be ignored, and the limit with it.
+    engine.mostInFlight = readyCount > 0 ? limit * <f64>readyCount : Infinity;
     row += L.ENGINE_SIZE;
   }
 }
 
 function bindPools(): void {
-  const eligible = section(L.HEADER_POOL_ENGINES);
   let row = poolRows;
   let segment = section(L.HEADER_SEGMENTS);
   let bound = boundSegments;
   let place: usize = 0;
   for (let i: usize = 0; i < <usize>poolCount; i++) {
-    const pool = changetype<PoolState>(poolBinder.bind(i, load<u64>(row, L.POOL_HASH)));
-    store<u32>(poolStates + (i << 2), <u32>changetype<usize>(pool));
+    bindClasses(row);
+    const pool = classState(load<u32>(row, L.POOL_CLASSES_START));
     const count = load<u32>(row, L.POOL_ENGINES_COUNT);
-    const list = eligible + (place << 2);
+    const list = poolEngines + (place << 2);
     const first = poolFlows + (place << 2);
     for (let n: u32 = 0; n < count; n++) {
       const engine = changetype<EngineState>(
-        <usize>load<u32>(engineStates + ((<usize>load<u32>(eligible + (place << 2))) << 2)),
+        <usize>load<u32>(engineStates + ((<usize>load<u32>(poolEngines + (place << 2))) << 2)),
       );
       const flow = changetype<FlowState>(flowBinder.bind(place, pairKey(pool.key, engine.key)));
       if (!changetype<usize>(flow.pool)) {
@@ -168,6 +199,25 @@ function bindPools(): void {
   }
 }
 
+function bindClasses(pool: usize): void {
+  const first = <usize>load<u32>(pool, L.POOL_CLASSES_START);
+  for (let i: usize = first; i < first + <usize>load<u32>(pool, L.POOL_CLASSES_COUNT); i++) {
+    const priority = load<i32>(classRows + i * L.CLASS_SIZE, L.CLASS_PRIORITY);
+    const state = changetype<PoolState>(
+      classBinder.bind(i, classKey(load<u64>(pool, L.POOL_HASH), priority)),
+    );
+    store<u32>(classStates + (i << 2), <u32>changetype<usize>(state));
+    state.home = classState(<u32>first);
+  }
+}
+
+/** State of the class with this number. */
+// @ts-ignore: decorator
+@inline
+export function classState(number: u32): PoolState {
+  return changetype<PoolState>(<usize>load<u32>(classStates + ((<usize>number) << 2)));
+}
+
 /** The flow to an engine of the pool whose eligible engines are `list` and whose flows begin at `first`. */
 function flowOf(engine: u32, list: usize, count: u32, first: usize): u32 {
   const index = indexIn(list, count, engine);
@@ -181,6 +231,7 @@ function forgetAbsent(): void {
     if (engine.seen == install) continue;
     engine.snapshotRow = 0;
     engine.replicaCount = 0;
+    engine.overflowBelow = 0;
   }
   for (let at = replicas.first; at; at = changetype<Row>(at).next) {
     const replica = changetype<ReplicaState>(at);
@@ -195,8 +246,17 @@ export function drop(): void {
   snapshot = 0;
   version = 0;
   poolCount = 0;
+  classCount = 0;
   modelCount = 0;
   needCount = 0;
+  ruleCount = 0;
+  nearestCount = 0;
+  hasLimits = false;
+}
+
+/** A share of the hash space in points, of which there are 2^32. */
+function pointsOf(share: f64): u64 {
+  return <u64>(share * 4294967296.0);
 }
 
 // @ts-ignore: decorator

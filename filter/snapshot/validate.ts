@@ -22,6 +22,9 @@ export enum Refusal {
   ENGINE,
   REPLICA,
   NEED,
+  CLASS,
+  NEAREST,
+  STEERED,
 }
 
 let base: usize = 0;
@@ -57,6 +60,9 @@ export function validate(
     !sectionFits(L.HEADER_NEEDS, L.NEED_SIZE) ||
     !sectionFits(L.HEADER_MODEL_NEEDS, L.MODEL_NEED_SIZE) ||
     !sectionFits(L.HEADER_MODEL_POOLS, L.MODEL_POOL_SIZE) ||
+    !sectionFits(L.HEADER_CLASSES, L.CLASS_SIZE) ||
+    !sectionFits(L.HEADER_CLASS_RULES, L.RULE_SIZE) ||
+    !sectionFits(L.HEADER_NEAREST, L.NEAREST_SIZE) ||
     !sectionFits(L.HEADER_STRINGS, 1)
   ) {
     return Refusal.SECTION;
@@ -70,10 +76,13 @@ export function validate(
   ) {
     return Refusal.FRONTEND;
   }
+  if (!isShare(load<f64>(at, L.HEADER_STEERED))) return Refusal.STEERED;
   let refusal = checkNeeds(readBodies);
+  if (refusal == Refusal.NONE) refusal = checkRules();
   if (refusal == Refusal.NONE) refusal = checkModels();
   if (refusal == Refusal.NONE) refusal = checkPools();
   if (refusal == Refusal.NONE) refusal = checkEngines();
+  if (refusal == Refusal.NONE) refusal = checkNearest();
   return refusal;
 }
 
@@ -124,14 +133,62 @@ function checkNeeds(readBodies: bool): Refusal {
     if (
       !isVisible(row + L.NEED_ID, 0) ||
       !textFits(row + L.NEED_NAME, kind == L.NEED_BY_HEADER ? 5 : 0) ||
-      !textFits(row + L.NEED_VALUE, kind == L.NEED_BY_PATH || kind == L.NEED_BY_TENANT ? 1 : 0) ||
-      kind > <u32>L.NEED_BY_PROMPT_TOKENS ||
+      !textFits(row + L.NEED_VALUE, needsValue(kind) ? 1 : 0) ||
+      kind > <u32>L.NEED_BY_PRIORITY ||
       (kind == L.NEED_BY_BODY && load<u32>(row, L.NEED_NUMBER) >= <u32>L.FEATURES) ||
-      (kind >= <u32>L.NEED_BY_BODY && !readBodies)
+      (tellsOnlyBody(kind) && !readBodies)
     ) {
       return Refusal.NEED;
     }
     row += L.NEED_SIZE;
+  }
+  return Refusal.NONE;
+}
+
+function needsValue(kind: u32): bool {
+  return kind == L.NEED_BY_PATH || kind == L.NEED_BY_TENANT || kind == L.NEED_BY_SERVICE_TIER;
+}
+
+/** Whether a need of this kind cannot be judged without the body. */
+export function tellsOnlyBody(kind: u32): bool {
+  return kind == L.NEED_BY_BODY || kind == L.NEED_BY_PROMPT_TOKENS;
+}
+
+function checkRules(): Refusal {
+  const count = load<u32>(base, L.HEADER_CLASS_RULES + 4);
+  if (count > <u32>L.MAX_NEEDS) return Refusal.CLASS;
+  let row = base + <usize>load<u32>(base, L.HEADER_CLASS_RULES);
+  for (let i: u32 = 0; i < count; i++) {
+    if (load<u32>(row, L.RULE_NEED) >= load<u32>(base, L.HEADER_NEEDS + 4)) return Refusal.CLASS;
+    if (!isPriority(load<i32>(row, L.RULE_PRIORITY))) return Refusal.CLASS;
+    row += L.RULE_SIZE;
+  }
+  return Refusal.NONE;
+}
+
+function isPriority(value: i32): bool {
+  return value >= -L.MAX_PRIORITY && value <= L.MAX_PRIORITY;
+}
+
+/** Whether the `count` classes begin with priority 0 and go on with others that descend. */
+function checkClasses(first: usize, count: u32): bool {
+  if (count == 0 || count > <u32>L.MAX_CLASSES) return false;
+  let row = first;
+  for (let i: u32 = 0; i < count; i++) {
+    const priority = load<i32>(row, L.CLASS_PRIORITY);
+    if ((i == 0) != (priority == 0) || !isPriority(priority)) return false;
+    if (i > 1 && priority >= load<i32>(row - L.CLASS_SIZE, L.CLASS_PRIORITY)) return false;
+    if (!isShare(load<f64>(row, L.CLASS_RETRY_RATIO)) || !isShare(load<f64>(row, L.CLASS_SHED_FRACTION)))
+      return false;
+    row += L.CLASS_SIZE;
+  }
+  return true;
+}
+
+function checkNearest(): Refusal {
+  const list = base + <usize>load<u32>(base, L.HEADER_NEAREST);
+  for (let i: u32 = 0; i < load<u32>(base, L.HEADER_NEAREST + 4); i++) {
+    if (load<u32>(list + ((<usize>i) << 2)) >= load<u32>(base, L.HEADER_ENGINES + 4)) return Refusal.NEAREST;
   }
   return Refusal.NONE;
 }
@@ -180,6 +237,8 @@ function checkPools(): Refusal {
   let row = base + <usize>load<u32>(base, L.HEADER_POOLS);
   let engines: u32 = 0;
   let segments: u32 = 0;
+  let classes: u32 = 0;
+  const classRows = load<u32>(base, L.HEADER_CLASSES + 4);
   for (let i: u32 = 0; i < count; i++) {
     const engineCount = load<u32>(row, L.POOL_ENGINES_COUNT);
     const segmentCount = load<u32>(row, L.POOL_SEGMENTS_COUNT);
@@ -191,8 +250,8 @@ function checkPools(): Refusal {
       engineCount > engineRows - engines ||
       load<u32>(row, L.POOL_SEGMENTS_START) != segments ||
       segmentCount > segmentRows - segments ||
-      !isShare(load<f64>(row, L.POOL_RETRY_RATIO)) ||
-      !isShare(load<f64>(row, L.POOL_SHED_FRACTION))
+      load<u32>(row, L.POOL_CLASSES_START) != classes ||
+      load<u32>(row, L.POOL_CLASSES_COUNT) > classRows - classes
     ) {
       return Refusal.POOL;
     }
@@ -200,11 +259,17 @@ function checkPools(): Refusal {
     if (!checkAscending(list, engineCount, load<u32>(base, L.HEADER_ENGINES + 4))) return Refusal.POOL;
     const first = base + <usize>load<u32>(base, L.HEADER_SEGMENTS) + <usize>segments * L.SEGMENT_SIZE;
     if (!checkSegments(first, segmentCount, list, engineCount)) return Refusal.SEGMENT;
+    const classCount = load<u32>(row, L.POOL_CLASSES_COUNT);
+    const firstClass = base + <usize>load<u32>(base, L.HEADER_CLASSES) + <usize>classes * L.CLASS_SIZE;
+    if (!checkClasses(firstClass, classCount)) return Refusal.CLASS;
     engines += engineCount;
     segments += segmentCount;
+    classes += classCount;
     row += L.POOL_SIZE;
   }
-  return engines == engineRows && segments == segmentRows ? Refusal.NONE : Refusal.POOL;
+  return engines == engineRows && segments == segmentRows && classes == classRows
+    ? Refusal.NONE
+    : Refusal.POOL;
 }
 
 function isShare(value: f64): bool {
@@ -259,7 +324,9 @@ function checkEngines(): Refusal {
       load<u32>(row, L.ENGINE_ID + 4) > <u32>L.MAX_ENGINE_ID_BYTES ||
       !isNamed(row + L.ENGINE_HASH, row + L.ENGINE_ID) ||
       load<u32>(row, L.ENGINE_REPLICAS_START) != replicas ||
-      replicaCount > replicaRows - replicas
+      replicaCount > replicaRows - replicas ||
+      !isShare(load<f64>(row, L.ENGINE_OVERFLOW)) ||
+      !(load<f64>(row, L.ENGINE_REPLICA_LIMIT) >= 0)
     ) {
       return Refusal.ENGINE;
     }
@@ -271,7 +338,8 @@ function checkEngines(): Refusal {
   for (let i: u32 = 0; i < replicaRows; i++) {
     if (
       !isVisible(replica + L.REPLICA_ADDRESS, 0x2c) ||
-      !isNamed(replica + L.REPLICA_SEED, replica + L.REPLICA_ADDRESS)
+      !isNamed(replica + L.REPLICA_SEED, replica + L.REPLICA_ADDRESS) ||
+      !isShare(load<f64>(replica, L.REPLICA_OVERFLOW))
     ) {
       return Refusal.REPLICA;
     }

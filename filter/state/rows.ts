@@ -4,7 +4,10 @@ import { Guarded } from './guarded';
 import { freeReplicaUsage } from './replica-usage';
 import { Row, Table } from './table';
 
-/** Counters of a pool since the VM started, as in a usage report, and the VM's part of its retry budget. */
+/**
+ * A class of a pool: counters since the VM started, as in a usage report, and the VM's part of its retry budget. That of
+ * priority 0 has the pool's key.
+ */
 @unmanaged
 export class PoolState extends Row {
   offered: u64;
@@ -21,6 +24,8 @@ export class PoolState extends Row {
   outputCount: u64;
   outputTokens: u64;
 
+  /** The class of priority 0 of the same pool. */
+  home: PoolState;
   /** Tokens of the retry budget that this VM may spend. */
   tokens: i32;
   /** Tokens asked for since the last tick. */
@@ -46,6 +51,15 @@ export class EngineState extends Guarded {
   /** First of the pointers to the states of its replicas, in the order of the snapshot. */
   replicas: usize;
   replicaCount: u32;
+  /** Its keys whose overflow point lies below this go elsewhere. */
+  overflowBelow: u64;
+  /** Makes its overflow points its own. */
+  mark: u64;
+  /** Requests in flight, of this VM and of the others of this Envoy when last heard of. */
+  inFlight: u32;
+  othersInFlight: u32;
+  /** The brake: with this many in flight, no more are sent. */
+  mostInFlight: f64;
   /** The id, for response headers: the snapshot that named it may be gone by then. */
   idLength: u32;
   id0: u64;
@@ -90,6 +104,8 @@ export class ReplicaState extends Guarded {
   ready: bool;
   /** What it has been sent, 0 before the first attempt. */
   usage: usize;
+  overflowBelow: u64;
+  mark: u64;
 }
 
 /** A pool's traffic to one of its engines: counters since the VM started, from `planned` on as in a usage report. */

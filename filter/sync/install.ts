@@ -31,6 +31,9 @@ const complaints: StaticArray<Text> = [
   new Text('an engine is not valid'),
   new Text('a replica is not valid'),
   new Text('a need is not valid, or asks for bodies while readBodies is off'),
+  new Text('a class is not valid'),
+  new Text('the list of the nearest engines is not valid'),
+  new Text('its share of steered keys is out of range'),
 ];
 
 /** Where the snapshot in force lies. */

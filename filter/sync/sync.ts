@@ -10,11 +10,11 @@ import { frontendAt, frontendLength, startupHoldMs, syncPeriodMs } from '../conf
 import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
 import { watchNeedHeaders } from '../request/need-headers';
 import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
-import { drop, poolCount, poolRows, poolStates, snapshot, version } from '../snapshot/current';
+import { classCount, classRows, classState, drop, hasLimits, snapshot, version } from '../snapshot/current';
 import { tickBudget } from '../state/budget';
 import { flushCounters, recordSnapshot } from '../state/counters';
 import { endBackOff, Guarded } from '../state/guarded';
-import { engines, PoolState, replicas } from '../state/rows';
+import { engines, replicas } from '../state/rows';
 import { Row, Table } from '../state/table';
 import {
   Answer,
@@ -28,7 +28,8 @@ import {
 } from './call';
 import { heldAt, install, installInline } from './install';
 import { holdsLease } from './lease';
-import { composeReport, prepareSlots, publishUsage, reportAt } from './usage';
+import { addUpInFlight, prepareInFlight, publishInFlight } from './in-flight';
+import { composeReport, prepareSlots, publishUsage, reportAt, SLOTS, slot } from './usage';
 
 /** Age from which a snapshot's word on readiness and retry ratios counts less. */
 const STALE_MS: u64 = 30_000;
@@ -65,6 +66,7 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
     headKey = new Key('head');
     snapshotKey = new Key('snapshot');
     prepareSlots();
+    prepareInFlight(SLOTS);
   }
   resetCall();
   drop();
@@ -102,6 +104,8 @@ export function tick(): void {
   if (!snapshot && now - startedMs >= startupHoldMs) refuseAllHeld();
 
   publishUsage(incarnation, wall);
+  if (slot >= 0) publishInFlight(slot, wall);
+  if (hasLimits) addUpInFlight(slot, wall);
   if (holdsLease(leaseKey!, incarnation, wall, max<u64>(2_000, 4 * <u64>syncPeriodMs)) && callIsDue())
     callNow(wall);
   flushCounters();
@@ -169,9 +173,8 @@ function lookAtShared(): void {
 function applyFreshness(wall: u64): void {
   const stale = ageMs(wall) > STALE_MS;
   setFresh(!stale);
-  for (let i: usize = 0; i < <usize>poolCount; i++) {
-    const pool = changetype<PoolState>(<usize>load<u32>(poolStates + (i << 2)));
-    tickBudget(pool, load<f64>(poolRows + i * L.POOL_SIZE, L.POOL_RETRY_RATIO), stale);
+  for (let i: u32 = 0; i < classCount; i++) {
+    tickBudget(classState(i), load<f64>(classRows + <usize>i * L.CLASS_SIZE, L.CLASS_RETRY_RATIO), stale);
   }
 }
 

@@ -15,7 +15,7 @@ import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
 import { Row } from '../state/table';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
-const SLOTS: i32 = 128;
+export const SLOTS: i32 = 128;
 /** A slot is a time stamp and a block of the report. */
 const STAMP: usize = 8;
 /** Slots not written for this long may be taken over. */
@@ -24,7 +24,8 @@ const ABANDONED_MS: u64 = 60_000;
 const own = new Region();
 const merged = new Region();
 let slots: Array<Key> = [];
-let slot: i32 = -1;
+/** The slot of this VM, -1 while it has none. */
+export let slot: i32 = -1;
 let sequence: u64 = 0;
 /** Where the next row goes. */
 let end: usize = 0;

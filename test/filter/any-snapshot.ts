@@ -18,28 +18,71 @@ const modelName = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
   .filter((name) => !/\p{Cc}|\p{Surrogate}/u.test(name));
 
-const engine: fc.Arbitrary<SnapshotEngine> = fc.record({
-  id: visible,
-  replicas: fc.uniqueArray(
-    fc.record({
-      address: fc.tuple(fc.ipV4(), fc.integer({ min: 1, max: 65535 })).map(([ip, port]) => `${ip}:${port}`),
-      ready: fc.boolean(),
-    }),
-    { maxLength: 4, selector: (replica) => replica.address },
-  ),
-});
+/** What is left out where it says nothing. */
+const overflow = fc.option(
+  share.filter((value) => value > 0),
+  { nil: undefined },
+);
+const priority = fc.integer({ min: -100, max: 100 });
+
+/** Leaves out keys without a value. */
+function written<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as T;
+}
+
+const engine: fc.Arbitrary<SnapshotEngine> = fc
+  .record({
+    id: visible,
+    overflow,
+    replicaLimit: fc.option(
+      fc.double({ min: 0, max: 1e6, noNaN: true }).map((value) => value + 0),
+      {
+        nil: undefined,
+      },
+    ),
+    replicas: fc.uniqueArray(
+      fc
+        .record({
+          address: fc
+            .tuple(fc.ipV4(), fc.integer({ min: 1, max: 65535 }))
+            .map(([ip, port]) => `${ip}:${port}`),
+          ready: fc.boolean(),
+          overflow,
+        })
+        .map(written),
+      { maxLength: 4, selector: (replica) => replica.address },
+    ),
+  })
+  .map((entry) => written(entry) as SnapshotEngine);
+
+const otherClasses = fc.option(
+  fc
+    .uniqueArray(
+      fc.record({
+        priority: priority.filter((value) => value !== 0),
+        retryRatio: share,
+        shedFraction: share,
+      }),
+      { minLength: 1, maxLength: 3, selector: (entry) => entry.priority },
+    )
+    .map((list) => list.sort((a, b) => b.priority - a.priority)),
+  { nil: undefined },
+);
 
 function pool(engineCount: number): fc.Arbitrary<SnapshotPool> {
   const eligible = engineCount === 0 ? fc.constant([]) : fc.subarray([...Array(engineCount).keys()]);
   return eligible.chain((engines) =>
-    fc.record({
-      id: visible,
-      cluster: visible,
-      engines: fc.constant(engines),
-      segments: segments(engines),
-      retryRatio: share,
-      shedFraction: share,
-    }),
+    fc
+      .record({
+        id: visible,
+        cluster: visible,
+        engines: fc.constant(engines),
+        segments: segments(engines),
+        retryRatio: share,
+        shedFraction: share,
+        otherClasses,
+      })
+      .map((entry) => written(entry) as SnapshotPool),
   );
 }
 
@@ -65,6 +108,8 @@ const condition: fc.Arbitrary<NeedCondition> = fc.oneof(
   fc.record({ kind: fc.constant('tenant' as const), value: modelName }),
   fc.record({ kind: fc.constant('body' as const), feature: fc.constantFrom(...bodyFeatures) }),
   fc.record({ kind: fc.constant('promptTokens' as const), above: fc.integer({ min: 0, max: 2 ** 32 - 1 }) }),
+  fc.record({ kind: fc.constant('serviceTier' as const), value: modelName }),
+  fc.record({ kind: fc.constant('priority' as const), above: fc.integer({ min: 0, max: 2 ** 32 - 1 }) }),
 );
 const anyNeeds = fc.uniqueArray(fc.record({ id: visible, when: condition }), {
   maxLength: 4,
@@ -86,6 +131,10 @@ function model(needCount: number, poolCount: number): fc.Arbitrary<SnapshotModel
   });
 }
 
+function someOf<T>(entry: fc.Arbitrary<T>): fc.Arbitrary<T[] | undefined> {
+  return fc.option(fc.array(entry, { minLength: 1, maxLength: 4 }), { nil: undefined });
+}
+
 /** Any view that may be written, models sorted by name; for property tests of both sides of the wire. */
 export const anySnapshot: fc.Arbitrary<SnapshotView> = fc
   .tuple(fc.uniqueArray(engine, { maxLength: 5, selector: (item) => item.id }), anyNeeds)
@@ -103,7 +152,19 @@ export const anySnapshot: fc.Arbitrary<SnapshotView> = fc
             .map((models) => models.sort((a, b) => (a.name < b.name ? -1 : 1))),
           pools: fc.constant(pools),
           engines: fc.constant(engines),
+          steered: fc.option(
+            share.filter((value) => value < 1),
+            { nil: undefined },
+          ),
+          classRules:
+            needs.length === 0
+              ? fc.constant(undefined)
+              : someOf(fc.record({ need: fc.integer({ min: 0, max: needs.length - 1 }), priority })),
+          nearest:
+            engines.length === 0
+              ? fc.constant(undefined)
+              : someOf(fc.integer({ min: 0, max: engines.length - 1 })),
         })
-        .map((view) => (needs.length > 0 ? { ...view, needs } : view)),
+        .map((view) => written({ ...view, ...(needs.length > 0 && { needs }) }) as SnapshotView),
     ),
   );

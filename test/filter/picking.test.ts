@@ -86,7 +86,7 @@ describe('an endpoint list', () => {
       fc.property(
         anySnapshot,
         fc.array(fc.constantFrom(200, 503), { maxLength: 60 }),
-        ({ needs, ...any }, statuses) => {
+        ({ needs, classRules, steered, ...any }, statuses) => {
           const models = any.models.filter(({ pool }) => pool >= 0).map(({ name, pool }) => ({ name, pool }));
           const vm = started({ ...any, models, frontendId: 'west' });
           for (const [index, status] of statuses.entries()) {

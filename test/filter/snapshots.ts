@@ -7,6 +7,8 @@ export interface EngineSketch {
   readonly weight: number;
   readonly replicas?: number;
   readonly ready?: boolean;
+  readonly overflow?: number;
+  readonly replicaLimit?: number;
 }
 
 /**
@@ -48,11 +50,14 @@ export function sketch(
     ],
     engines: engines.map((engine, index) => ({
       id: `e${index}`,
+      ...(engine.overflow !== undefined && { overflow: engine.overflow }),
+      ...(engine.replicaLimit !== undefined && { replicaLimit: engine.replicaLimit }),
       replicas: Array.from({ length: engine.replicas ?? 1 }, (_, replica) => ({
         address: `10.0.${index}.${replica}:8000`,
         ready: engine.ready ?? true,
       })),
     })),
+    nearest: engines.map((_, index) => index),
     ...rest,
   };
 }

@@ -268,13 +268,13 @@ describe('the usage report', () => {
         .request({ 'x-session-id': `k${i}` })
         .respond(200)
         .end();
-    deliver(vm!, { ...sketch(engines, { version: 2 }), models: [], pools: [], engines: [] });
+    deliver(vm!, { ...sketch(engines, { version: 2 }), models: [], pools: [], engines: [], nearest: [] });
     host.nowMs += 30_000;
     deliver(vm!, sketch(engines, { version: 3 }));
     expect(totals(vms).pool.offered).toBe(10);
-    deliver(vm!, { ...sketch(engines, { version: 4 }), models: [], pools: [], engines: [] });
+    deliver(vm!, { ...sketch(engines, { version: 4 }), models: [], pools: [], engines: [], nearest: [] });
     host.nowMs += 61_000;
-    deliver(vm!, { ...sketch(engines, { version: 5 }), models: [], pools: [], engines: [] });
+    deliver(vm!, { ...sketch(engines, { version: 5 }), models: [], pools: [], engines: [], nearest: [] });
     deliver(vm!, sketch(engines, { version: 6 }));
     expect(report(vms).vms[0]!.pools).toEqual([]);
   });

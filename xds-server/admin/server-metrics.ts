@@ -156,6 +156,23 @@ function registerPlan(server: ControlServer, registers: Registers): void {
         ),
       ),
   );
+  gauge(registers, 'wardrop_steered_share', 'Share of keys that filters are to steer.', [], () =>
+    one(server.config.steered),
+  );
+  gauge(
+    registers,
+    'wardrop_overflow_fraction',
+    'Share of the keys of an engine that go elsewhere because it has too much in flight.',
+    ['engine'],
+    () => [...server.relief.engines].map(([engine, fraction]) => [{ engine }, fraction] as const),
+  );
+  gauge(
+    registers,
+    'wardrop_replica_in_flight_limit',
+    'Requests in flight that each Envoy may have per ready replica of an engine.',
+    ['engine'],
+    () => [...server.relief.limits].map(([engine, limit]) => [{ engine }, limit] as const),
+  );
   gauge(registers, 'wardrop_engine_rho', 'Planned utilisation of an engine.', ['engine'], engines('rho'));
   gauge(
     registers,

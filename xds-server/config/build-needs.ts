@@ -1,12 +1,14 @@
 import type { NeedCondition } from '../../wire/snapshot-view.js';
 import type { Alias, Engine, Fleet, Pool } from '../fleet/fleet.js';
 import { type Need, poolsOfModel } from '../fleet/needs.js';
+import type { PriorityClass } from '../fleet/priority-class.js';
 import type { FilterSettings } from './config.js';
 import type { ConfigFile } from './schema.js';
 
 // Every function here takes a part of a file that passed its checks.
 
 type NeedEntry = ConfigFile['needs'][string];
+type ClassEntry = ConfigFile['classes'][string];
 
 /** The needs of a file, sorted by id. */
 export function buildNeeds(entries: ConfigFile['needs']): readonly Need[] {
@@ -22,7 +24,7 @@ function conditionOf({
   tenant,
   body,
   promptTokens,
-}: NeedEntry['when']): NeedCondition {
+}: Partial<NeedEntry['when']>): NeedCondition {
   if (header !== undefined) {
     const [name, value] = Object.entries(header)[0]!;
     return { kind: 'header', name: name.toLowerCase(), value };
@@ -32,6 +34,21 @@ function conditionOf({
   if (tenant !== undefined) return { kind: 'tenant', value: tenant };
   if (body !== undefined) return { kind: 'body', feature: body };
   return { kind: 'promptTokens', above: promptTokens! };
+}
+
+/** The classes of a file in its order, which counts. */
+export function buildClasses(entries: ConfigFile['classes']): readonly PriorityClass[] {
+  return Object.entries(entries).map(([id, { priority, when }]) => ({
+    id,
+    priority,
+    when: classConditionOf(when),
+  }));
+}
+
+function classConditionOf({ serviceTier, priorityAbove, ...when }: ClassEntry['when']): NeedCondition {
+  if (serviceTier !== undefined) return { kind: 'serviceTier', value: serviceTier };
+  if (priorityAbove !== undefined) return { kind: 'priority', above: priorityAbove };
+  return conditionOf(when);
 }
 
 function labelsOf({ engines, refuse }: NeedEntry): Need['labels'] {

@@ -3,7 +3,7 @@ import type { Engine, Fleet, Frontend, MetricsSource } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { normaliseAddress, parseHostPort } from './address.js';
-import { buildAliases, buildNeeds, buildPools } from './build-needs.js';
+import { buildAliases, buildClasses, buildNeeds, buildPools } from './build-needs.js';
 import type { DiscoverySource, ExpectedDemand } from './config.js';
 import { type NetworkTable, rttBetween } from './network-table.js';
 import type { ConfigFile } from './schema.js';
@@ -76,15 +76,18 @@ export function buildFleet(
       metrics: buildMetrics(engine.metrics),
       healthPath: engine.healthPath,
       slowStartSeconds: engine.slowStartSeconds,
+      ...(engine.maxInFlight === undefined ? {} : { maxInFlight: engine.maxInFlight }),
     }))
     .sort(byId);
   const aliases = buildAliases(config.aliases);
+  const classes = buildClasses(config.classes);
   const dollars = config.network?.egressDollarsPerRequest;
   return {
     frontends,
     engines,
     ...buildPools(engines, buildNeeds(config.needs)),
     ...(aliases.length === 0 ? {} : { aliases }),
+    ...(classes.length === 0 ? {} : { classes }),
     networkSeconds: frontends.map((frontend) =>
       engines.map((engine) => rttMs(config, table, frontend, engine) / 1000),
     ),
@@ -157,7 +160,14 @@ export function buildExpectedDemand(config: ConfigFile, fleet: Fleet): readonly 
 }
 
 export function buildPolicy(config: ConfigFile): Policy {
-  const { bounds, minShares, outlierPenalty: _, ...policy } = config.policy;
+  const {
+    bounds,
+    minShares,
+    outlierPenalty: _penalty,
+    mode: _mode,
+    steerPercent: _percent,
+    ...policy
+  } = config.policy;
   return {
     ...policy,
     retries: { max: policy.retries.max, min: policy.retries.min },

@@ -1,4 +1,4 @@
-import { MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../wire/layout.js';
+import { MAX_CLASSES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../wire/layout.js';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import type { Engine, Pool } from '../fleet/fleet.js';
 import { meets, type Need, needsThatMatter } from '../fleet/needs.js';
@@ -12,6 +12,7 @@ type Draft = Partly<ConfigFile>;
 type Entry = Partly<ConfigFile['needs'][string]>;
 type Traits = Pick<Engine, 'id' | 'models' | 'labels'>;
 
+const CLASS_CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'serviceTier', 'priorityAbove'] as const;
 const CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'body', 'promptTokens'] as const;
 
 export type Report = (
@@ -46,9 +47,13 @@ export function checkNeeds(
     checkWhen(entry.when, given, config.filter, problem);
     checkEngines(entry, engines, problem);
   }
-  if (entries.length > MAX_NEEDS) {
+  checkClasses(config, isWritten, report);
+  const rules = Object.keys(config.classes ?? {}).length;
+  if (entries.length + rules > MAX_NEEDS) {
     areSound = false;
-    report(['needs'], `there are ${entries.length}; ${MAX_NEEDS} is the most`, { at: 'key' });
+    report(['needs'], `there are ${entries.length}, and ${rules} classes; ${MAX_NEEDS} are the most`, {
+      at: 'key',
+    });
   }
   if (!areSound) return undefined;
   const needs = buildNeeds((config.needs ?? {}) as ConfigFile['needs']);
@@ -62,6 +67,34 @@ export function checkNeeds(
   return checkCounts(engines, needs, report)
     ? longEnough(buildPools(engines, needs).pools, report)
     : undefined;
+}
+
+function checkClasses(config: Draft, isWritten: (path: Path) => boolean, report: Report): void {
+  const entries = Object.entries(config.classes ?? {});
+  for (const [id, entry] of entries) {
+    if (entry?.when === undefined) continue;
+    const given = CLASS_CONDITIONS.filter((key) => isWritten(['classes', id, 'when', key]));
+    checkCondition(entry.when, given, CLASS_CONDITIONS, config.filter, (path, message, options) =>
+      report(['classes', id, ...path], message, options),
+    );
+    for (const key of ['serviceTier', 'priorityAbove'] as const) {
+      if (entry.when[key] === undefined || config.filter?.readBodies !== false) continue;
+      report(['classes', id, 'when', key], 'bodies are not read', {
+        at: 'key',
+        hint: 'set filter.readBodies: true',
+      });
+    }
+  }
+  const priorities = new Set([0, ...entries.map(([, entry]) => entry?.priority)]);
+  if (priorities.size > MAX_CLASSES) {
+    report(
+      ['classes'],
+      `there are ${priorities.size - 1} priorities besides 0; ${MAX_CLASSES - 1} are the most`,
+      {
+        at: 'key',
+      },
+    );
+  }
 }
 
 function traitsOf(config: Draft): readonly Traits[] {
@@ -94,8 +127,23 @@ function checkWhen(
   filter: Draft['filter'],
   problem: Report,
 ): void {
+  checkCondition(when, given, CONDITIONS, filter, problem);
+  for (const key of ['body', 'promptTokens'] as const) {
+    if (when[key] === undefined || filter?.readBodies !== false) continue;
+    problem(['when', key], 'bodies are not read', { at: 'key', hint: 'set filter.readBodies: true' });
+  }
+}
+
+/** What holds of conditions of needs and of classes. */
+function checkCondition(
+  when: Pick<NonNullable<Entry['when']>, 'header' | 'hasHeader' | 'tenant'>,
+  given: readonly string[],
+  known: readonly string[],
+  filter: Draft['filter'],
+  problem: Report,
+): void {
   if (given.length !== 1) {
-    const hint = `give exactly one of ${CONDITIONS.join(', ')}`;
+    const hint = `give exactly one of ${known.join(', ')}`;
     problem(['when'], given.length === 0 ? 'says nothing' : `gives ${given.join(' and ')}`, { hint });
   }
   const names = Object.keys(when.header ?? {});
@@ -108,10 +156,6 @@ function checkWhen(
   }
   if (when.tenant !== undefined && filter?.tenantHeader === undefined) {
     problem(['when', 'tenant'], 'nothing says what the tenant is', { hint: 'set filter.tenantHeader' });
-  }
-  for (const key of ['body', 'promptTokens'] as const) {
-    if (when[key] === undefined || filter?.readBodies !== false) continue;
-    problem(['when', key], 'bodies are not read', { at: 'key', hint: 'set filter.readBodies: true' });
   }
 }
 

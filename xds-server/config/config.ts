@@ -13,6 +13,8 @@ export interface Config {
   readonly policy: Policy;
   /** Whether penalties of slow engines are only shown, or in force. */
   readonly outlierPenalty: 'observe' | 'enforce';
+  /** 0..1 share of keys that are steered; the others are decided on and counted only. */
+  readonly steered: number;
   /** One for each (frontend, pool), sorted by these. */
   readonly expectedDemand: readonly ExpectedDemand[];
   /** Where replicas are found, by the id of engines that do not list them. */

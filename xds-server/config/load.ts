@@ -49,6 +49,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     profiles,
     policy: buildPolicy(config),
     outlierPenalty: config.policy.outlierPenalty,
+    steered: config.policy.mode === 'observe' ? 0 : config.policy.steerPercent / 100,
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
     filter: buildFilter(config.filter),

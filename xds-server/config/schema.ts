@@ -259,6 +259,13 @@ const engines = {
         description: 'Path probed for readiness; only a 2xx answer counts as ready.',
         default: '/health',
       },
+      maxInFlight: {
+        type: 'number',
+        exclusiveMinimum: 0,
+        maximum: 1e6,
+        description:
+          'Requests in flight per replica above which conversations overflow to their backups, and from which on no more are sent. Default: what the profile expects at `policy.maxUtilization`, where it knows latencies; nothing is sent above twice that.',
+      },
       slowStartSeconds: {
         type: 'number',
         minimum: 0,
@@ -483,6 +490,55 @@ const needs = {
   default: {},
 } as const;
 
+const classes = {
+  type: 'object',
+  description:
+    'Requests that are more or less important than others, by name; see needs.md. When there is more demand than capacity, the least important are refused first. A request that fits several belongs to the first.',
+  propertyNames: id,
+  additionalProperties: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['priority', 'when'],
+    properties: {
+      priority: {
+        type: 'integer',
+        minimum: -100,
+        maximum: 100,
+        description: 'Larger is more important; requests of no class have 0. At most 7 others may be in use.',
+      },
+      when: {
+        type: 'object',
+        description: 'Which requests belong to it; exactly one of these.',
+        additionalProperties: false,
+        properties: {
+          header: {
+            type: 'object',
+            description: 'A header, by name, has this value.',
+            propertyNames: headerName,
+            additionalProperties: headerValue,
+          },
+          hasHeader: { ...headerName, description: 'A header of this name is there and not empty.' },
+          path: {
+            type: 'string',
+            pattern: '^/[\\x21-\\x7e]{0,255}$',
+            hint: 'start the path with /, without spaces',
+            description: 'The path begins so.',
+          },
+          tenant: { ...headerValue, description: 'The tenant, as `filter.tenantHeader` says, is this one.' },
+          serviceTier: { ...headerValue, description: 'The body’s `service_tier` is this one.' },
+          priorityAbove: {
+            type: 'integer',
+            minimum: 0,
+            maximum: 4294967295,
+            description: 'The body’s `priority` is above this; as in vLLM, a larger one waits longer.',
+          },
+        },
+      },
+    },
+  },
+  default: {},
+} as const;
+
 const poolId = {
   type: 'string',
   pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@+~-]{0,255}$',
@@ -496,6 +552,21 @@ const policy = {
   description: 'What the operator decides about all plans.',
   additionalProperties: false,
   properties: {
+    mode: {
+      type: 'string',
+      enum: ['steer', 'observe'],
+      description:
+        '`observe`: requests are decided on, counted and told what was decided, but steered nowhere. A change is in force within seconds, without a restart.',
+      default: 'steer',
+    },
+    steerPercent: {
+      type: 'number',
+      minimum: 0,
+      maximum: 100,
+      description:
+        'Percent of affinity keys that are steered, to ramp up; the others are observed. A conversation is on one side only. 0 is the kill switch.',
+      default: 100,
+    },
     targetUtilization: {
       ...share('Utilisation above which cost rises steeply.'),
       minimum: 0.05,
@@ -587,6 +658,7 @@ export const configSchema = {
     demand,
     policy,
     needs,
+    classes,
     aliases: {
       type: 'object',
       description:

@@ -10,11 +10,13 @@ export function needsRestart(before: ServerSettings, after: ServerSettings): boo
 /** Whether two configurations mean the same to a running server. */
 export function isSameConfig(a: Config, b: Config): boolean {
   const essence = (config: Config) => {
-    const { fleet, profiles, policy, expectedDemand, filter, steering, retryBackstop, server } = config;
+    const { fleet, profiles, policy, steered, expectedDemand, filter, steering, retryBackstop, server } =
+      config;
     return [
       fleet,
       profiles,
       policy,
+      steered,
       expectedDemand,
       filter,
       steering,

@@ -72,7 +72,10 @@ class World {
   readonly events: string[] = [];
   readonly board = new SnapshotBoard(() => this.nowMs);
   accept: (settled: boolean) => void = () => undefined;
+  steered = 1;
   readonly publisher = new Publisher({
+    steered: () => this.steered,
+    relief: () => ({ engines: new Map(), replicas: new Map(), limits: new Map() }),
     xds: {
       setResources: (_frontendId, set) => this.events.push(`envoy: ${endpointsOf(set)}`),
       settled: () =>

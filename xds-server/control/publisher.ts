@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
-import { buildSnapshotView } from '../plan/snapshot-view.js';
+import { buildSnapshotView, type Relief } from '../plan/snapshot-view.js';
 import type { SnapshotBoard } from '../sync/snapshot-board.js';
 import { buildResources, type EnvoyOptions, type XdsServer } from '../xds/index.js';
 
@@ -21,6 +21,10 @@ export interface PublisherOptions {
   readonly wasmModule: Uint8Array;
   /** How the Envoys of a frontend are set up. */
   readonly envoy: (frontendId: string) => EnvoyOptions;
+  /** 0..1 share of keys that are steered. */
+  readonly steered: () => number;
+  /** How engines are relieved until the next plan. */
+  readonly relief: () => Relief;
   /** Least milliseconds between two pushes of endpoints that differ in weights only. */
   readonly edsIntervalMs: () => number;
   readonly now: () => number;
@@ -61,6 +65,11 @@ export class Publisher {
       }
       frontend.publish(publication);
     }
+  }
+
+  /** Brings what is not of the plan in force, such as reliefs, with the plan that is published. */
+  refresh(): void {
+    for (const frontend of this.#frontends.values()) frontend.refresh();
   }
 
   /** Resolves when no change of the fleet is under way. */
@@ -115,6 +124,12 @@ class FrontendPublisher {
     }
   }
 
+  /** While a fleet is being announced, the snapshot that follows has it anyway. */
+  refresh(): void {
+    if (this.#target !== undefined && this.#target.fleet === this.#snapshotFleet)
+      this.#issueSnapshot(this.#target);
+  }
+
   idle(): Promise<void> {
     return this.#transition;
   }
@@ -142,7 +157,7 @@ class FrontendPublisher {
   }
 
   #issueSnapshot({ plan, fleet, engines }: Publication): void {
-    const { board, salt } = this.#options;
+    const { board, salt, steered, relief } = this.#options;
     const {
       version: _version,
       issuedAtMs: _issuedAtMs,
@@ -153,6 +168,8 @@ class FrontendPublisher {
       engines,
       frontendId: this.#id,
       salt,
+      steered: steered(),
+      relief: relief(),
       version: 0,
       issuedAtMs: 0,
     });

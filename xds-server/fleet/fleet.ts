@@ -1,4 +1,5 @@
 import type { ModelNeeds, Need } from './needs.js';
+import type { PriorityClass } from './priority-class.js';
 
 /**
  * The configured world: what exists, before anything is measured. Every list is sorted by id, so that the order of
@@ -46,6 +47,8 @@ export interface Engine {
   readonly metrics: MetricsSource;
   /** Path probed for readiness, such as `/health`. */
   readonly healthPath: string;
+  /** Requests that a replica should have in flight at most; what its profile expects when full if absent. */
+  readonly maxInFlight?: number;
   /** Seconds in which a replica that is new or comes back takes up all of its work; none when absent. */
   readonly slowStartSeconds?: number;
 }
@@ -78,6 +81,8 @@ export interface Fleet {
   readonly needs?: readonly Need[];
   /** Models that needs make a difference to. */
   readonly modelNeeds?: readonly ModelNeeds[];
+  /** What gives requests a priority other than 0, the first that fits counts; absent when nothing does. */
+  readonly classes?: readonly PriorityClass[];
   /** Other names of models. */
   readonly aliases?: readonly Alias[];
   /** Round trip in seconds, `[frontend index][engine index]`; Infinity where the engine cannot be reached. */

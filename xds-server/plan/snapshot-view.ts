@@ -1,4 +1,5 @@
 import type {
+  SnapshotClass,
   SnapshotEngine,
   SnapshotModel,
   SnapshotPool,
@@ -7,6 +8,7 @@ import type {
 } from '../../wire/snapshot-view.js';
 import type { Fleet, Pool } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
+import { prioritiesOf } from '../fleet/priority-class.js';
 import { handOver } from './hand-over.js';
 import type { Plan, PlanRow } from './plan.js';
 
@@ -19,10 +21,28 @@ export interface SnapshotViewInput {
   readonly version: number;
   readonly salt: string;
   readonly issuedAtMs: number;
+  /** 0..1 share of keys that are steered; all when absent. */
+  readonly steered?: number;
+  /** How engines are relieved for now; absent when none is. */
+  readonly relief?: Relief;
 }
+
+/** What keeps engines and replicas from being overrun between plans. */
+export interface Relief {
+  /** 0..1 share of its keys that an engine passes on, by engine id; only those above 0. */
+  readonly engines: ReadonlyMap<string, number>;
+  /** The same for replicas, by address. */
+  readonly replicas: ReadonlyMap<string, number>;
+  /** Requests in flight that each Envoy may have per ready replica, by engine id; no limit where absent. */
+  readonly limits: ReadonlyMap<string, number>;
+}
+
+const noRelief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
 
 /** Priority of requests that ask for none. */
 const DEFAULT_PRIORITY = 0;
+/** In the id of the need that stands for a class; no part of a need's own. */
+const CLASS_MARK = 'class/';
 
 /**
  * What one frontend's filters need of a plan. Engines are those of the fleet, with their replicas' readiness of now.
@@ -30,7 +50,13 @@ const DEFAULT_PRIORITY = 0;
  * fleet: segments of engines that are no longer eligible go to their backups.
  */
 export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
-  const { plan, fleet, engines, frontendId } = input;
+  const { plan, fleet, engines, frontendId, steered = 1, relief = noRelief } = input;
+  const classes = fleet.classes ?? [];
+  const needs = [
+    ...(fleet.needs ?? []).map(({ id, when }) => ({ id, when })),
+    ...classes.map(({ id, when }) => ({ id: CLASS_MARK + id, when })),
+  ];
+  const firstClass = needs.length - classes.length;
   const rows = new Map(
     plan.rows.filter((row) => row.frontendId === frontendId).map((row) => [row.poolId, row]),
   );
@@ -42,16 +68,36 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
     issuedAtMs: input.issuedAtMs,
     frontendId,
     salt: input.salt,
+    ...(steered < 1 && { steered }),
     models: models(fleet),
-    pools: fleet.pools.map((pool) => snapshotPool(pool, rows.get(pool.id), indexes)),
+    pools: fleet.pools.map((pool) => snapshotPool(pool, rows.get(pool.id), indexes, prioritiesOf(fleet))),
     engines: fleet.engines.map(
       ({ id }): SnapshotEngine => ({
         id,
-        replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({ address, ready })),
+        ...(relief.engines.has(id) && { overflow: relief.engines.get(id)! }),
+        ...(relief.limits.has(id) && { replicaLimit: relief.limits.get(id)! }),
+        replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({
+          address,
+          ready,
+          ...(relief.replicas.has(address) && { overflow: relief.replicas.get(address)! }),
+        })),
       }),
     ),
-    ...(fleet.needs === undefined ? {} : { needs: fleet.needs.map(({ id, when }) => ({ id, when })) }),
+    ...(needs.length > 0 && { needs }),
+    ...(classes.length > 0 && {
+      classRules: classes.map(({ priority }, index) => ({ need: firstClass + index, priority })),
+    }),
+    nearest: nearestOf(fleet, frontendId),
   };
+}
+
+/** Indexes of the engines that the frontend can reach, the nearest first. */
+function nearestOf(fleet: Fleet, frontendId: string): number[] {
+  const seconds = fleet.networkSeconds[fleet.frontends.findIndex(({ id }) => id === frontendId)] ?? [];
+  return fleet.engines
+    .map((_, index) => index)
+    .filter((index) => Number.isFinite(seconds[index]))
+    .sort((a, b) => seconds[a]! - seconds[b]! || a - b);
 }
 
 /** Models and their aliases with the pools that serve them, sorted by name. */
@@ -81,6 +127,7 @@ function snapshotPool(
   pool: Pool,
   row: PlanRow | undefined,
   indexes: ReadonlyMap<string, number>,
+  priorities: readonly number[],
 ): SnapshotPool {
   const eligible = new Set(pool.engineIds);
   const current = row && handOver(row, pool.engineIds, (id) => eligible.has(id));
@@ -96,6 +143,28 @@ function snapshotPool(
       }),
     ),
     retryRatio: current?.retryRatio ?? 0,
-    shedFraction: current?.shed.find(({ priority }) => priority === DEFAULT_PRIORITY)?.fraction ?? 0,
+    shedFraction: shedFraction(current, DEFAULT_PRIORITY),
+    ...(priorities.length > 1 && {
+      otherClasses: priorities
+        .filter((priority) => priority !== DEFAULT_PRIORITY)
+        .map(
+          (priority): SnapshotClass => ({
+            priority,
+            retryRatio: current?.retryRatio ?? 0,
+            shedFraction: shedFraction(current, priority),
+          }),
+        ),
+    }),
   };
+}
+
+/**
+ * What the plan sheds of a priority. One that the plan knows no demand of is shed as a whole while a more important one is
+ * shed at all.
+ */
+function shedFraction(row: PlanRow | undefined, priority: number): number {
+  if (row === undefined) return 0;
+  const entry = row.shed.find((one) => one.priority === priority);
+  if (entry !== undefined) return entry.fraction;
+  return row.shed.some((one) => one.priority > priority && one.fraction > 0) ? 1 : 0;
 }

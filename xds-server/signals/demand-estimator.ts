@@ -14,16 +14,19 @@ const ENOUGH_COUNT = 20;
 /** When a frontend's demand surges, what its rows are scaled to counts for as much as this many requests of their own. */
 const SCALED_EVIDENCE = 50;
 
-/** The expected rate of one (frontend, pool), or the one from before a restart. */
+/** The expected rate of one frontend for one class, or the one from before a restart. */
 export interface RateSeed extends BandState {
   readonly frontendId: string;
   readonly poolId: string;
+  /** Of the class; 0 when absent. */
+  readonly priority?: number;
   readonly source: 'expected' | 'held';
 }
 
 export interface RateEstimate extends BandState {
   readonly frontendId: string;
   readonly poolId: string;
+  readonly priority: number;
   readonly source: Demand['source'];
   /** Seconds since an Envoy of the frontend reported; undefined when none ever did. */
   readonly ageSeconds: number | undefined;
@@ -40,6 +43,7 @@ interface Row {
 }
 
 interface Frontend {
+  /** By `classId`. */
   readonly rows: Map<string, Row>;
   readonly nodes: Map<string, Node>;
   /** Of all its requests together. */
@@ -48,11 +52,16 @@ interface Frontend {
 
 interface Node {
   lastMs: number;
-  readonly ratesByPool: Map<string, number>;
+  readonly ratesByClass: Map<string, number>;
+}
+
+/** Names a class of a pool: as the pool itself for priority 0. */
+export function classId(poolId: string, priority: number): string {
+  return priority === 0 ? poolId : `${poolId} ${priority}`;
 }
 
 /**
- * Demand per (frontend, pool) from counts of first attempts. All Envoys of a frontend are one source: their counts
+ * Demand per frontend and class from counts of first attempts. All Envoys of a frontend are one source: their counts
  * are added up to the time that every live one has reported, so that a frontend is judged by all its requests.
  * Silence changes nothing: a frontend of which nobody reports keeps its rates.
  */
@@ -60,7 +69,7 @@ export class DemandEstimator {
   readonly #frontends = new Map<string, Frontend>();
 
   constructor(seeds: readonly RateSeed[]) {
-    for (const seed of seeds) this.#frontend(seed.frontendId).rows.set(seed.poolId, newRow(seed));
+    for (const seed of seeds) this.#frontend(seed.frontendId).rows.set(idOf(seed), newRow(seed));
   }
 
   /** Takes new rows, drops those that are gone and keeps the measurements of the rest. */
@@ -70,13 +79,13 @@ export class DemandEstimator {
     for (const seed of seeds) {
       const before = old.get(seed.frontendId);
       const frontend = this.#frontend(seed.frontendId, before?.nodes);
-      const row = before?.rows.get(seed.poolId);
+      const row = before?.rows.get(idOf(seed));
       const isKept = row !== undefined && (row.counted > 0 || row.seed.source === 'held');
-      frontend.rows.set(seed.poolId, isKept ? row : newRow(seed));
+      frontend.rows.set(idOf(seed), isKept ? row : newRow(seed));
     }
   }
 
-  /** Counts the first attempts that a node reports for the time between two reports. */
+  /** Counts the first attempts that a node reports for the time between two reports, by `classId`. */
   add(
     frontendId: string,
     nodeId: string,
@@ -88,17 +97,17 @@ export class DemandEstimator {
     if (frontend === undefined) return;
     this.#ageAfterSilence(frontendId, frontend, toMs);
     const seconds = (toMs - fromMs) / 1000;
-    const node = frontend.nodes.get(nodeId) ?? { lastMs: toMs, ratesByPool: new Map() };
+    const node = frontend.nodes.get(nodeId) ?? { lastMs: toMs, ratesByClass: new Map() };
     frontend.nodes.set(nodeId, node);
     node.lastMs = toMs;
-    for (const [poolId, row] of frontend.rows) {
-      const count = counts.get(poolId) ?? 0;
+    for (const [id, row] of frontend.rows) {
+      const count = counts.get(id) ?? 0;
       row.series.add(count, fromMs, toMs);
       row.counted += count;
       if (seconds <= 0) continue;
-      const before = node.ratesByPool.get(poolId) ?? count / seconds;
+      const before = node.ratesByClass.get(id) ?? count / seconds;
       const gain = 1 - Math.exp(-seconds / NODE_RATE_SECONDS);
-      node.ratesByPool.set(poolId, before + gain * (count / seconds - before));
+      node.ratesByClass.set(id, before + gain * (count / seconds - before));
     }
   }
 
@@ -116,20 +125,21 @@ export class DemandEstimator {
         moved = true;
         continue;
       }
-      for (const [poolId, row] of frontend.rows) {
-        if (this.#observe(frontend, poolId, row, endMs)) moved = true;
+      for (const [id, row] of frontend.rows) {
+        if (this.#observe(frontend, id, row, endMs)) moved = true;
       }
     }
     return moved;
   }
 
-  /** Sorted by frontend, then pool, in the order of the seeds. */
+  /** In the order of the seeds. */
   estimates(nowMs: number): readonly RateEstimate[] {
     return [...this.#frontends].flatMap(([frontendId, frontend]) => {
       const silentMs = this.silentMs(frontendId, nowMs);
-      return [...frontend.rows].map(([poolId, row]) => ({
+      return [...frontend.rows.values()].map((row) => ({
         frontendId,
-        poolId,
+        poolId: row.seed.poolId,
+        priority: row.seed.priority ?? 0,
         ...row.band.state,
         source: this.#source(frontend, row, nowMs),
         ageSeconds: silentMs === undefined ? undefined : silentMs / 1000,
@@ -164,7 +174,7 @@ export class DemandEstimator {
     const count = (fromMs: number, toMs: number) =>
       rows.reduce((sum, [, { series }]) => sum + series.count(fromMs, toMs), 0);
     frontend.dispersion.observe(count, sinceMs, endMs);
-    const windows = rows.map(([poolId, row]) => observed(frontend, poolId, row, sinceMs, endMs));
+    const windows = rows.map(([id, row]) => observed(frontend, id, row, sinceMs, endMs));
     const total = windows[0]!.map(({ seconds }, at) => ({
       seconds,
       count: windows.reduce((sum, own) => sum + own[at]!.count, 0),
@@ -185,7 +195,7 @@ export class DemandEstimator {
     return true;
   }
 
-  #observe(frontend: Frontend, poolId: string, row: Row, endMs: number): boolean {
+  #observe(frontend: Frontend, id: string, row: Row, endMs: number): boolean {
     const { band, series, dispersion } = row;
     if (row.counted < ENOUGH_COUNT) return false;
     if (band.sinceMs === Number.NEGATIVE_INFINITY) {
@@ -195,7 +205,7 @@ export class DemandEstimator {
       band.begin(sinceMs);
     }
     dispersion.observe((fromMs, toMs) => series.count(fromMs, toMs), band.sinceMs, endMs);
-    return band.observe(observed(frontend, poolId, row, band.sinceMs, endMs), endMs);
+    return band.observe(observed(frontend, id, row, band.sinceMs, endMs), endMs);
   }
 
   #source(frontend: Frontend, row: Row, nowMs: number): Demand['source'] {
@@ -214,6 +224,10 @@ export class DemandEstimator {
   }
 }
 
+function idOf({ poolId, priority = 0 }: RateSeed): string {
+  return classId(poolId, priority);
+}
+
 function newRow(seed: RateSeed): Row {
   const series = new RateSeries();
   return { seed, band: new DemandBand(seed), series, dispersion: new Dispersion(), counted: 0 };
@@ -222,16 +236,16 @@ function newRow(seed: RateSeed): Row {
 /** Counts of a row, with what nodes that fell silent would have reported at their last rate. */
 function observed(
   { nodes }: Frontend,
-  poolId: string,
+  id: string,
   { series, dispersion }: Row,
   sinceMs: number,
   endMs: number,
 ): readonly ObservedWindow[] {
   const silent = [...nodes.values()].filter((node) => node.lastMs < endMs);
   return series.windows(endMs, sinceMs).map(({ seconds, count }) => {
-    const assumed = silent.map(({ lastMs, ratesByPool }) => {
+    const assumed = silent.map(({ lastMs, ratesByClass }) => {
       const missing = Math.min(seconds, (endMs - lastMs) / 1000);
-      return missing * (ratesByPool.get(poolId) ?? 0);
+      return missing * (ratesByClass.get(id) ?? 0);
     });
     return {
       seconds,

@@ -1,13 +1,14 @@
-import { id64 } from '../../wire/hash.js';
+import { classKey, id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Config, ExpectedDemand } from '../config/config.js';
 import { type Address, type Engine, type Fleet, indexById } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
+import { prioritiesOf } from '../fleet/priority-class.js';
 import { tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { SETTLED_EVIDENCE } from './demand-band.js';
-import { DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
+import { classId, DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { holdLast, type Readiness } from './last-stand.js';
@@ -73,6 +74,8 @@ export class Signals {
   #fleet: Fleet;
   #expected: ReadonlyMap<string, ExpectedDemand>;
   #poolIds: ReadonlyMap<bigint, string>;
+  /** Pool and `classId` of each class, by its name in reports. */
+  #classes: ReadonlyMap<bigint, ClassName>;
   #engineIds: ReadonlyMap<bigint, string>;
   #addresses: ReadonlyMap<bigint, Address>;
   #readiness: Readiness | undefined;
@@ -84,12 +87,13 @@ export class Signals {
     this.#enforcesPenalties = config.outlierPenalty === 'enforce';
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
+    this.#classes = classesOf(config.fleet);
     this.#engineIds = byHash(config.fleet.engines);
     this.#addresses = addressesByHash(config.fleet);
     this.#profiles = config.profiles;
     this.#mixes = mixes(config);
     this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
-    this.#demand = new DemandEstimator(seeds(config.expectedDemand, held));
+    this.#demand = new DemandEstimator(seeds(config, held));
     this.#settledSinceMs = nowMs;
   }
 
@@ -101,12 +105,13 @@ export class Signals {
     this.#enforcesPenalties = config.outlierPenalty === 'enforce';
     this.#expected = byRow(config.expectedDemand);
     this.#poolIds = byHash(config.fleet.pools);
+    this.#classes = classesOf(config.fleet);
     this.#engineIds = byHash(config.fleet.engines);
     this.#addresses = addressesByHash(config.fleet);
     this.#profiles = config.profiles;
     this.#mixes = mixes(config);
     this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
-    this.#demand.reseed(seeds(config.expectedDemand, []));
+    this.#demand.reseed(seeds(config, []));
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
     for (const known of [this.#health, this.#lastReadyMs]) {
@@ -133,9 +138,10 @@ export class Signals {
     }
     const offered = new Map<string, number>();
     for (const usage of delta.pools) {
-      const poolId = this.#poolIds.get(usage.pool);
-      if (poolId === undefined) continue;
-      offered.set(poolId, (offered.get(poolId) ?? 0) + usage.offered);
+      const name = this.#classes.get(usage.pool);
+      if (name === undefined) continue;
+      const { poolId, id } = name;
+      offered.set(id, (offered.get(id) ?? 0) + usage.offered);
       this.totals.addPool(frontendId, poolId, usage);
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
@@ -176,6 +182,13 @@ export class Signals {
       replicas,
     };
     outside.accept(reading, this.#profiles.get(engine.profile)!, this.#mixes.get(engine.id)!);
+  }
+
+  /** Requests under way by engine id, as Envoys report; undefined while some that had any are silent. */
+  inFlight(nowMs: number): ReadonlyMap<string, number> | undefined {
+    const counts = this.#ledger.inFlight(nowMs);
+    if (counts === undefined) return undefined;
+    return new Map([...this.#engineIds].map(([hash, id]) => [id, counts.get(hash) ?? 0]));
   }
 
   /** What operators ordered and the penalties in force, to go on with after a restart. */
@@ -380,13 +393,13 @@ export class Signals {
     });
   }
 
-  #demandOf({ frontendId, poolId, requestsPerSecond, source }: RateEstimate): Demand {
+  #demandOf({ frontendId, poolId, priority, requestsPerSecond, source }: RateEstimate): Demand {
     const { promptTokens, uncachedPromptTokens, outputTokens, followUpShare, turnGapSeconds } =
       this.#expected.get(rowKey(frontendId, poolId))!;
     return {
       frontendId,
       poolId,
-      priority: 0,
+      priority,
       requestsPerSecond,
       promptTokens,
       uncachedPromptTokens,
@@ -409,14 +422,38 @@ function mixes({ fleet, expectedDemand }: Config): ReadonlyMap<string, TokenMix>
   return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expectedDemand)]));
 }
 
-function seeds(expected: readonly ExpectedDemand[], held: readonly HeldRate[]): readonly RateSeed[] {
+function seeds({ expectedDemand, fleet }: Config, held: readonly HeldRate[]): readonly RateSeed[] {
   const heldRates = byRow(held);
-  return expected.map(({ frontendId, poolId, requestsPerSecond }) => {
+  const others = prioritiesOf(fleet).filter((priority) => priority !== 0);
+  return expectedDemand.flatMap(({ frontendId, poolId, requestsPerSecond }): RateSeed[] => {
+    const expected = { frontendId, poolId, evidence: Number.POSITIVE_INFINITY, source: 'expected' } as const;
     const rate = heldRates.get(rowKey(frontendId, poolId));
-    return rate === undefined
-      ? { frontendId, poolId, requestsPerSecond, evidence: Number.POSITIVE_INFINITY, source: 'expected' }
-      : { ...rate, evidence: SETTLED_EVIDENCE, source: 'held' };
+    return [
+      rate === undefined
+        ? { ...expected, requestsPerSecond }
+        : { ...rate, evidence: SETTLED_EVIDENCE, source: 'held' },
+      // Nobody can say in advance how many requests are of other classes.
+      ...others.map((priority) => ({ ...expected, priority, requestsPerSecond: 0 })),
+    ];
   });
+}
+
+interface ClassName {
+  readonly poolId: string;
+  readonly id: string;
+}
+
+function classesOf(fleet: Fleet): ReadonlyMap<bigint, ClassName> {
+  const priorities = prioritiesOf(fleet);
+  return new Map(
+    fleet.pools.flatMap(({ id: poolId }) => {
+      const pool = id64(poolId);
+      return priorities.map((priority): [bigint, ClassName] => [
+        classKey(pool, priority),
+        { poolId, id: classId(poolId, priority) },
+      ]);
+    }),
+  );
 }
 
 function rowKey(frontendId: string, poolId: string): string {

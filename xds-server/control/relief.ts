@@ -1,0 +1,159 @@
+import type { Config } from '../config/config.js';
+import type { Address, Engine } from '../fleet/fleet.js';
+import type { EngineState, FleetState } from '../fleet/fleet-state.js';
+import { type Load, Overflow } from '../plan/overflow.js';
+import type { Relief } from '../plan/snapshot-view.js';
+import { endOfCurves, tbotSeconds, ttftSeconds } from '../profiles/curves.js';
+import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
+import { requestsAt } from '../signals/engine-load.js';
+import type { ReplicaReading } from '../signals/replica-reading.js';
+import { mixOf } from '../signals/request-mix.js';
+
+/** Where `maxInFlight` is not configured, requests are turned away at this many times what the profile expects. */
+const BRAKE_FACTOR = 2;
+/** Fewer than this many in flight per replica are no surplus, whatever the profile says. */
+const LEAST_IN_FLIGHT = 4;
+/** Limits take account of outside requests in steps of this share of the limit, so that they do not flutter. */
+const OUTSIDE_STEP = 0.1;
+
+export interface ReliefInput {
+  readonly config: Pick<Config, 'profiles' | 'policy' | 'expectedDemand'>;
+  readonly state: FleetState;
+  /** Requests under way by the id of engines, as Envoys report; undefined while some are silent. */
+  readonly inFlight: ReadonlyMap<string, number> | undefined;
+  /** Requests that engines have from elsewhere, by id. */
+  readonly outside: ReadonlyMap<string, number>;
+  /** What engines' own pages say, by replica. */
+  readonly readings: ReadonlyMap<Address, ReplicaReading>;
+  /** Envoys that share the limits; at least 1. */
+  readonly envoys: number;
+  readonly nowMs: number;
+}
+
+/** Per replica, and how long a request takes at that. */
+interface Allowance {
+  readonly most: number;
+  readonly brake: number;
+  readonly requestSeconds: number;
+}
+
+/** Watches what engines have in flight and says how to relieve them until the next plan. */
+export class ReliefWatch {
+  readonly #engines = new Overflow();
+  readonly #replicas = new Overflow();
+
+  /** Takes a look; where too little is known everything stays as it is. */
+  update(input: ReliefInput): Relief {
+    const { state, inFlight, nowMs } = input;
+    const allowances = new Map(
+      state.fleet.engines.flatMap((engine): [string, Allowance][] => {
+        const allowance = allowanceOf(engine, input);
+        return allowance === undefined ? [] : [[engine.id, allowance]];
+      }),
+    );
+    if (inFlight !== undefined) {
+      this.#engines.update(engineLoads(input, inFlight, allowances), nowMs);
+      this.#replicas.update(replicaLoads(input, allowances), nowMs);
+    }
+    return {
+      engines: this.#engines.fractions,
+      replicas: this.#replicas.fractions,
+      limits: limits(input, allowances),
+    };
+  }
+}
+
+/**
+ * By Little's law a replica at utilisation rho has `rho / work * seconds(rho)` requests in flight. Undefined where
+ * nothing is configured and the profile knows no latencies.
+ */
+function allowanceOf(engine: Engine, { config, state }: ReliefInput): Allowance | undefined {
+  const profile = config.profiles.get(engine.profile)!;
+  const mix = mixOf(engine, state.fleet, config.expectedDemand);
+  const rho = Math.min(config.policy.maxUtilization, endOfCurves(profile));
+  const requestSeconds = secondsAt(profile, mix, rho);
+  if (engine.maxInFlight !== undefined)
+    return { most: engine.maxInFlight, brake: engine.maxInFlight, requestSeconds };
+  const work = workSeconds(profile, mix);
+  if (profile.ttft.baseSeconds + profile.tbot.baseSeconds === 0 || work === 0) return undefined;
+  const most = Math.max(LEAST_IN_FLIGHT, (rho / work) * requestSeconds);
+  return { most, brake: BRAKE_FACTOR * most, requestSeconds };
+}
+
+function secondsAt(profile: Profile, mix: TokenMix, rho: number): number {
+  return (
+    ttftSeconds(profile, rho, mix.uncachedPromptTokens) +
+    Math.max(0, mix.outputTokens - 1) * tbotSeconds(profile, rho)
+  );
+}
+
+function engineLoads(
+  { state, readings, nowMs }: ReliefInput,
+  inFlight: ReadonlyMap<string, number>,
+  allowances: ReadonlyMap<string, Allowance>,
+): Load[] {
+  const loads = state.engines.flatMap((engine) => {
+    const allowance = allowances.get(engine.id);
+    const ready = readyOf(engine);
+    if (allowance === undefined || ready.length === 0) return [];
+    const { most, requestSeconds } = allowance;
+    // Pages count what comes from elsewhere, too.
+    const own = requestsAt(ready, readings, nowMs) ?? 0;
+    const load = { id: engine.id, inFlight: Math.max(inFlight.get(engine.id) ?? 0, own) };
+    return [{ ...load, most: most * ready.length * engine.ramp, requestSeconds }];
+  });
+  const hasRoom = new Set(loads.filter((load) => load.inFlight < load.most).map(({ id }) => id));
+  // Who has no limit has room as long as it is up.
+  for (const engine of state.engines) {
+    if (!allowances.has(engine.id) && readyOf(engine).length > 0) hasRoom.add(engine.id);
+  }
+  return loads.map((load) => ({
+    ...load,
+    hasRoomElsewhere: state.fleet.pools.some(
+      ({ engineIds }) =>
+        engineIds.includes(load.id) && engineIds.some((id) => id !== load.id && hasRoom.has(id)),
+    ),
+  }));
+}
+
+/** Only pages tell replicas apart. */
+function replicaLoads(
+  { state, readings, nowMs }: ReliefInput,
+  allowances: ReadonlyMap<string, Allowance>,
+): Load[] {
+  return state.engines.flatMap((engine) => {
+    const allowance = allowances.get(engine.id);
+    const ready = readyOf(engine);
+    if (allowance === undefined || ready.length < 2) return [];
+    const { most, requestSeconds } = allowance;
+    const loads = ready.flatMap((id) => {
+      const inFlight = requestsAt([id], readings, nowMs);
+      return inFlight === undefined ? [] : [{ id, inFlight, most, requestSeconds }];
+    });
+    return loads.map((load) => ({
+      ...load,
+      hasRoomElsewhere: loads.some(({ id, inFlight }) => id !== load.id && inFlight < most),
+    }));
+  });
+}
+
+function limits(
+  { state, outside, envoys }: ReliefInput,
+  allowances: ReadonlyMap<string, Allowance>,
+): Relief['limits'] {
+  return new Map(
+    state.engines.flatMap((engine): [string, number][] => {
+      const allowance = allowances.get(engine.id);
+      const ready = readyOf(engine).length;
+      if (allowance === undefined || ready === 0) return [];
+      const total = allowance.brake * ready;
+      const step = OUTSIDE_STEP * total;
+      const taken = Math.floor((outside.get(engine.id) ?? 0) / step) * step;
+      return [[engine.id, Number((Math.max(0, total - taken) / ready / envoys).toPrecision(6))]];
+    }),
+  );
+}
+
+function readyOf({ replicas }: EngineState): Address[] {
+  return replicas.filter(({ ready }) => ready).map(({ address }) => address);
+}
