@@ -27,6 +27,23 @@ export class Random {
     return -mean * Math.log(1 - this.unit());
   }
 
+  /** Mean `shape`, by Marsaglia and Tsang (2000). */
+  gamma(shape: number): number {
+    if (shape < 1) return this.gamma(shape + 1) * this.unit() ** (1 / shape);
+    const d = shape - 1 / 3;
+    const c = 1 / Math.sqrt(9 * d);
+    for (;;) {
+      const x = this.normal();
+      const v = (1 + c * x) ** 3;
+      if (v > 0 && Math.log(1 - this.unit()) < (x * x) / 2 + d - d * v + d * Math.log(v)) return d * v;
+    }
+  }
+
+  /** Mean 0, variance 1, by Box and Muller. */
+  normal(): number {
+    return Math.sqrt(-2 * Math.log(1 - this.unit())) * Math.cos(2 * Math.PI * this.unit());
+  }
+
   between({ min, max }: Range): number {
     return min + (max - min) * this.unit();
   }

@@ -62,7 +62,7 @@ describe('a comparison', () => {
   });
 
   it.each([
-    [{ scenarios: ['nowhere'] }, /no scenario "nowhere"; there are three-regions/],
+    [{ scenarios: ['nowhere'] }, /no scenario or file "nowhere"; there are all-streamed/],
     [{ policies: ['luck'] }, /no policy "luck"; there are round-robin/],
   ])('says what there is when asked for what there is not: %j', async (options, message) => {
     await expect(runCompare(options)).rejects.toThrow(message);

@@ -1,17 +1,20 @@
-import { writeFileSync } from 'node:fs';
-import { type Command, InvalidArgumentError } from 'commander';
+import { existsSync, writeFileSync } from 'node:fs';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { UsageError } from '../../xds-server/cli/usage-error.js';
 import { policies } from '../policies/index.js';
-import type { Scenario, SignalTiming } from '../virtual/scenario.js';
-import { comparePolicies, type NamedPolicy } from './compare-policies.js';
+import { namedScenario, scenarioNames } from '../scenario-file/library.js';
+import { loadScenario, type ScenarioPlan } from '../scenario-file/load.js';
+import { checkAssertions } from './assertions.js';
+import { type Comparison, comparePolicies, type NamedPolicy } from './compare-policies.js';
 import { csvReport, jsonReport } from './figures.js';
 import { htmlReport } from './html-report.js';
 import { RunProgress } from './run-progress.js';
-import { scenarios, shortened } from './scenarios.js';
+import { shortened } from './shortened.js';
 import { textReport } from './text-report.js';
 import { variants } from './variants.js';
 
 export interface CompareOptions {
+  /** Names of scenarios that come with Wardrop, or files. */
   readonly scenarios?: readonly string[];
   readonly policies?: readonly string[];
   readonly seeds?: number;
@@ -20,6 +23,7 @@ export interface CompareOptions {
   readonly period?: number;
   readonly delay?: number;
   readonly quick?: boolean;
+  readonly list?: boolean;
   readonly json?: string;
   readonly csv?: string;
   readonly html?: string;
@@ -31,6 +35,7 @@ const QUICK: CompareOptions = {
   seeds: 3,
 };
 const DEFAULT_SEEDS = 5;
+const allPolicies = { ...policies, ...variants };
 
 /** Adds `wardrop simulate`. */
 export function registerSimulate(program: Command): void {
@@ -40,22 +45,23 @@ export function registerSimulate(program: Command): void {
       .summary('try policies in a simulated fleet')
       .description(
         'Try policies in simulated fleets, in virtual time: engines with batching and prefix caches, multi-turn ' +
-          'conversations, faults. Wardrop decides with its own filter, optimizer and plans.',
+          'conversations, faults. Wardrop decides with its own filter, optimizer and plans. Exit status 1: an ' +
+          'assertion of a scenario does not hold.',
       ),
-  ).action(runCompare);
+  ).action(runSimulate);
 }
 
 /** Options of `wardrop simulate` and of `npm run compare`. */
 export function addOptions(command: Command): Command {
   return command
-    .option(
-      '--scenarios <names>',
-      `comma-separated: ${scenarios.map(({ id }) => id).join(', ')} (default: all)`,
-      list,
+    .addArgument(
+      new Argument('[scenarios...]', 'scenario files, or names that --list shows (default: all of these)'),
     )
+    .option('--scenarios <names>', 'the same, comma-separated', list)
+    .option('--list', 'list the scenarios that come with Wardrop, and the policies')
     .option(
       '--policies <names>',
-      `comma-separated: ${Object.keys({ ...policies, ...variants }).join(', ')} (default: all but variants of one)`,
+      'comma-separated, as --list shows (default: those of the scenario, else all but variants of one)',
       list,
     )
     .option('--seeds <n>', `runs of each with other requests (default: ${DEFAULT_SEEDS})`, positiveInteger)
@@ -68,48 +74,77 @@ export function addOptions(command: Command): Command {
     .option('--html <file>', 'write tables and plots as one page');
 }
 
+/** What the command line asks for. */
+export function runSimulate(names: readonly string[], options: CompareOptions): Promise<void> {
+  const scenarios = [...names, ...(options.scenarios ?? [])];
+  return runCompare(scenarios.length === 0 ? options : { ...options, scenarios });
+}
+
 export async function runCompare(given: CompareOptions): Promise<void> {
+  if (given.list) return listAll();
   const options = given.quick ? { ...QUICK, ...given } : given;
-  const progress = new RunProgress(process.stderr);
-  const seeds = Array.from({ length: options.seeds ?? DEFAULT_SEEDS }, (_, index) => index + 1);
-  const comparison = await comparePolicies(
-    chosenScenarios(options),
-    chosenPolicies(options.policies),
-    seeds,
-    (name, done, total) => progress.begin(name, done, total),
-  );
-  progress.end();
+  const plans = (options.scenarios ?? scenarioNames()).map(chosenScenario);
+  const comparison = await compareAll(plans, options);
   process.stdout.write(textReport(comparison));
   if (options.json) write(options.json, `${JSON.stringify(jsonReport(comparison), null, 2)}\n`);
   if (options.csv) write(options.csv, csvReport(comparison));
   if (options.html) write(options.html, htmlReport(comparison));
+  const failed = comparison.assertions.filter(({ result }) => result === 'fails').length;
+  if (failed > 0)
+    throw new UsageError(`${failed} of ${comparison.assertions.length} assertions do not hold`, 1);
 }
 
-function chosenScenarios({ scenarios: names, seconds, period, delay }: CompareOptions): Scenario[] {
-  const chosen = names?.map((name) => {
-    const found = scenarios.find(({ id }) => id === name);
-    return (
-      found ??
-      unknown(
-        'scenario',
-        name,
-        scenarios.map(({ id }) => id),
-      )
-    );
-  });
-  return (chosen ?? scenarios).map((scenario) => {
-    const limit = seconds ?? Number.POSITIVE_INFINITY;
-    const signals: SignalTiming = {
-      periodSeconds: period ?? scenario.signals.periodSeconds,
-      delaySeconds: delay ?? scenario.signals.delaySeconds,
-    };
-    return { ...shortened(scenario, Math.min(limit, scenario.seconds)), signals };
-  });
+async function compareAll(plans: readonly ScenarioPlan[], options: CompareOptions): Promise<Comparison> {
+  const { seconds, period, delay } = options;
+  const isChanged = [seconds, period, delay].some((value) => value !== undefined);
+  const parts = plans.map((plan) => ({
+    scenario: changed(plan, options),
+    policies: chosenPolicies(options.policies ?? plan.policies),
+    seeds: Array.from({ length: options.seeds ?? plan.seeds ?? DEFAULT_SEEDS }, (_, index) => index + 1),
+  }));
+  const progress = new RunProgress(process.stderr);
+  const comparison = await comparePolicies(parts, (name, done, total) => progress.begin(name, done, total));
+  progress.end();
+  if (isChanged) return comparison;
+  const assertions = plans.flatMap(({ scenario, assertions: own }) =>
+    checkAssertions(scenario.id, own, comparison.cells),
+  );
+  return { ...comparison, assertions };
+}
+
+function chosenScenario(name: string): ScenarioPlan {
+  const known = scenarioNames();
+  const policyNames = Object.keys(allPolicies);
+  if (known.includes(name)) return namedScenario(name, policyNames);
+  if (existsSync(name)) return loadScenario(name, policyNames);
+  return unknown('scenario or file', name, known);
+}
+
+function changed({ scenario }: ScenarioPlan, { seconds, period, delay }: CompareOptions) {
+  const signals = {
+    periodSeconds: period ?? scenario.signals.periodSeconds,
+    delaySeconds: delay ?? scenario.signals.delaySeconds,
+  };
+  return { ...shortened(scenario, seconds ?? scenario.seconds), signals };
 }
 
 function chosenPolicies(names: readonly string[] = Object.keys(policies)): NamedPolicy[] {
-  const all = { ...policies, ...variants };
-  return names.map((name) => ({ name, policy: all[name] ?? unknown('policy', name, Object.keys(all)) }));
+  return names.map((name) => ({
+    name,
+    policy: allPolicies[name] ?? unknown('policy', name, Object.keys(allPolicies)),
+  }));
+}
+
+function listAll(): void {
+  const names = scenarioNames();
+  const width = Math.max(...names.map(({ length }) => length));
+  const lines = names.map(
+    (name) => `  ${name.padEnd(width)}  ${namedScenario(name, Object.keys(allPolicies)).scenario.about}`,
+  );
+  process.stdout.write(
+    `scenarios:\n${lines.join('\n')}\n\npolicies:\n  ${Object.keys(policies).join('\n  ')}\n\n` +
+      `variants:\n  ${Object.keys(variants).join('\n  ')}\n`,
+  );
 }
 
 function unknown(kind: string, name: string, known: readonly string[]): never {

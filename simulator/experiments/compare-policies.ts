@@ -2,6 +2,7 @@ import type { PolicyFactory } from '../policies/policy.js';
 import type { Recorder } from '../virtual/recorder.js';
 import type { Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';
+import type { Checked } from './assertions.js';
 import { type Measures, measure } from './measures.js';
 
 export interface NamedPolicy {
@@ -28,6 +29,8 @@ export interface RunSample {
 
 export interface Comparison {
   readonly cells: readonly Cell[];
+  /** Empty where scenarios were cut short or changed. */
+  readonly assertions: readonly Checked[];
   readonly cpuSeconds: number;
   readonly requests: number;
 }
@@ -35,19 +38,21 @@ export interface Comparison {
 /** Tells of each run as it begins; `done` of `total` are over. */
 export type OnRun = (name: string, done: number, total: number) => void;
 
-/** Every policy in every scenario with every seed; a seed gives all policies the same requests. */
-export async function comparePolicies(
-  scenarios: readonly Scenario[],
-  policies: readonly NamedPolicy[],
-  seeds: readonly number[],
-  onRun: OnRun,
-): Promise<Comparison> {
+/** One scenario, and what is tried in it. */
+export interface Part {
+  readonly scenario: Scenario;
+  readonly policies: readonly NamedPolicy[];
+  readonly seeds: readonly number[];
+}
+
+/** Every policy of every part with every seed; a seed gives all policies the same requests. */
+export async function comparePolicies(parts: readonly Part[], onRun: OnRun): Promise<Comparison> {
   const startedAt = process.cpuUsage();
-  const total = scenarios.length * policies.length * seeds.length;
+  const total = parts.reduce((sum, { policies, seeds }) => sum + policies.length * seeds.length, 0);
   let done = 0;
   let requests = 0;
   const cells: Cell[] = [];
-  for (const scenario of scenarios) {
+  for (const { scenario, policies, seeds } of parts) {
     for (const { name, policy } of policies) {
       const runs: Measures[] = [];
       let sample: RunSample | undefined;
@@ -62,7 +67,7 @@ export async function comparePolicies(
     }
   }
   const { user, system } = process.cpuUsage(startedAt);
-  return { cells, cpuSeconds: (user + system) / 1e6, requests };
+  return { cells, assertions: [], cpuSeconds: (user + system) / 1e6, requests };
 }
 
 function quantiles(values: readonly number[]): number[] {

@@ -1,13 +1,13 @@
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../../xds-server/cli/usage-error.js';
-import { addOptions, runCompare } from './command.js';
+import { addOptions, runSimulate } from './command.js';
 
 const program = addOptions(
   new Command('compare').description('Compare policies in simulated fleets, in virtual time.'),
 );
 
 try {
-  await program.exitOverride().action(runCompare).parseAsync();
+  await program.exitOverride().action(runSimulate).parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {
     // Commander has said what is wrong, or what was asked for.

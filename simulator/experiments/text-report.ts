@@ -4,14 +4,18 @@ import { figure } from './figures.js';
 import type { Measures } from './measures.js';
 
 /** A table for each scenario: means over seeds, with half the width of their 95 % confidence intervals. */
-export function textReport({ cells, cpuSeconds, requests }: Comparison): string {
+export function textReport({ cells, assertions, cpuSeconds, requests }: Comparison): string {
   const scenarios = [...new Set(cells.map(({ scenario }) => scenario))];
   const parts = scenarios.map((scenario) => {
     const rows = cells.filter((cell) => cell.scenario === scenario).map(row);
     return `${scenario.id}: ${scenario.about}\n${indent(table([header, ...rows]))}`;
   });
   const speed = `${requests} measured requests, ${cpuSeconds.toFixed(0)} s of processor time.`;
-  return `${parts.join('\n\n')}\n\n${notes}\n${speed}\n`;
+  const checked = assertions.map(
+    ({ scenario, text, value, result }) =>
+      `${result.padEnd(7)} ${scenario}: ${text}${value === null ? '' : ` (${Number(value.toPrecision(4))})`}`,
+  );
+  return `${[...parts, ...(checked.length === 0 ? [] : [checked.join('\n')])].join('\n\n')}\n\n${notes}\n${speed}\n`;
 }
 
 const header = [
@@ -37,7 +41,7 @@ export const notes = [
 ].join('\n');
 
 function row(cell: Cell): string[] {
-  const basis = cell.runs[0]!.oscillation.basis === 'flows' ? '*' : '';
+  const basis = cell.runs[0]!.basis === 'flows' ? '*' : '';
   return [
     cell.policy,
     withInterval(cell, (run) => run.meanE2eMs, 0),
@@ -48,8 +52,8 @@ function row(cell: Cell): string[] {
     percent(cell, (run) => run.cacheHitShare),
     percent(cell, (run) => run.movedShare),
     plain(cell, (run) => run.movesPerTv, 2),
-    plain(cell, (run) => run.oscillation.amplitude, 2) + basis,
-    plain(cell, (run) => run.oscillation.reversals, 0),
+    plain(cell, (run) => run.amplitude, 2) + basis,
+    plain(cell, (run) => run.reversals, 0),
     percent(cell, (run) => run.shedShare),
     percent(cell, (run) => run.failedShare),
   ];

@@ -27,6 +27,8 @@ export const exampleSizes = { promptTokens: 374, uncachedPromptTokens: 103, outp
 
 export interface Turn {
   readonly conversationId: string;
+  /** Affinity key that clients send, where it is not the conversation's id. */
+  readonly key?: string;
   /** 0 for the first turn. */
   readonly index: number;
   readonly atSeconds: number;

@@ -16,7 +16,9 @@ export const boundedLoadHash: PolicyFactory = ({ scenario, local }) => {
     decide({ frontend, conversation }) {
       const inFlight = local.inFlight[frontend]!;
       const scores = capacities.map((weight, engine) =>
-        local.ready[engine] ? -weight / Math.log((mix(conversation.hash, engine) + 0.5) / 2 ** 32) : 0,
+        local.ready[frontend]![engine]
+          ? -weight / Math.log((mix(conversation.hash, engine) + 0.5) / 2 ** 32)
+          : 0,
       );
       const order = scores.map((_, engine) => engine).sort((a, b) => scores[b]! - scores[a]!);
       let flying = 1;

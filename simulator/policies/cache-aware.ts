@@ -17,14 +17,14 @@ export const cacheAware: PolicyFactory = ({ scenario, local }) => {
     decide({ frontend, conversation, promptTokens }) {
       const { lastEngine, lastTokens } = conversation;
       const inFlight = local.inFlight[frontend]!;
-      const ready = scenario.engines.flatMap((_, engine) => (local.ready[engine] ? [engine] : []));
+      const ready = scenario.engines.flatMap((_, engine) => (local.ready[frontend]![engine] ? [engine] : []));
       if (ready.length === 0) return [Math.max(0, lastEngine)];
       const byLoad = [...ready].sort((a, b) => inFlight[a]! - inFlight[b]!);
       const least = inFlight[byLoad[0]!]!;
       const most = inFlight[byLoad.at(-1)!]!;
       const isUnbalanced = most - least > BALANCE_ABSOLUTE && most > BALANCE_RELATIVE * least;
       const matches =
-        lastEngine >= 0 && local.ready[lastEngine] && lastTokens / promptTokens > CACHE_THRESHOLD;
+        lastEngine >= 0 && local.ready[frontend]![lastEngine] && lastTokens / promptTokens > CACHE_THRESHOLD;
       const tree = trees[frontend]!;
       let first = byLoad[0]!;
       if (!isUnbalanced) {

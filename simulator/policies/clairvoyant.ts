@@ -1,6 +1,8 @@
+import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
+import type { Fault, Scenario, ScenarioEngine } from '../virtual/scenario.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { pickTwo } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
@@ -12,78 +14,117 @@ const LOOK_SECONDS = 1;
  * earlier turns cached wherever they go. What a planner of flows could reach at best. No bound for policies that see
  * queues at each request: those can do better where queues, not places, decide.
  */
-export const clairvoyant: PolicyFactory = async ({ scenario }) => {
+export const clairvoyant: PolicyFactory = async ({ scenario: given }) => {
+  const scenario = {
+    ...given,
+    engines: given.engines.map((engine) => ({ ...engine, believedSlowness: 1 })),
+  };
   const loop = new ControlLoop(scenario);
   const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
-  const { config } = loop;
-  const poolId = config.fleet.pools[0]!.id;
-  let weights: (readonly number[])[] = [];
+  const { config, poolIds } = loop;
+  const { profiles, policy } = config;
+  /** By frontend and class. */
+  let weights: (readonly number[])[][] = [];
   let solvedFor = '';
   let lookedAt = Number.NEGATIVE_INFINITY;
 
-  const stateAt = (now: number): FleetState => {
-    const acting = scenario.faults.filter(
-      (fault) => fault.kind !== 'control-down' && fault.from <= now && now < fault.until,
-    );
-    return {
-      fleet: config.fleet,
-      atMs: wallMs(now),
-      engines: config.fleet.engines.map(({ id }) => {
-        const index = scenario.engines.findIndex((engine) => engine.id === id);
-        const isDown = acting.some((fault) => fault.kind === 'engine-down' && fault.engine === id);
-        const slow = acting.find((fault) => fault.kind === 'slow-engine' && fault.engine === id);
-        const slowness = slow?.kind === 'slow-engine' ? slow.slowness : 1;
-        return {
-          id,
-          replicas: [{ address: addressOf(index), ready: !isDown }],
-          health: 1 / slowness,
-          ramp: 1,
-          drain: 1,
-          penalty: 0,
-          latencyFactor: slowness,
-        };
-      }),
-      demands: scenario.frontends.map(({ id, rate, source }) => ({
-        frontendId: id,
-        poolId,
-        priority: 0,
-        requestsPerSecond: Math.round(rate.at(now) * 10) / 10,
-        ...source.expected,
-        source: 'measured' as const,
-      })),
-      settledSeconds: 0,
-    };
-  };
   const look = async (now: number) => {
-    const state = stateAt(now);
-    const question = JSON.stringify([state.engines, state.demands]);
+    const state = trueState(scenario, config.fleet, poolIds, now);
+    const question = JSON.stringify([state.engines, state.demands, state.fleet.networkSeconds]);
     if (question === solvedFor) return;
     solvedFor = question;
-    const { profiles, policy } = config;
     const input = { state, profiles, policy, previousWeights: [], referenceMix: new Map() };
     const { rows } = await optimizer.solve(input);
-    weights = scenario.frontends.map(({ id }) => {
-      const row = rows.find(({ frontendId }) => frontendId === id)!;
-      return scenario.engines.map(
-        (engine) => row.weights.find(({ engineId }) => engineId === engine.id)?.weight ?? 0,
-      );
-    });
+    weights = scenario.frontends.map(({ id }) =>
+      poolIds.map((poolId) => {
+        const row = rows.find((other) => other.frontendId === id && other.poolId === poolId);
+        return scenario.engines.map(({ engineId }) => {
+          const replicas = scenario.engines.filter((engine) => engine.engineId === engineId).length;
+          return (row?.weights.find((other) => other.engineId === engineId)?.weight ?? 0) / replicas;
+        });
+      }),
+    );
   };
 
   await look(0);
   return {
     id: 'clairvoyant',
     sharesCaches: true,
-    decide: ({ frontend, conversation }) => pickTwo(conversation.hash, weights[frontend]!),
+    decide: ({ frontend, conversation }) =>
+      pickTwo(conversation.hash, weights[frontend]![conversation.requestClass]!),
     async tick(now) {
       if (now - lookedAt < LOOK_SECONDS) return;
       lookedAt = now;
       await look(now);
     },
-    weights: (frontend) => weights[frontend],
+    weights: (frontend, requestClass = 0) => weights[frontend]![requestClass],
     async close() {
       await optimizer.close();
       await loop.close();
     },
   };
 };
+
+/** What is really asked for and really there. */
+function trueState(scenario: Scenario, fleet: Fleet, poolIds: readonly string[], now: number): FleetState {
+  const { frontends, engines } = scenario;
+  const acting = scenario.faults.filter(({ from, until }) => from <= now && now < until);
+  const demands = frontends.flatMap(({ id, rate, source, classShares = [1] }) =>
+    classShares.map((share, requestClass) => ({
+      frontendId: id,
+      poolId: poolIds[requestClass]!,
+      priority: 0,
+      requestsPerSecond: Math.round(share * rate.at(now) * 10) / 10,
+      ...source.expected,
+      source: 'measured' as const,
+    })),
+  );
+  const cut = acting.flatMap((fault) => (fault.kind === 'region-cut' ? [fault.region] : []));
+  return {
+    fleet: withCuts(fleet, cut),
+    atMs: wallMs(now),
+    engines: fleet.engines.map(({ id }) => {
+      const concerns = (fault: Fault, replica: ScenarioEngine) =>
+        'engine' in fault && (fault.engine === id || fault.engine === replica.id);
+      const replicas = engines.flatMap((engine, at) => (engine.engineId === id ? [{ engine, at }] : []));
+      const isLost = (replica: ScenarioEngine) =>
+        acting.some((fault) => fault.kind === 'engine-down' && concerns(fault, replica));
+      const slow = acting.find(
+        (fault) => fault.kind === 'slow-engine' && concerns(fault, replicas[0]!.engine),
+      );
+      const slowness = slow?.kind === 'slow-engine' ? slow.slowness : 1;
+      return {
+        id,
+        replicas: replicas.map(({ engine, at }) => ({
+          address: addressOf(scenario, at),
+          ready: !isLost(engine),
+        })),
+        health: 1 / slowness,
+        ramp: 1,
+        drain: 1,
+        penalty: 0,
+        latencyFactor: slowness,
+      };
+    }),
+    demands: demands
+      .filter(({ requestsPerSecond }) => requestsPerSecond > 0)
+      .sort((a, b) => compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId)),
+    settledSeconds: 0,
+  };
+}
+
+/** Nothing crosses the border of a region that is cut off. */
+function withCuts(fleet: Fleet, cut: readonly string[]): Fleet {
+  const isSevered = (a: string, b: string) => a !== b && cut.some((region) => region === a || region === b);
+  const networkSeconds = fleet.networkSeconds.map((row, frontend) =>
+    row.map((seconds, engine) => {
+      const severed = isSevered(fleet.frontends[frontend]!.region, fleet.engines[engine]!.region);
+      return severed ? Number.POSITIVE_INFINITY : seconds;
+    }),
+  );
+  return { ...fleet, networkSeconds };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -6,7 +6,8 @@ export const consistentHash: PolicyFactory = ({ scenario, local }) => {
   const weights = normalised(scenario.engines.map(({ nominalRps }) => nominalRps));
   return {
     id: 'consistent-hash',
-    decide: ({ conversation }) => pickTwo(conversation.hash, usable(weights, local.ready)),
+    decide: ({ frontend, conversation }) =>
+      pickTwo(conversation.hash, usable(weights, local.ready[frontend]!)),
     weights: () => weights,
   };
 };

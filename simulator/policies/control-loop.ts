@@ -10,11 +10,12 @@ import { withTrickle } from '../../xds-server/control/trickle.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
+import type { Profile } from '../../xds-server/profiles/profile.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { packageFile } from '../virtual/package-root.js';
 import type { Scenario } from '../virtual/scenario.js';
 
-export const MODEL = 'm';
+const MODEL = 'm';
 /** Virtual time 0, in milliseconds since the epoch. */
 export const EPOCH_MS = 1_700_000_000_000;
 
@@ -22,19 +23,19 @@ export function wallMs(now: number): number {
   return EPOCH_MS + now * 1000;
 }
 
-/** The only replica of an engine. */
-export function addressOf(engine: number): string {
-  return `10.0.${engine}.1:8000`;
+/** Of a replica. */
+export function addressOf({ engines }: Pick<Scenario, 'engines'>, index: number): string {
+  return engines[index]!.address ?? `10.0.${index >> 8}.${index & 255}:8000`;
 }
 
 /** Multiplies all times of a profile: above 1, the operator takes the engine for slower than it is. */
 export type ProfileError = (engineId: string) => number;
 
 export interface ControlLoopOptions {
-  /** Default: the profiles are right. */
+  /** On top of what the scenario says; default: none. */
   readonly profileError?: ProfileError | undefined;
-  /** Whether engines that turn slow get less; default false, as shipped. */
-  readonly enforcesPenalties?: boolean;
+  /** Whether engines that turn slow get less; default: as shipped, or as configured. */
+  readonly outlierPenalty?: Config['outlierPenalty'] | undefined;
 }
 
 /**
@@ -46,15 +47,20 @@ export class ControlLoop {
   plan: Plan | null = null;
   view: SignalsView;
   failures = 0;
+  /** Pool ids by class of the scenario. */
+  readonly poolIds: readonly string[];
+  readonly #scenario: Scenario;
   readonly #signals: Signals;
   readonly #schedule = new SolveSchedule();
   readonly #optimizer: Optimizer;
 
-  constructor(
-    scenario: Scenario,
-    { profileError = () => 1, enforcesPenalties = false }: ControlLoopOptions = {},
-  ) {
-    this.config = configOf(scenario, profileError, enforcesPenalties);
+  constructor(scenario: Scenario, { profileError = () => 1, outlierPenalty }: ControlLoopOptions = {}) {
+    const config = believed(scenario.config ?? configOf(scenario), scenario, profileError);
+    this.#scenario = scenario;
+    this.config = { ...config, outlierPenalty: outlierPenalty ?? config.outlierPenalty };
+    this.poolIds = (scenario.classes ?? [undefined]).map((requestClass) =>
+      poolOf(this.config, scenario, requestClass?.eligible),
+    );
     this.#signals = new Signals(this.config, ratesOf(null), EPOCH_MS);
     this.#optimizer = new Optimizer({ executor: () => new LocalExecutor() });
     this.view = this.#signals.evaluate(EPOCH_MS);
@@ -93,13 +99,20 @@ export class ControlLoop {
     return isNew || isHealthNews;
   }
 
-  /** Weights of a frontend by engine in the scenario's order. */
-  weightsOf(scenario: Scenario, frontend: number): readonly number[] {
-    const { id } = scenario.frontends[frontend]!;
-    const row = this.plan?.rows.find(({ frontendId }) => frontendId === id);
-    return scenario.engines.map(
-      (engine) => row?.weights.find(({ engineId }) => engineId === engine.id)?.weight ?? 0,
-    );
+  /** Weights of a frontend for a class by replica in the scenario's order. */
+  weightsOf(frontend: number, requestClass = 0): readonly number[] {
+    const { frontends, engines } = this.#scenario;
+    const { id } = frontends[frontend]!;
+    const poolId = this.poolIds[requestClass]!;
+    const row = this.plan?.rows.find((other) => other.frontendId === id && other.poolId === poolId);
+    return engines.map(({ engineId }) => {
+      const weight = row?.weights.find((other) => other.engineId === engineId)?.weight ?? 0;
+      return weight / this.#replicas(engineId);
+    });
+  }
+
+  #replicas(engineId: string): number {
+    return this.#scenario.engines.filter((engine) => engine.engineId === engineId).length;
   }
 
   close(): Promise<void> {
@@ -108,66 +121,85 @@ export class ControlLoop {
 }
 
 /** What an operator would write for this fleet; profiles are what `wardrop fit` made of benchmarks. */
-function configOf(scenario: Scenario, profileError: ProfileError, enforcesPenalties: boolean): Config {
-  const { frontends, engines, rttMs } = scenario;
+function configOf(scenario: Scenario): Config {
+  const { frontends, engines, rttMs, classes = [] } = scenario;
+  const engineIds = [...new Set(engines.map(({ engineId }) => engineId))];
   const file = {
-    server: {
-      xds: { listen: '127.0.0.1:18000' },
-      sync: { listen: '127.0.0.1:18001' },
-      admin: { listen: '127.0.0.1:18002' },
-      stateFile: 'state.json',
-    },
-    frontends: frontends.map(({ id }, index) => ({ id, region: id, listen: `127.0.0.1:${10_000 + index}` })),
-    engines: engines.map(({ id }, index) => ({
-      id,
-      region: id,
-      models: [MODEL],
-      profile: `profile-${id}`,
-      endpoints: [addressOf(index)],
-      metrics: { kind: 'none' },
-    })),
+    server: { stateFile: 'state.json' },
+    frontends: frontends.map(({ id, region }) => ({ id, region })),
+    engines: engineIds.map((id) => {
+      const replicas = engines.flatMap((engine, at) => (engine.engineId === id ? [{ engine, at }] : []));
+      const { region, labels = {}, profile } = replicas[0]!.engine;
+      const endpoints = replicas.map(({ at }) => addressOf(scenario, at));
+      return { id, region, models: [MODEL], labels, profile, endpoints };
+    }),
     network: {
       rttMs: Object.fromEntries(
         frontends.map(({ id }, row) => [
           id,
-          Object.fromEntries(engines.map((engine, column) => [engine.id, rttMs[row]![column]])),
+          Object.fromEntries(engines.map(({ engineId }, column) => [engineId, finite(rttMs[row]![column]!)])),
         ]),
       ),
     },
-    profiles: Object.fromEntries(
-      engines.map(({ id, profile }) => [`profile-${id}`, scaled(readProfile(profile), profileError(id))]),
-    ),
+    profiles: Object.fromEntries(engines.map(({ profile }) => [profile, readProfile(profile)])),
     demand: Object.fromEntries(
       frontends.map(({ id, source }, index) => [
         id,
         { requestsPerSecond: scenario.expectedRps[index], ...source.expected },
       ]),
     ),
-    policy: { outlierPenalty: enforcesPenalties ? 'enforce' : 'observe' },
+    needs: Object.fromEntries(
+      classes.flatMap(({ id, headers, labels }) =>
+        labels === undefined ? [] : [[id, { when: { header: headers }, engines: labels }]],
+      ),
+    ),
   };
   return loadConfig('scenario.yaml', () => stringify(file));
 }
 
-interface ProfileFile {
-  readonly work: Readonly<Record<string, number>>;
-  readonly ttft: Readonly<Record<string, number>>;
-  readonly tbot: { readonly baseSeconds: number; readonly kappa: number };
-  readonly maxFittedRho: number;
+function finite(ms: number): number | null {
+  return ms < Number.POSITIVE_INFINITY ? ms : null;
 }
 
-function readProfile(id: string): ProfileFile {
+/** The pool whose engines are those that may serve the class. */
+function poolOf({ fleet }: Config, { engines }: Scenario, eligible: readonly boolean[] | undefined): string {
+  const ids = new Set(engines.flatMap(({ engineId }, at) => ((eligible?.[at] ?? true) ? [engineId] : [])));
+  const pool = fleet.pools.find(
+    ({ engineIds }) => engineIds.length === ids.size && engineIds.every((id) => ids.has(id)),
+  );
+  if (pool === undefined) throw new Error(`no pool has the engines ${[...ids].join(', ')}`);
+  return pool.id;
+}
+
+/** The configuration with profiles as operators believe them: engines that they are wrong about have one of their own. */
+function believed(config: Config, { engines }: Scenario, error: ProfileError): Config {
+  const profiles = new Map(config.profiles);
+  const fleetEngines = config.fleet.engines.map((engine) => {
+    const { believedSlowness = 1 } = engines.find(({ engineId }) => engineId === engine.id) ?? {};
+    const factor = believedSlowness * error(engine.id);
+    if (factor === 1) return engine;
+    const profile = scaled(profiles.get(engine.profile)!, `${engine.profile}~${engine.id}`, factor);
+    profiles.set(profile.id, profile);
+    return { ...engine, profile: profile.id };
+  });
+  return { ...config, profiles, fleet: { ...config.fleet, engines: fleetEngines } };
+}
+
+/** An entry of `profiles` of a configuration, made by `wardrop fit`. */
+export function readProfile(id: string): object {
   const file = packageFile('simulator', 'profiles', `${id}.yaml`);
-  const { profiles } = parse(readFileSync(file, 'utf8')) as { profiles: Record<string, ProfileFile> };
+  const { profiles } = parse(readFileSync(file, 'utf8')) as { profiles: Record<string, object> };
   return profiles[id]!;
 }
 
-function scaled({ work, ttft, tbot, maxFittedRho }: ProfileFile, factor: number): ProfileFile {
-  const times = (values: Readonly<Record<string, number>>) =>
-    Object.fromEntries(Object.entries(values).map(([name, seconds]) => [name, seconds * factor]));
+function scaled({ work, ttft, tbot, ...rest }: Profile, id: string, factor: number): Profile {
+  const times = <T extends object>(values: T) =>
+    Object.fromEntries(Object.entries(values).map(([name, seconds]) => [name, seconds * factor])) as T;
   return {
+    ...rest,
+    id,
     work: times(work),
     ttft: times(ttft),
     tbot: { ...tbot, baseSeconds: tbot.baseSeconds * factor },
-    maxFittedRho,
   };
 }

@@ -31,7 +31,9 @@ export class TwoChoices {
 
   /** The better one first. */
   pick(frontend: number): number[] {
-    const ready = this.#capacities.flatMap((_, engine) => (this.#local.ready[engine] ? [engine] : []));
+    const ready = this.#capacities.flatMap((_, engine) =>
+      this.#local.ready[frontend]![engine] ? [engine] : [],
+    );
     const engines = ready.length > 0 ? ready : this.#capacities.map((_, engine) => engine);
     if (engines.length === 1) return engines;
     const at = this.#random.integer({ min: 0, max: engines.length - 1 });

@@ -34,7 +34,7 @@ export const localBest: PolicyFactory = ({ scenario, local }) => {
       const first = best[frontend]!;
       const other =
         nearestOf[frontend] === first ? (first + 1) % scenario.engines.length : nearestOf[frontend]!;
-      return local.ready[first] ? [first, other] : [other, first];
+      return local.ready[frontend]![first] ? [first, other] : [other, first];
     },
   };
 };

@@ -18,37 +18,46 @@ const PUSHED_DIFFERENCE = 0.02;
  * Envoy's own maglev over Wardrop's weights, as in `steering: native`: the plans are ours, the choice within them is a
  * table (Eisenbud et al., NSDI 2016) that is built anew with every push. No backups, no retries beyond the next entry.
  */
-export const nativeMaglev: PolicyFactory = async ({ scenario, local }) => {
+export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) => {
   const loop = new ControlLoop(scenario);
   const maglev = new Maglev(scenario.engines.length);
-  const pool = id64(loop.config.fleet.pools[0]!.id);
+  const pools = loop.poolIds.map((id) => id64(id));
   const usages = scenario.frontends.map(() =>
-    scenario.engines.map(({ id }): Counters => noEngineUsage(pool, id64(id))),
+    pools.map((pool) =>
+      scenario.engines.map(({ engineId }) => ({ ...noEngineUsage(pool, id64(engineId)) }) as Counters),
+    ),
   );
+  const offered = scenario.frontends.map(() => pools.map(() => 0));
+  const weights: (readonly number[])[][] = [];
+  const tables: Uint16Array[][] = [];
   let sequence = 0;
-  const offered = scenario.frontends.map(() => 0);
-  const weights: (readonly number[])[] = [];
-  const tables: Uint16Array[] = [];
   let pushedAt = Number.NEGATIVE_INFINITY;
 
   const push = (now: number) => {
-    const next = scenario.frontends.map((_, frontend) => loop.weightsOf(scenario, frontend));
-    const differs = next.some((row, frontend) =>
-      row.some((weight, engine) => Math.abs(weight - (weights[frontend]?.[engine] ?? 0)) > PUSHED_DIFFERENCE),
+    const next = scenario.frontends.map((_, frontend) =>
+      loop.poolIds.map((_, requestClass) => loop.weightsOf(frontend, requestClass)),
     );
+    const differs = next.flat().some((row, at) => {
+      const last = weights.flat()[at];
+      return row.some((weight, engine) => Math.abs(weight - (last?.[engine] ?? 0)) > PUSHED_DIFFERENCE);
+    });
     if (!differs || now - pushedAt < loop.config.server.edsIntervalSeconds) return;
     pushedAt = now;
-    next.forEach((row, frontend) => {
-      weights[frontend] = row;
-      tables[frontend] = maglev.map(row);
+    next.forEach((rows, frontend) => {
+      if (!control.reaches[frontend] && weights[frontend]) return;
+      weights[frontend] = rows;
+      tables[frontend] = rows.map((row) => maglev.map(row));
     });
   };
   const report = (frontend: number): UsageReport => ({
     vms: [
       {
         ...noVmUsage(1n, ++sequence),
-        pools: [{ ...noPoolUsage(pool), offered: offered[frontend]! }],
-        engines: usages[frontend]!.map((usage) => ({ ...usage })),
+        pools: pools.map((pool, requestClass) => ({
+          ...noPoolUsage(pool),
+          offered: offered[frontend]![requestClass]!,
+        })),
+        engines: merged(usages[frontend]!.flat()),
       },
     ],
   });
@@ -58,39 +67,62 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local }) => {
   return {
     id: 'native-maglev',
     decide({ frontend, conversation, clientRetries }) {
-      if (clientRetries === 0) offered[frontend]!++;
-      const table = tables[frontend]!;
+      const { requestClass } = conversation;
+      if (clientRetries === 0) offered[frontend]![requestClass]!++;
+      const table = tables[frontend]![requestClass]!;
       // Envoy skips hosts that its health checks hold for dead by hashing on.
       for (let attempt = 0; attempt < 16; attempt++) {
         const engine = table[mix(conversation.hash, attempt) % table.length]!;
-        if (!local.ready[engine]) continue;
-        usages[frontend]![engine]!.planned++;
+        if (!local.ready[frontend]![engine]) continue;
+        usages[frontend]![requestClass]![engine]!.planned++;
         return [engine, table[mix(conversation.hash, attempt + 16) % table.length]!];
       }
       return [];
     },
-    ended({ frontend }, engine, _now, outcome) {
-      const usage = usages[frontend]![engine]!;
+    ended({ frontend, conversation }, engine, _now, outcome) {
+      const usage = usages[frontend]![conversation.requestClass]![engine]!;
       usage.ended++;
       if (outcome === 'answered') usage.status2xx++;
       if (outcome === 'failed') usage.failures++;
     },
-    observe: () => ({ reports: offered.map((_, frontend) => report(frontend)), up: [...local.ready] }),
+    observe: () => ({
+      reports: offered.map((_, frontend) => (control.reaches[frontend] ? report(frontend) : undefined)),
+      up: [...control.ready],
+    }),
     async update(_telemetry, now, observed) {
-      const { reports, up } = observed as { reports: UsageReport[]; up: boolean[] };
+      const { reports, up } = observed as { reports: (UsageReport | undefined)[]; up: boolean[] };
       const atMs = wallMs(now);
       scenario.frontends.forEach(({ id }, index) => {
-        loop.report(id, reports[index]!, atMs);
+        if (reports[index]) loop.report(id, reports[index], atMs);
       });
-      scenario.engines.forEach(({ id }, index) => {
-        for (let probe = 0; probe < 2; probe++) loop.probe(id, addressOf(index), up[index]!, atMs);
+      scenario.engines.forEach(({ engineId }, index) => {
+        const address = addressOf(scenario, index);
+        for (let probe = 0; probe < 2; probe++) loop.probe(engineId, address, up[index]!, atMs);
       });
       await loop.step(atMs);
       push(now);
     },
-    weights: (frontend) => weights[frontend],
+    weights: (frontend, requestClass = 0) => weights[frontend]![requestClass],
     close: () => loop.close(),
   };
 };
 
 type Counters = { -readonly [Name in keyof EngineUsage]: EngineUsage[Name] };
+
+/** Replicas of one engine are counted as one. */
+function merged(usages: readonly Counters[]): Counters[] {
+  const sums = new Map<string, Counters>();
+  for (const usage of usages) {
+    const key = `${usage.pool} ${usage.engine}`;
+    const sum = sums.get(key);
+    if (sum === undefined) {
+      sums.set(key, { ...usage });
+      continue;
+    }
+    sum.planned += usage.planned;
+    sum.ended += usage.ended;
+    sum.status2xx += usage.status2xx;
+    sum.failures += usage.failures;
+  }
+  return [...sums.values()];
+}

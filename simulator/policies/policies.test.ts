@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { filterModule } from '../../test/filter/build.js';
 import { engineKinds } from '../engine/parameters.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
-import type { Scenario } from '../virtual/scenario.js';
+import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';
 import { shaped } from '../workloads/conversation-source.js';
 import { steady } from '../workloads/rate-curve.js';
@@ -12,6 +12,8 @@ import type { PolicyFactory } from './policy.js';
 const source = shaped(exampleConversations, exampleSizes);
 const engine = (id: string, kind: string, nominalRps: number) => ({
   id,
+  engineId: id,
+  region: id,
   parameters: engineKinds[kind]!,
   profile: kind,
   nominalRps,
@@ -22,8 +24,8 @@ const calm: Scenario = {
   id: 'calm',
   about: '',
   frontends: [
-    { id: 'west', source, rate: steady(40) },
-    { id: 'east', source, rate: steady(40) },
+    { id: 'west', region: 'west', source, rate: steady(40) },
+    { id: 'east', region: 'east', source, rate: steady(40) },
   ],
   engines: [engine('a', 'sim-100', 100), engine('b', 'sim-100', 100), engine('c', 'sim-80', 80)],
   rttMs: [
@@ -35,7 +37,7 @@ const calm: Scenario = {
   settledFrom: 15,
   faults: [],
   slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
-  clientTimeoutSeconds: 10,
+  client: DEFAULT_CLIENT,
   expectedRps: [40, 40],
   signals: { periodSeconds: 1, delaySeconds: 1 },
 };

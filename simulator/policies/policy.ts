@@ -16,6 +16,10 @@ export interface Conversation {
   readonly id: string;
   /** 32 well-mixed bits of the id. */
   readonly hash: number;
+  /** Index of its class in the scenario. */
+  readonly requestClass: number;
+  /** By engine, whether it may serve the conversation; undefined where all may. */
+  readonly eligible: readonly boolean[] | undefined;
   /** Engine that served the last turn, -1 before. */
   lastEngine: number;
   /** Prompt and answer of the last turn, in tokens; 0 before. */
@@ -56,8 +60,16 @@ export interface EngineTelemetry {
 export interface LocalView {
   /** Its own requests in flight, `[frontend][engine]`. */
   readonly inFlight: readonly Int32Array[];
-  /** Which engines probes hold for ready, by engine. */
+  /** Which engines its own probes hold for ready, `[frontend][engine]`. */
+  readonly ready: readonly (readonly boolean[])[];
+}
+
+/** What a control server sees and reaches; a cut may separate it from frontends and engines. */
+export interface ControlView {
+  /** Which engines its probes hold for ready. */
   readonly ready: readonly boolean[];
+  /** Which frontends it hears of and can tell something, by frontend. */
+  readonly reaches: readonly boolean[];
 }
 
 /**
@@ -71,8 +83,8 @@ export interface Policy {
   observe?(now: number): unknown;
   /** What the period showed, `delaySeconds` after its end. */
   update?(telemetry: Telemetry, now: number, observed: unknown): Promise<void> | void;
-  /** The weights in force at a frontend, the same array as long as they do not change; absent without weights. */
-  weights?(frontend: number): readonly number[] | undefined;
+  /** The weights in force at a frontend for a class, the same array as long as they stay; absent without weights. */
+  weights?(frontend: number, requestClass?: number): readonly number[] | undefined;
   /** A little work of the data plane, four times a second. */
   tick?(now: number): Promise<void> | void;
   /** The answer to an attempt begins at the frontend; one that is not streamed is complete with that. */
@@ -90,6 +102,7 @@ export interface PolicyContext {
   readonly scenario: Scenario;
   readonly seed: number;
   readonly local: LocalView;
+  readonly control: ControlView;
 }
 
 export type PolicyFactory = (context: PolicyContext) => Promise<Policy> | Policy;

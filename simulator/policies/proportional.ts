@@ -23,8 +23,8 @@ export function proportional({ gain, smoothing }: ProportionalOptions, id = 'pro
   return ({ scenario, local }) => {
     const smoothed = scenario.rttMs.map((row) => row.map(() => Number.NaN));
     let weights = scenario.rttMs.map((row) => {
-      const best = row.indexOf(Math.min(...row));
-      return normalised(row.map((_, engine) => (engine === best ? 1 : LEAST_WEIGHT)));
+      const least = Math.min(...row);
+      return normalised(row.map((ms) => (ms === least ? 1 : LEAST_WEIGHT)));
     });
     return {
       id,
@@ -49,7 +49,7 @@ export function proportional({ gain, smoothing }: ProportionalOptions, id = 'pro
         });
       },
       decide: ({ frontend, conversation }) =>
-        pickTwo(conversation.hash, usable(weights[frontend]!, local.ready)),
+        pickTwo(conversation.hash, usable(weights[frontend]!, local.ready[frontend]!)),
       weights: (frontend) => weights[frontend],
     };
   };

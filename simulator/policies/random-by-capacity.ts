@@ -8,6 +8,6 @@ export const randomByCapacity: PolicyFactory = ({ scenario, seed, local }) => {
   const weights = scenario.engines.map(({ nominalRps }) => nominalRps);
   return {
     id: 'random',
-    decide: () => pickTwo(random.bits(), usable(weights, local.ready)),
+    decide: ({ frontend }) => pickTwo(random.bits(), usable(weights, local.ready[frontend]!)),
   };
 };

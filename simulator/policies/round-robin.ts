@@ -9,7 +9,7 @@ export const roundRobin: PolicyFactory = ({ scenario, local }) => {
     decide({ frontend }) {
       for (let tries = 0; tries < length; tries++) {
         const engine = turns[frontend]!++ % length;
-        if (local.ready[engine]) return [engine, (engine + 1) % length];
+        if (local.ready[frontend]![engine]) return [engine, (engine + 1) % length];
       }
       return [turns[frontend]! % length];
     },

@@ -18,7 +18,7 @@ export const sessionPinning: PolicyFactory = ({ scenario, seed, local }) => {
     decide({ frontend, conversation }) {
       const { lastEngine } = conversation;
       const fresh = choice.pick(frontend);
-      return lastEngine >= 0 && local.ready[lastEngine] ? [lastEngine, ...fresh] : fresh;
+      return lastEngine >= 0 && local.ready[frontend]![lastEngine] ? [lastEngine, ...fresh] : fresh;
     },
   };
 };

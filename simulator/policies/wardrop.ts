@@ -4,6 +4,7 @@ import { READY_PATH } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import type { Config } from '../../xds-server/config/config.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { packageFile } from '../virtual/package-root.js';
 import { addressOf, ControlLoop, EPOCH_MS, type ProfileError, wallMs } from './control-loop.js';
@@ -12,8 +13,8 @@ import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest } fr
 export interface WardropOptions {
   readonly id?: string;
   readonly profileError?: ProfileError;
-  /** Whether engines that turn slow get less; default false, as shipped. */
-  readonly penalties?: boolean;
+  /** Whether engines that turn slow get less; default: as shipped, or as configured. */
+  readonly outlierPenalty?: Config['outlierPenalty'];
 }
 
 /**
@@ -40,14 +41,16 @@ class Wardrop implements Policy {
   readonly #vms: readonly Vm[];
   readonly #engineOf: ReadonlyMap<string, number>;
   #snapshots: Uint8Array[] = [];
-  #weights: (readonly number[])[];
+  /** By frontend and class. */
+  #weights: (readonly number[])[][] = [];
+  readonly #headers: readonly Readonly<Record<string, string>>[];
   #version = 0;
   #installedAt = -1;
 
-  constructor(context: PolicyContext, { id = 'wardrop', profileError, penalties = false }: WardropOptions) {
+  constructor(context: PolicyContext, { id = 'wardrop', ...options }: WardropOptions) {
     this.id = id;
     this.#context = context;
-    this.#loop = new ControlLoop(context.scenario, { profileError, enforcesPenalties: penalties });
+    this.#loop = new ControlLoop(context.scenario, options);
     const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
     this.#vms = context.scenario.frontends.map((frontend) => {
       const host = new Host(module);
@@ -55,8 +58,11 @@ class Wardrop implements Policy {
       host.nodeId = `envoy-${frontend.id}`;
       return host.startVm({ frontendId: frontend.id, syncPeriodMs: 250 });
     });
-    this.#engineOf = new Map(context.scenario.engines.map((_, index) => [addressOf(index), index]));
-    this.#weights = [];
+    const { scenario } = context;
+    this.#engineOf = new Map(scenario.engines.map((_, index) => [addressOf(scenario, index), index]));
+    this.#headers = (scenario.classes ?? [undefined]).map((requestClass) => ({
+      ...requestClass?.headers,
+    }));
   }
 
   /** The first plan is made of what the operator expects. */
@@ -73,7 +79,8 @@ class Wardrop implements Policy {
 
   decide(request: RoutedRequest, now: number): Decision {
     const vm = this.#vmAt(request.frontend, now);
-    const headers: Record<string, string> = { 'x-session-id': request.conversation.id };
+    const { id, requestClass } = request.conversation;
+    const headers: Record<string, string> = { ...this.#headers[requestClass], 'x-session-id': id };
     if (request.clientRetries > 0) headers['x-stainless-retry-count'] = `${request.clientRetries}`;
     const stream = vm.request(headers);
     request.tag = stream;
@@ -120,27 +127,30 @@ class Wardrop implements Policy {
 
   /** Every filter's call is answered, with 304 when there is no news, and the next one brings its counters. */
   observe(now: number): Observed {
-    const { local, scenario } = this.#context;
+    const { control, scenario } = this.#context;
     const reports = scenario.frontends.map((_, frontend) => {
+      if (!control.reaches[frontend]) return undefined;
       const vm = this.#vmAt(frontend, now);
       if (vm.call && this.#installedAt !== now) vm.answer(304);
       if (!vm.call) vm.tick();
       return vm.call && decodeUsageReport(vm.call.body);
     });
-    return { reports, probedUp: [...local.ready] };
+    return { reports, probedUp: [...control.ready] };
   }
 
   async update(_telemetry: unknown, now: number, observed: unknown): Promise<void> {
     const { reports, probedUp } = observed as Observed;
-    const { frontends, engines } = this.#context.scenario;
+    const { scenario } = this.#context;
+    const { frontends, engines } = scenario;
     const atMs = wallMs(now);
     frontends.forEach(({ id }, index) => {
       const report = reports[index];
       if (report) this.#loop.report(id, report, atMs);
     });
     // What probes say has been confirmed once already; the control server wants to hear it twice.
-    engines.forEach(({ id }, index) => {
-      for (let probe = 0; probe < 2; probe++) this.#loop.probe(id, addressOf(index), probedUp[index]!, atMs);
+    engines.forEach(({ engineId }, index) => {
+      const address = addressOf(scenario, index);
+      for (let probe = 0; probe < 2; probe++) this.#loop.probe(engineId, address, probedUp[index]!, atMs);
     });
     if (!(await this.#loop.step(atMs))) return;
     this.#issue(now);
@@ -151,8 +161,8 @@ class Wardrop implements Policy {
     this.#installedAt = now;
   }
 
-  weights(frontend: number): readonly number[] | undefined {
-    return this.#weights[frontend];
+  weights(frontend: number, requestClass = 0): readonly number[] | undefined {
+    return this.#weights[frontend]![requestClass];
   }
 
   close(): Promise<void> {
@@ -183,15 +193,19 @@ class Wardrop implements Policy {
         }),
       ),
     );
-    this.#weights = scenario.frontends.map((_, frontend) => {
-      const next = this.#loop.weightsOf(scenario, frontend);
-      const last = this.#weights[frontend];
-      return last?.every((weight, engine) => weight === next[engine]) ? last : next;
-    });
+    this.#weights = scenario.frontends.map((_, frontend) =>
+      this.#loop.poolIds.map((_, requestClass) => {
+        const next = this.#loop.weightsOf(frontend, requestClass);
+        const last = this.#weights[frontend]?.[requestClass];
+        return last?.every((weight, engine) => weight === next[engine]) ? last : next;
+      }),
+    );
   }
 
   #install(): void {
+    const { reaches } = this.#context.control;
     this.#vms.forEach((vm, frontend) => {
+      if (!reaches[frontend]) return;
       if (!vm.call) vm.tick();
       vm.answer(200, this.#snapshots[frontend]!);
     });

@@ -11,7 +11,7 @@ const SMOOTHING = 0.2;
  * Traffic Director; the baseline of SLATE, HotNets 2024). Here with the conversation's hash within the shares, which
  * the originals do not have: without it the comparison would be about caches.
  */
-export const waterfall: PolicyFactory = ({ scenario, local }) => {
+export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
   const pairs = scenario.rttMs
     .flatMap((row, frontend) => row.map((rtt, engine) => ({ frontend, engine, rtt })))
     .sort((a, b) => a.rtt - b.rtt);
@@ -20,7 +20,7 @@ export const waterfall: PolicyFactory = ({ scenario, local }) => {
 
   function fill(): number[][] {
     const left = scenario.engines.map(({ nominalRps }, engine) =>
-      local.ready[engine] ? FULL * nominalRps : 0,
+      control.ready[engine] ? FULL * nominalRps : 0,
     );
     const rest = [...smoothed];
     const flows = scenario.frontends.map(() => scenario.engines.map(() => 0));
@@ -48,7 +48,7 @@ export const waterfall: PolicyFactory = ({ scenario, local }) => {
       weights = fill();
     },
     decide: ({ frontend, conversation }) =>
-      pickTwo(conversation.hash, usable(weights[frontend]!, local.ready)),
+      pickTwo(conversation.hash, usable(weights[frontend]!, local.ready[frontend]!)),
     weights: (frontend) => weights[frontend],
   };
 };

@@ -10,6 +10,7 @@ export interface RequestEnd {
   /** From the first try to the first token of the answer; for requests without one, the time that was lost. */
   readonly ttftSeconds: number;
   readonly e2eSeconds: number;
+  readonly requestClass: number;
 }
 
 /** One piece of the run. */
@@ -27,9 +28,13 @@ export interface Sample {
 export class Recorder {
   readonly e2eSeconds: number[] = [];
   readonly ttftSeconds: number[] = [];
+  /** Mean time between the tokens of each answer with more than one. */
+  readonly tbotSeconds: number[] = [];
   readonly ends = { answered: 0, shed: 0, timeout: 0, failed: 0 };
   readonly samples: Sample[] = [];
   readonly frontendE2eSeconds: number[][];
+  /** Requests and refused ones by class. */
+  readonly byClass: { requests: number; shed: number }[];
   good = 0;
   promptTokens = 0;
   cachedTokens = 0;
@@ -44,11 +49,15 @@ export class Recorder {
   weighted = 0;
   readonly #scenario: Scenario;
   #sent: number[][];
+  /** Requests that engines were sent in the measured time. */
+  readonly load: number[];
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
     this.#sent = this.#zeros();
+    this.load = scenario.engines.map(() => 0);
     this.frontendE2eSeconds = scenario.frontends.map(() => []);
+    this.byClass = (scenario.classes ?? [undefined]).map(() => ({ requests: 0, shed: 0 }));
   }
 
   get requests(): number {
@@ -61,13 +70,16 @@ export class Recorder {
     return at >= warmupSeconds && at < warmupSeconds + seconds;
   }
 
-  sent(frontend: number, engine: number): void {
+  sent(frontend: number, engine: number, at: number): void {
     this.#sent[frontend]![engine]!++;
+    if (this.measures(at)) this.load[engine]!++;
   }
 
-  ended(frontend: number, { firstAt, end, ttftSeconds, e2eSeconds }: RequestEnd): void {
+  ended(frontend: number, { firstAt, end, ttftSeconds, e2eSeconds, requestClass }: RequestEnd): void {
     if (!this.measures(firstAt)) return;
     this.ends[end]++;
+    this.byClass[requestClass]!.requests++;
+    if (end === 'shed') this.byClass[requestClass]!.shed++;
     this.e2eSeconds.push(e2eSeconds);
     this.ttftSeconds.push(ttftSeconds);
     this.frontendE2eSeconds[frontend]!.push(e2eSeconds);

@@ -6,6 +6,8 @@ import { type BenchmarkResult, closedLoop, openLoop } from './benchmark.js';
 /** Arrival rates as shares of the capacity. */
 const ALL_LOADS = [0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93];
 const LOW_LOADS = [0.05, 0.2];
+/** Prompts that no cache holds are this much longer, also where those of the shape are in none either. */
+const LONGER_PROMPTS = 1.3;
 /** Conversations at once, as multiples of the batch. */
 const CROWDS = [2, 3];
 const SPAN = { warmupSeconds: 20, seconds: 400 };
@@ -21,7 +23,7 @@ type Stage = BenchmarkResult & { readonly maxConcurrency?: number };
 export function sweep(kind: string, shape: ConversationShape): Stage[] {
   const results = stages(kind, shape, ALL_LOADS);
   const longAnswers = { ...shape, outputTokens: longer(shape.outputTokens) };
-  const promptTokens = Math.round(results[0]!.promptTokens);
+  const promptTokens = Math.round(LONGER_PROMPTS * results[0]!.promptTokens);
   const singleTurns = { ...shape, turns: exactly(1), firstMessageTokens: exactly(promptTokens) };
   return [...results, ...stages(kind, longAnswers, LOW_LOADS), ...stages(kind, singleTurns, LOW_LOADS)];
 }

@@ -3,19 +3,27 @@ import { engineKinds } from '../engine/parameters.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
 import type { Policy, PolicyFactory, Telemetry } from '../policies/policy.js';
 import { shaped } from '../workloads/conversation-source.js';
+import { withHotKeys } from '../workloads/hot-keys.js';
 import { steady } from '../workloads/rate-curve.js';
 import { openLoop } from './benchmark.js';
-import type { Scenario } from './scenario.js';
+import { DEFAULT_CLIENT, type Scenario } from './scenario.js';
 import { World } from './world.js';
 
 const parameters = engineKinds['sim-100']!;
 const source = shaped(exampleConversations, exampleSizes);
-const engine = (id: string) => ({ id, parameters, profile: 'sim-100', nominalRps: 100 });
+const engine = (id: string) => ({
+  id,
+  engineId: id,
+  region: id,
+  parameters,
+  profile: 'sim-100',
+  nominalRps: 100,
+});
 
 const small: Scenario = {
   id: 'small',
   about: '',
-  frontends: [{ id: 'f', source, rate: steady(40) }],
+  frontends: [{ id: 'f', region: 'f', source, rate: steady(40) }],
   engines: [engine('a'), engine('b')],
   rttMs: [[20, 100]],
   warmupSeconds: 15,
@@ -23,7 +31,7 @@ const small: Scenario = {
   settledFrom: 15,
   faults: [],
   slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
-  clientTimeoutSeconds: 10,
+  client: DEFAULT_CLIENT,
   expectedRps: [40],
   signals: { periodSeconds: 1, delaySeconds: 2 },
 };
@@ -56,7 +64,7 @@ describe('a world', () => {
   it('agrees with the benchmark of one replica on latency and cache hits', async () => {
     const rate = {
       ...small,
-      frontends: [{ id: 'f', source, rate: steady(70) }],
+      frontends: [{ id: 'f', region: 'f', source, rate: steady(70) }],
       rttMs: [[0, 0]],
       seconds: 120,
     };
@@ -70,8 +78,8 @@ describe('a world', () => {
   it('accounts for every request, also while engines die, are full or are too slow', async () => {
     const scenario: Scenario = {
       ...small,
-      clientTimeoutSeconds: 3,
-      frontends: [{ id: 'f', source, rate: steady(160) }],
+      client: { timeoutSeconds: 3, retries: 2 },
+      frontends: [{ id: 'f', region: 'f', source, rate: steady(160) }],
       faults: [
         { kind: 'engine-down', engine: 'a', from: 20, until: 25 },
         { kind: 'slow-engine', engine: 'b', slowness: 2, from: 22, until: 28 },
@@ -130,5 +138,71 @@ describe('a world', () => {
     expect(times.slice(0, 3)).toEqual([1, 2, 3]);
     const late = seen.filter(({ telemetry }) => telemetry.atSeconds > 12 && telemetry.atSeconds <= 18);
     expect(Math.abs(mean(late.map(({ telemetry }) => telemetry.demandRps[0]!)) / 40 - 1)).toBeLessThan(0.25);
+  });
+
+  it('lets nothing cross the border of a region that is cut off: connections time out, the control server is blind', async () => {
+    const regions = { ...small, engines: [{ ...engine('a'), region: 'far' }, engine('b')] };
+    const faults = [{ kind: 'region-cut', region: 'far', from: 20, until: 1e9 } as const];
+    const seen: boolean[] = [];
+    const record = await World.run(
+      { ...regions, faults },
+      ({ control, local }) => ({
+        ...{ id: 'look', decide: () => [0, 1] },
+        update: () => {
+          seen.push(control.ready[0]!, local.ready[0]![0]!);
+        },
+      }),
+      1,
+    );
+    expect(record.ends.answered).toBe(record.requests);
+    expect(seen.slice(0, 4)).toEqual([true, true, true, true]);
+    expect(seen.slice(-2)).toEqual([false, false]);
+    // A second in vain, then the other engine.
+    const late = record.ttftSeconds.filter((seconds) => seconds > 1).length;
+    expect(late / record.requests).toBeGreaterThan(0.6);
+  });
+
+  it('shows old signals while they are frozen, and all of them later while they are stale', async () => {
+    const seen: { readonly at: number; readonly of: number }[] = [];
+    const update = (telemetry: Telemetry, at: number) => {
+      seen.push({ at, of: telemetry.atSeconds });
+    };
+    const faults = [
+      { kind: 'frozen-signals', from: 10.5, until: 20.5 } as const,
+      { kind: 'stale-signals', extraDelaySeconds: 5, from: 30.5, until: 1e9 } as const,
+    ];
+    await World.run({ ...small, faults }, always([0], { update }), 1);
+    expect(new Set(seen.filter(({ at }) => at > 13 && at < 22).map(({ of }) => of))).toEqual(new Set([10]));
+    for (const { at, of } of seen.filter((item) => item.of > 31)) expect(at - of).toBeCloseTo(7);
+  });
+
+  it('gives no policy more engines than may serve a request', async () => {
+    const classes = [
+      { id: 'none', headers: {}, eligible: [true, true] },
+      { id: 'b-only', headers: {}, eligible: [false, true] },
+    ];
+    const frontends = [{ ...small.frontends[0]!, classShares: [0, 1] }];
+    const record = await World.run({ ...small, classes, frontends }, always([0, 1]), 1);
+    expect(record.load[0]).toBe(0);
+    expect(record.byClass[1]!.requests).toBe(record.requests);
+  });
+
+  it('sends hot keys under one name from many conversations', async () => {
+    const hot = withHotKeys(source, { share: 0.5, keys: 1 });
+    const frontends = [{ ...small.frontends[0]!, source: hot }];
+    const keys = new Map<string, number>();
+    await World.run(
+      { ...small, frontends },
+      () => ({
+        id: 'keys',
+        decide: ({ conversation: { id } }) => {
+          keys.set(id, (keys.get(id) ?? 0) + 1);
+          return [0];
+        },
+      }),
+      1,
+    );
+    const all = [...keys.values()].reduce((a, b) => a + b, 0);
+    expect(Math.abs(keys.get('hot-0')! / all - 0.5)).toBeLessThan(0.1);
   });
 });

@@ -1,26 +1,30 @@
 import { EngineCore, type EngineRequest, type Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
+import { pickTwo } from '../policies/hashing.js';
 import type {
   Conversation,
+  Decision,
   EngineTelemetry,
   Outcome,
   Policy,
   PolicyFactory,
   RoutedRequest,
+  Telemetry,
 } from '../policies/policy.js';
 import { Random } from '../random.js';
 import { Dialogue } from './dialogue.js';
 import { EventQueue } from './event-queue.js';
 import { Recorder, SAMPLE_SECONDS } from './recorder.js';
-import type { Scenario } from './scenario.js';
+import type { Fault, Scenario } from './scenario.js';
 
 /** Health probes of an engine; two contrary results in a row change what is thought of it. */
 const PROBE_SECONDS = 0.5;
 const TICK_SECONDS = 0.25;
-/** OpenAI's SDKs: two retries, 0.5 s doubled up to 8 s, less up to a quarter. */
-const CLIENT_RETRIES = 2;
+/** OpenAI's SDKs: 0.5 s doubled up to 8 s, less up to a quarter. */
 const FIRST_RETRY_SECONDS = 0.5;
 const LONGEST_RETRY_SECONDS = 8;
+/** An Envoy waits this long for a connection that nobody refuses. */
+const CONNECT_TIMEOUT_SECONDS = 1;
 
 /** A request of a client, over all its tries. */
 interface Request extends RoutedRequest {
@@ -43,8 +47,6 @@ interface Request extends RoutedRequest {
 interface Engine {
   core: EngineCore;
   down: boolean;
-  probedDown: number;
-  ready: boolean;
   readonly requests: Map<Sequence, Request>;
   completed: number;
   ttftSum: number;
@@ -65,7 +67,12 @@ export class World {
   readonly #dialogue: Dialogue;
   readonly #clientRandom: Random;
   readonly #inFlight: Int32Array[];
-  readonly #ready: boolean[];
+  /** By frontend, and the control server's. */
+  readonly #probes: readonly Probes[];
+  readonly #controlProbes: Probes;
+  readonly #controlReaches: boolean[];
+  /** Regions that are cut off. */
+  readonly #cut = new Set<string>();
   readonly #conversations = new Map<string, ConversationState>();
   readonly #offered: number[];
   readonly #e2e: { sum: number; count: number }[][];
@@ -76,6 +83,10 @@ export class World {
   #now = 0;
   #open = 0;
   #controlDown = false;
+  #extraDelaySeconds = 0;
+  #isFrozen = false;
+  /** What the last period showed. */
+  #shown: { readonly telemetry: Telemetry; readonly observed: unknown } | undefined;
 
   private constructor(scenario: Scenario, seed: number) {
     this.#scenario = scenario;
@@ -87,15 +98,15 @@ export class World {
     this.#engines = scenario.engines.map((_, index) => ({
       core: this.#core(index),
       down: false,
-      probedDown: 0,
-      ready: true,
       requests: new Map(),
       completed: 0,
       ttftSum: 0,
       ttftCount: 0,
       tbotSum: 0,
     }));
-    this.#ready = scenario.engines.map(() => true);
+    this.#probes = scenario.frontends.map(() => new Probes(scenario.engines.length));
+    this.#controlProbes = new Probes(scenario.engines.length);
+    this.#controlReaches = scenario.frontends.map(() => true);
     this.#inFlight = scenario.frontends.map(() => new Int32Array(scenario.engines.length));
     this.#offered = scenario.frontends.map(() => 0);
     this.#e2e = scenario.frontends.map(() => scenario.engines.map(() => ({ sum: 0, count: 0 })));
@@ -104,8 +115,9 @@ export class World {
   /** Runs the scenario to the last answer. Requests and their times depend on the seed alone. */
   static async run(scenario: Scenario, policy: PolicyFactory, seed: number): Promise<Recorder> {
     const world = new World(scenario, seed);
-    const local = { inFlight: world.#inFlight, ready: world.#ready };
-    world.#policy = await policy({ scenario, seed, local });
+    const local = { inFlight: world.#inFlight, ready: world.#probes.map(({ ready }) => ready) };
+    const control = { ready: world.#controlProbes.ready, reaches: world.#controlReaches };
+    world.#policy = await policy({ scenario, seed, local, control });
     try {
       await world.#run();
     } finally {
@@ -162,12 +174,14 @@ export class World {
     });
   }
 
-  /** A Poisson stream of conversations whose rate follows the curve, by thinning one at its peak. */
+  /** Conversations begin when the source's arrivals say, thinned so that their rate follows the curve. */
   #startConversations(frontend: number): void {
     const { id, source, rate } = this.#scenario.frontends[frontend]!;
     const random = new Random(this.#seed, id);
+    const arrivals = source.arrivals?.(rate.peak / source.meanTurns, random);
     const meanGap = source.meanTurns / rate.peak;
     let number = 0;
+    const after = (at: number) => arrivals?.next() ?? at + random.exponential(meanGap);
     const next = (at: number) => {
       if (at >= this.#endAt) return;
       this.#queue.add(at, () => {
@@ -178,14 +192,14 @@ export class World {
               this.#queue.add(turn.atSeconds, () => this.#begin(frontend, turn));
           }
         }
-        next(at + random.exponential(meanGap));
+        next(after(at));
       });
     };
-    next(random.exponential(meanGap));
+    next(after(0));
   }
 
   #begin(frontend: number, turn: Turn): void {
-    const conversation = this.#conversation(turn);
+    const conversation = this.#conversation(frontend, turn);
     const content = this.#dialogue.request(turn);
     const request: Request = {
       frontend,
@@ -208,22 +222,39 @@ export class World {
     this.#try(request);
   }
 
-  #conversation(turn: Turn): ConversationState {
-    const known = this.#conversations.get(turn.conversationId);
-    if (turn.last) this.#conversations.delete(turn.conversationId);
+  #conversation(frontend: number, turn: Turn): ConversationState {
+    const key = turn.key ?? turn.conversationId;
+    const known = this.#conversations.get(key);
+    if (turn.last && turn.key === undefined) this.#conversations.delete(key);
     if (known) return known;
+    const hash = new Random(this.#seed, key).bits();
+    const requestClass = this.#classOf(frontend, hash);
     const conversation: ConversationState = {
-      id: turn.conversationId,
-      hash: new Random(this.#seed, turn.conversationId).bits(),
+      id: key,
+      hash,
+      requestClass,
+      eligible: this.#scenario.classes?.[requestClass]?.eligible,
       lastEngine: -1,
       lastTokens: 0,
       lastWeights: undefined,
     };
-    if (!turn.last) this.#conversations.set(turn.conversationId, conversation);
+    if (!turn.last || turn.key !== undefined) this.#conversations.set(key, conversation);
     return conversation;
   }
 
-  /** One try of the client: at most `clientTimeoutSeconds`. */
+  #classOf(frontend: number, hash: number): number {
+    const shares = this.#scenario.frontends[frontend]!.classShares;
+    if (shares === undefined) return 0;
+    // Independent of what policies make of the hash.
+    let rest = new Random(hash, 'class').unit();
+    const chosen = shares.findIndex((share) => {
+      rest -= share;
+      return rest < 0;
+    });
+    return Math.max(0, chosen);
+  }
+
+  /** One try of the client. */
   #try(request: Request): void {
     const serial = ++request.serial;
     request.firstTokenAt = Number.NaN;
@@ -231,8 +262,8 @@ export class World {
     request.attempts = 0;
     request.engine = -1;
     request.sentAt = this.#now;
-    request.weights = this.#policy.weights?.(request.frontend);
-    const decision = this.#policy.decide(request, this.#now);
+    request.weights = this.#policy.weights?.(request.frontend, request.conversation.requestClass);
+    const decision = amongEligible(this.#policy.decide(request, this.#now), request, this.#scenario);
     if ('refused' in decision) {
       this.#tryAgain(request, 'shed', decision.shouldRetry, decision.retryAfterSeconds);
       return;
@@ -241,7 +272,7 @@ export class World {
       this.#tryAgain(request, 'failed', true);
       return;
     }
-    this.#queue.add(this.#now + this.#scenario.clientTimeoutSeconds, () => {
+    this.#queue.add(this.#now + this.#scenario.client.timeoutSeconds, () => {
       if (request.serial === serial) this.#timeOut(request);
     });
     this.#send(request, decision, 0);
@@ -254,7 +285,22 @@ export class World {
     request.engine = index;
     request.attempts = attempt + 1;
     this.#inFlight[frontend]![index]!++;
-    this.recorder.sent(frontend, index);
+    this.recorder.sent(frontend, index, this.#now);
+    const fail = () => {
+      if (request.serial !== serial) return;
+      this.#inFlight[frontend]![index]!--;
+      if (attempt + 1 < list.length) {
+        if (this.recorder.measures(request.firstAt)) this.recorder.failovers++;
+        this.#send(request, list, attempt + 1);
+        return;
+      }
+      this.#over(request, 'failed');
+      this.#tryAgain(request, 'failed', true);
+    };
+    if (!this.#connects(frontend, index)) {
+      this.#queue.add(this.#now + CONNECT_TIMEOUT_SECONDS, fail);
+      return;
+    }
     this.#queue.add(this.#now + half, () => {
       if (request.serial !== serial) return;
       const engine = this.#engines[index]!;
@@ -268,18 +314,20 @@ export class World {
         }
       }
       // Refused connections and full queues are answered before any response header: another engine may be tried.
-      this.#queue.add(this.#now + half, () => {
-        if (request.serial !== serial) return;
-        this.#inFlight[frontend]![index]!--;
-        if (attempt + 1 < list.length) {
-          this.recorder.failovers++;
-          this.#send(request, list, attempt + 1);
-          return;
-        }
-        this.#over(request, 'failed');
-        this.#tryAgain(request, 'failed', true);
-      });
+      this.#queue.add(this.#now + half, fail);
     });
+  }
+
+  #connects(frontend: number, engine: number): boolean {
+    const { frontends, engines, rttMs } = this.#scenario;
+    return (
+      rttMs[frontend]![engine]! < Number.POSITIVE_INFINITY &&
+      !this.#isSevered(frontends[frontend]!.region, engines[engine]!.region)
+    );
+  }
+
+  #isSevered(a: string | undefined, b: string | undefined): boolean {
+    return a !== b && [...this.#cut].some((region) => region === a || region === b);
   }
 
   #preload(engine: Engine, { conversation, content }: Request): void {
@@ -295,7 +343,8 @@ export class World {
     request.firstTokenAt = at + this.#scenario.rttMs[frontend]![index]! / 2000;
     if (this.#policy.answered && request.turn.streamed) {
       this.#queue.add(request.firstTokenAt, () => {
-        if (request.serial === serial) this.#policy.answered!(request, index, this.#now, request.attempts);
+        if (request.serial !== serial || !this.#connects(frontend, index)) return;
+        this.#policy.answered!(request, index, this.#now, request.attempts);
       });
     }
   }
@@ -307,7 +356,8 @@ export class World {
     engine.tbotSum += (at - sequence.firstTokenAt) / Math.max(1, request.content.outputTokens - 1);
     const { serial, frontend } = request;
     this.#queue.add(at + this.#scenario.rttMs[frontend]![index]! / 2000, () => {
-      if (request.serial === serial) this.#complete(request, sequence);
+      // An answer that does not get through is one that the client waits for in vain.
+      if (request.serial === serial && this.#connects(frontend, index)) this.#complete(request, sequence);
     });
   }
 
@@ -325,6 +375,8 @@ export class World {
     if (this.recorder.measures(firstAt)) {
       this.recorder.promptTokens += content.promptTokens;
       this.recorder.cachedTokens += sequence.cachedTokens;
+      const gaps = content.outputTokens - 1;
+      if (gaps > 0) this.recorder.tbotSeconds.push((this.#now - firstTokenAt) / gaps);
     }
     this.#over(request, 'answered');
     this.#finish(request, 'answered', firstTokenAt - firstAt);
@@ -380,7 +432,7 @@ export class World {
     shouldRetry: boolean,
     afterSeconds?: number,
   ): void {
-    if (!shouldRetry || request.clientRetries >= CLIENT_RETRIES) {
+    if (!shouldRetry || request.clientRetries >= this.#scenario.client.retries) {
       this.#finish(request, end, this.#now - request.firstAt);
       return;
     }
@@ -392,43 +444,89 @@ export class World {
   }
 
   #finish(
-    { frontend, firstAt }: Request,
+    { frontend, firstAt, conversation }: Request,
     end: 'answered' | 'shed' | 'timeout' | 'failed',
     ttft: number,
   ): void {
     this.#open--;
-    this.recorder.ended(frontend, { firstAt, end, ttftSeconds: ttft, e2eSeconds: this.#now - firstAt });
+    const { requestClass } = conversation;
+    const e2eSeconds = this.#now - firstAt;
+    this.recorder.ended(frontend, { firstAt, end, ttftSeconds: ttft, e2eSeconds, requestClass });
   }
 
   #scheduleFaults(): void {
-    const { faults, engines } = this.#scenario;
-    for (const fault of faults) {
-      if (fault.kind === 'control-down') {
-        this.#queue.add(fault.from, () => {
-          this.#controlDown = true;
-        });
-        this.#queue.add(fault.until, () => {
-          this.#controlDown = false;
-        });
-        continue;
-      }
-      const index = engines.findIndex(({ id }) => id === fault.engine);
-      const engine = this.#engines[index]!;
-      if (fault.kind === 'engine-down') {
-        this.#queue.add(fault.from, () => this.#lose(engine));
-        this.#queue.add(fault.until, () => {
-          engine.core = this.#core(index);
-          engine.down = false;
-        });
-      } else {
-        this.#queue.add(fault.from, () => {
-          engine.core.slowness = fault.slowness;
-        });
-        this.#queue.add(fault.until, () => {
-          engine.core.slowness = 1;
-        });
-      }
+    for (const fault of this.#scenario.faults) {
+      const { begin, end } = this.#actions(fault);
+      this.#queue.add(fault.from, begin);
+      this.#queue.add(fault.until, end);
     }
+  }
+
+  #actions(fault: Fault): { readonly begin: () => void; readonly end: () => void } {
+    const { engines } = this.#scenario;
+    /** All replicas of an engine, or the one that is named. */
+    const each = (name: string, act: (engine: Engine, index: number) => void) => () => {
+      engines.forEach(({ id, engineId }, index) => {
+        if (id === name || engineId === name) act(this.#engines[index]!, index);
+      });
+    };
+    switch (fault.kind) {
+      case 'engine-down':
+        return {
+          begin: each(fault.engine, (engine) => this.#lose(engine)),
+          end: each(fault.engine, (engine, index) => {
+            engine.core = this.#core(index);
+            engine.down = false;
+          }),
+        };
+      case 'slow-engine': {
+        const slowTo = (slowness: number) =>
+          each(fault.engine, ({ core }) => {
+            core.slowness = slowness;
+          });
+        return { begin: slowTo(fault.slowness), end: slowTo(1) };
+      }
+      case 'region-cut':
+        return {
+          begin: () => this.#setCut(fault.region, true),
+          end: () => this.#setCut(fault.region, false),
+        };
+      case 'control-down':
+        return {
+          begin: () => {
+            this.#controlDown = true;
+          },
+          end: () => {
+            this.#controlDown = false;
+          },
+        };
+      case 'stale-signals':
+        return {
+          begin: () => {
+            this.#extraDelaySeconds = fault.extraDelaySeconds;
+          },
+          end: () => {
+            this.#extraDelaySeconds = 0;
+          },
+        };
+      case 'frozen-signals':
+        return {
+          begin: () => {
+            this.#isFrozen = true;
+          },
+          end: () => {
+            this.#isFrozen = false;
+          },
+        };
+    }
+  }
+
+  #setCut(region: string, isCut: boolean): void {
+    if (isCut) this.#cut.add(region);
+    else this.#cut.delete(region);
+    this.#scenario.frontends.forEach((frontend, index) => {
+      this.#controlReaches[index] = !this.#cut.has(frontend.region);
+    });
   }
 
   /** The engine dies with all it has: answers that have begun break off, the others are reset. */
@@ -449,32 +547,35 @@ export class World {
     }
   }
 
+  /** Frontends and the control server probe by themselves: what is cut off from one is not from the other. */
   #probe(): void {
-    this.#engines.forEach((engine, index) => {
-      engine.probedDown = engine.down === engine.ready ? engine.probedDown + 1 : 0;
-      if (engine.probedDown < 2) return;
-      engine.ready = !engine.down;
-      engine.probedDown = 0;
-      this.#ready[index] = engine.ready;
+    const { engines } = this.#scenario;
+    const isUp = this.#engines.map(({ down }) => !down);
+    this.#controlProbes.add(isUp.map((up, engine) => up && !this.#cut.has(engines[engine]!.region)));
+    this.#probes.forEach((probes, frontend) => {
+      probes.add(isUp.map((up, engine) => up && this.#connects(frontend, engine)));
     });
   }
 
   #report(): void {
     const { periodSeconds, delaySeconds } = this.#scenario.signals;
     const policy = this.#policy;
+    const { ready } = this.#controlProbes;
     const telemetry = {
       atSeconds: this.#now,
-      engines: this.#engines.map((engine) => engineTelemetry(engine, periodSeconds)),
+      engines: this.#engines.map((engine, index) => engineTelemetry(engine, ready[index]!, periodSeconds)),
       demandRps: this.#offered.map((count) => count / periodSeconds),
       e2eSeconds: this.#e2e.map((row) => row.map(({ sum, count }) => sum / count)),
     };
     this.#offered.fill(0);
     for (const row of this.#e2e) for (const cell of row) cell.sum = cell.count = 0;
     if (this.#controlDown) return;
-    const observed = policy.observe?.(this.#now);
+    const shown =
+      this.#isFrozen && this.#shown ? this.#shown : { telemetry, observed: policy.observe?.(this.#now) };
+    this.#shown = shown;
     if (!policy.update) return;
-    this.#queue.add(this.#now + delaySeconds, () => {
-      if (!this.#controlDown) return policy.update!(telemetry, this.#now, observed);
+    this.#queue.add(this.#now + delaySeconds + this.#extraDelaySeconds, () => {
+      if (!this.#controlDown) return policy.update!(shown.telemetry, this.#now, shown.observed);
     });
   }
 
@@ -487,10 +588,45 @@ export class World {
   }
 }
 
+/**
+ * Who may serve a request is enforced for every policy: what it chose among others is left out, and where nothing is
+ * left, the conversation's hash decides by capacity among those who may.
+ */
+function amongEligible(decision: Decision, { conversation }: Request, { engines }: Scenario): Decision {
+  const { eligible, hash } = conversation;
+  if (eligible === undefined || 'refused' in decision) return decision;
+  const left = decision.filter((engine) => eligible[engine]);
+  if (left.length > 0 || decision.length === 0) return left;
+  return pickTwo(
+    hash,
+    engines.map(({ nominalRps }, engine) => (eligible[engine] ? nominalRps : 0)),
+  );
+}
+
+/** What one prober thinks of every engine: two contrary results in a row change it. */
+class Probes {
+  readonly ready: boolean[];
+  readonly #contrary: Uint8Array;
+
+  constructor(engines: number) {
+    this.ready = Array.from({ length: engines }, () => true);
+    this.#contrary = new Uint8Array(engines);
+  }
+
+  add(results: readonly boolean[]): void {
+    results.forEach((isUp, engine) => {
+      this.#contrary[engine] = isUp === this.ready[engine] ? 0 : this.#contrary[engine]! + 1;
+      if (this.#contrary[engine]! < 2) return;
+      this.ready[engine] = isUp;
+      this.#contrary[engine] = 0;
+    });
+  }
+}
+
 /** What the engine's metrics page shows of the period; starts the next one. */
-function engineTelemetry(engine: Engine, periodSeconds: number): EngineTelemetry {
+function engineTelemetry(engine: Engine, ready: boolean, periodSeconds: number): EngineTelemetry {
   const telemetry = {
-    ready: engine.ready,
+    ready,
     running: engine.core.running,
     waiting: engine.core.waiting,
     completedRps: engine.completed / periodSeconds,

@@ -4,7 +4,7 @@ import { packageFile } from '../virtual/package-root.js';
 import type { ConversationSource } from './conversation-source.js';
 
 /** Tokens of the trace for one of ours: prompts, answers and caches shrink alike, so hits stay what they are. */
-const SCALE = 8;
+export const MOONCAKE_SCALE = 8;
 /** A turn brings at least so many new tokens, also where the trace's prompt is shorter than what was said before. */
 const LEAST_MESSAGE_TOKENS = 8;
 
@@ -27,15 +27,26 @@ interface TraceTurn {
   readonly outputTokens: number;
 }
 
-/** Conversations as in Mooncake's trace, with its gaps and an eighth of its tokens, drawn at random. */
-export function mooncake(): ConversationSource {
-  const conversations = readConversations();
+/**
+ * Conversations as in one of Mooncake's traces, with its gaps, drawn at random: more load is more conversations, and
+ * time is never compressed, which would bring turns closer and inflate hits.
+ */
+export function mooncake(
+  trace: 'mooncake-conversations' | 'mooncake-synthetic' = 'mooncake-conversations',
+  scale = MOONCAKE_SCALE,
+): ConversationSource {
+  const conversations = readConversations(trace, scale);
   const turns = conversations.flat();
   const meanTurns = turns.length / conversations.length;
   const later = conversations.flatMap((conversation) => conversation.slice(1));
   const meanOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
   return {
     meanTurns,
+    largestTokens: Math.max(
+      ...conversations.map(
+        (conversation) => promptTokens(conversation).at(-1)! + conversation.at(-1)!.outputTokens,
+      ),
+    ),
     expected: {
       promptTokens: Math.round(meanOf(conversations.flatMap(promptTokens))),
       uncachedPromptTokens: Math.round(meanOf(turns.map(({ messageTokens }) => messageTokens))),
@@ -66,8 +77,8 @@ function promptTokens(conversation: readonly TraceTurn[]): number[] {
   });
 }
 
-function readConversations(): TraceTurn[][] {
-  const text = readFileSync(packageFile('simulator', 'data', 'mooncake-conversations.csv'), 'utf8');
+function readConversations(trace: string, scale: number): TraceTurn[][] {
+  const text = readFileSync(packageFile('simulator', 'data', `${trace}.csv`), 'utf8');
   const conversations: TraceTurn[][] = [];
   let context = 0;
   for (const line of text.trim().split('\n').slice(1)) {
@@ -81,8 +92,8 @@ function readConversations(): TraceTurn[][] {
       conversations.push([]);
       context = 0;
     }
-    const messageTokens = Math.max(LEAST_MESSAGE_TOKENS, Math.round(input / SCALE) - context);
-    const outputTokens = Math.max(1, Math.round(output / SCALE));
+    const messageTokens = Math.max(LEAST_MESSAGE_TOKENS, Math.round(input / scale) - context);
+    const outputTokens = Math.max(1, Math.round(output / scale));
     context += messageTokens + outputTokens;
     conversations[conversation]!.push({ gapSeconds, messageTokens, outputTokens });
   }

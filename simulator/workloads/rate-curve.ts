@@ -19,6 +19,25 @@ export function steps(
   };
 }
 
+/** The curve, and `times` as much for some seconds at the beginning of each period from `fromSeconds` on. */
+export function withBursts(
+  curve: RateCurve,
+  { times, everySeconds, forSeconds, fromSeconds }: Bursts,
+): RateCurve {
+  const isBurst = (at: number) => at >= fromSeconds && (at - fromSeconds) % everySeconds < forSeconds;
+  return {
+    at: (seconds) => curve.at(seconds) * (isBurst(seconds) ? times : 1),
+    peak: curve.peak * Math.max(1, times),
+  };
+}
+
+export interface Bursts {
+  readonly times: number;
+  readonly everySeconds: number;
+  readonly forSeconds: number;
+  readonly fromSeconds: number;
+}
+
 /**
  * A day: a sine between trough and peak, `peak / trough` as in ServeGen's hourly rates (1.45 to 2.2 for its large
  * services, arXiv 2505.09999). `phase` (0..1) shifts it, as a region's clock does.

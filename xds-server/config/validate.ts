@@ -13,26 +13,31 @@ const ajv = new Ajv({
   allowUnionTypes: true,
 });
 ajv.addVocabulary(['hint']);
-const check = ajv.compile(configSchema);
 
-export interface Validated {
-  /** Problems that the schema finds; when there are none, `value` is a whole `ConfigFile`. */
+export interface Validated<T = ConfigFile> {
+  /** Problems that the schema finds; when there are none, `value` is a whole `T`. */
   readonly problems: readonly ConfigProblem[];
   /** The document with defaults filled in and invalid values cut out, for the checks that follow. */
-  readonly value: Partly<ConfigFile>;
+  readonly value: Partly<T>;
 }
 
-/** Checks a document against the schema. */
-export function validate(source: YamlSource): Validated {
-  const value = source.toValue();
-  if (check(value)) return { problems: [], value };
-  const errors = withoutEchoes(check.errors ?? []);
-  const problems = errors.map((error) => describe(source, error));
-  for (const error of errors) {
-    if (error.keyword !== 'required' && error.keyword !== 'additionalProperties') cut(value, pathOf(error));
-  }
-  const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return { problems, value: isMapping ? (value as Partly<ConfigFile>) : {} };
+/** Checks a configuration against its schema. */
+export const validate = validator<ConfigFile>(configSchema);
+
+/** A check of documents against a schema; `T` is what the schema accepts. */
+export function validator<T>(schema: object): (source: YamlSource) => Validated<T> {
+  const check = ajv.compile(schema);
+  return (source) => {
+    const value = source.toValue();
+    if (check(value)) return { problems: [], value: value as Partly<T> };
+    const errors = withoutEchoes(check.errors ?? []);
+    const problems = errors.map((error) => describe(source, error));
+    for (const error of errors) {
+      if (error.keyword !== 'required' && error.keyword !== 'additionalProperties') cut(value, pathOf(error));
+    }
+    const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return { problems, value: isMapping ? (value as Partly<T>) : ({} as Partly<T>) };
+  };
 }
 
 /** Drops errors that another one implies: a misspelt key is not also a missing one. */

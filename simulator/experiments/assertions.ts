@@ -1,0 +1,54 @@
+import type { AssertionEntry } from '../scenario-file/schema.js';
+import type { Cell } from './compare-policies.js';
+import { figure } from './figures.js';
+
+/** An assertion of a scenario and what came out. */
+export interface Checked {
+  readonly scenario: string;
+  /** Such as `wardrop.meanE2eMs <= 0.5 x nearest`. */
+  readonly text: string;
+  /** The figure; with another policy, its ratio or difference to that one. */
+  readonly value: number | null;
+  /** `skipped` where one of the policies was not tried. */
+  readonly result: 'holds' | 'fails' | 'skipped';
+}
+
+/** Checks a scenario's assertions against what its policies did. */
+export function checkAssertions(
+  scenario: string,
+  assertions: readonly AssertionEntry[],
+  cells: readonly Cell[],
+): readonly Checked[] {
+  const mean = (policy: string, measure: AssertionEntry['measure']) => {
+    const cell = cells.find((other) => other.scenario.id === scenario && other.policy === policy);
+    return cell === undefined ? undefined : (figure(cell, (run) => run[measure])?.mean ?? null);
+  };
+  return assertions.map((assertion) => {
+    const { policy, measure, timesThatOf, beyondThatOf, atLeast, atMost } = assertion;
+    const own = mean(policy, measure);
+    const other = timesThatOf ?? beyondThatOf;
+    const reference = other === undefined ? 0 : mean(other, measure);
+    const text = textOf(assertion);
+    if (own === undefined || reference === undefined)
+      return { scenario, text, value: null, result: 'skipped' };
+    // What does not apply, such as moves where nothing moved, breaks no bound.
+    if (own === null || reference === null) return { scenario, text, value: null, result: 'holds' };
+    const value = timesThatOf === undefined ? own - reference : own / reference;
+    const holds =
+      value >= (atLeast ?? Number.NEGATIVE_INFINITY) && value <= (atMost ?? Number.POSITIVE_INFINITY);
+    return { scenario, text, value, result: holds ? 'holds' : 'fails' };
+  });
+}
+
+function textOf({ policy, measure, timesThatOf, beyondThatOf, atLeast, atMost }: AssertionEntry): string {
+  const of = (bound: number) => {
+    if (timesThatOf !== undefined) return `${bound} x ${timesThatOf}`;
+    if (beyondThatOf !== undefined) return `${beyondThatOf} ${bound < 0 ? '-' : '+'} ${Math.abs(bound)}`;
+    return `${bound}`;
+  };
+  const bounds = [
+    ...(atLeast === undefined ? [] : [`>= ${of(atLeast)}`]),
+    ...(atMost === undefined ? [] : [`<= ${of(atMost)}`]),
+  ];
+  return `${policy}.${measure} ${bounds.join(' and ')}`;
+}

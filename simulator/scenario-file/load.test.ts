@@ -1,0 +1,174 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { ConfigError } from '../../xds-server/config/problem.js';
+import { namedScenario, scenarioNames } from './library.js';
+import { loadScenario } from './load.js';
+
+const POLICIES = [
+  'nearest',
+  'wardrop',
+  'local-best',
+  'waterfall',
+  'proportional',
+  'session-pinning',
+  'clairvoyant',
+];
+
+const small = {
+  about: 'two regions',
+  frontends: [
+    { id: 'west', requestsPerSecond: 40, steps: [{ at: 20, requestsPerSecond: 60 }] },
+    { id: 'east', requestsPerSecond: 20, needs: { eu: 0.25 } },
+  ],
+  engines: [
+    { id: 'a', kind: 'sim-100', replicas: 2, labels: { place: 'eu' } },
+    { id: 'b', kind: 'sim-80' },
+  ],
+  needs: { eu: { place: 'eu' } },
+  network: { rttMs: { west: { a: 5, b: 50 }, east: { a: 50, b: 5 } } },
+  seconds: 60,
+  faults: [{ kind: 'engine-down', engine: 'a', from: 40, until: 50 }],
+  assertions: [{ policy: 'wardrop', measure: 'goodput', atLeast: 0.9 }],
+};
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wardrop-scenario-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const load = (content: object | string) => {
+  const file = join(folder, 'small.yaml');
+  writeFileSync(file, typeof content === 'string' ? content : stringify(content));
+  return loadScenario(file, POLICIES);
+};
+
+function problems(content: object | string): string {
+  try {
+    load(content);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message.replaceAll(`${folder}/`, '');
+  }
+  throw new Error('no problem was found');
+}
+
+describe('a scenario file', () => {
+  it('becomes a scenario: replicas are engines of their own, needs are classes, what is left out has its default', () => {
+    const { scenario, assertions } = load(small);
+    expect(scenario).toMatchObject({
+      id: 'small',
+      warmupSeconds: 30,
+      settledFrom: 30,
+      lastChangeAt: 50,
+      client: { timeoutSeconds: 10, retries: 2 },
+      signals: { periodSeconds: 1, delaySeconds: 1 },
+      expectedRps: [40, 20],
+      rttMs: [
+        [5, 5, 50],
+        [50, 50, 5],
+      ],
+    });
+    expect(scenario.engines.map(({ id, engineId }) => [id, engineId])).toEqual([
+      ['a-0', 'a'],
+      ['a-1', 'a'],
+      ['b', 'b'],
+    ]);
+    expect(scenario.frontends[0]!.rate.at(10)).toBe(40);
+    expect(scenario.frontends[0]!.rate.at(20)).toBe(60);
+    expect(scenario.frontends[1]!.classShares).toEqual([0.75, 0.25]);
+    expect(scenario.classes!.map(({ id, eligible }) => [id, eligible])).toEqual([
+      ['none', [true, true, true]],
+      ['eu', [true, true, false]],
+    ]);
+    // An operator takes an engine for what its fitted profile says of the requests' mean sizes.
+    expect(Math.abs(scenario.engines[0]!.nominalRps / 100 - 1)).toBeLessThan(0.05);
+    expect(assertions).toHaveLength(1);
+  });
+
+  it('may take the fleet of a Wardrop configuration, with engines that behave as their profiles say', () => {
+    const profile = {
+      work: { secondsPerUncachedPromptToken: 5e-5, secondsPerOutputToken: 2e-4 },
+      ttft: { baseSeconds: 0.02 },
+      tbot: { baseSeconds: 0.01, kappa: 0.5 },
+    };
+    writeFileSync(
+      join(folder, 'fleet.yaml'),
+      stringify({
+        frontends: [{ id: 'west', region: 'w' }],
+        engines: [
+          { id: 'a', region: 'w', models: ['m'], profile: 'p', endpoints: ['10.0.0.1:80', '10.0.0.2:80'] },
+        ],
+        profiles: { p: profile },
+        demand: { west: { requestsPerSecond: 30 } },
+      }),
+    );
+    const { scenario } = load({ about: 'mine', config: 'fleet.yaml', seconds: 30 });
+    expect(scenario.engines.map(({ id, address }) => [id, address])).toEqual([
+      ['a-0', '10.0.0.1:80'],
+      ['a-1', '10.0.0.2:80'],
+    ]);
+    expect(scenario.engines[0]!.parameters.stepBaseSeconds).toBe(0.01);
+    expect(scenario.expectedRps).toEqual([30]);
+  });
+
+  it.each([
+    [{ ...small, secnds: 3 }, /small.yaml:\d+:1: secnds: unknown key \(did you mean "seconds"\?\)/],
+    [{ about: 'x', seconds: 10 }, /missing key "frontends"/],
+    [
+      { ...small, engines: [{ id: 'a', kind: 'sim-10' }, small.engines[1]] },
+      /engines\[0\].kind: there is no kind of engine "sim-10" \(did you mean "sim-100"\?\)/,
+    ],
+    [
+      { ...small, frontends: [{ id: 'west', requestsPerSecond: 4, workload: 'chit' }] },
+      /frontends\[0\].workload: there is no workload "chit" \(did you mean "chat"\?\)/,
+    ],
+    [
+      { ...small, network: { rttMs: { west: { a: 5, b: 50 }, east: { a: 50 } } } },
+      /network.rttMs.east: lacks the way from east to b/,
+    ],
+    [
+      { ...small, faults: [{ kind: 'engine-down', engine: 'z', from: 4 }] },
+      /faults\[0\].engine: there is no engine "z"/,
+    ],
+    [{ ...small, faults: [{ kind: 'region-cut', from: 4 }] }, /faults\[0\]: missing key "region"/],
+    [
+      { ...small, assertions: [{ policy: 'wardrob', measure: 'goodput', atLeast: 1 }] },
+      /there is no policy "wardrob" \(did you mean "wardrop"\?\)/,
+    ],
+    [
+      { ...small, assertions: [{ policy: 'wardrop', measure: 'godput', atLeast: 1 }] },
+      /must be one of .* \(did you mean "goodput"\?\)/,
+    ],
+    [
+      {
+        ...small,
+        workloads: { w: { trace: 'azure-code', mix: {} } },
+        frontends: [{ id: 'west', requestsPerSecond: 1, workload: 'w' }],
+      },
+      /workloads.w: must have exactly one of conversations, trace and mix/,
+    ],
+    [
+      {
+        ...small,
+        workloads: { w: { trace: 'azure-code', tokenScale: 0.1 } },
+        frontends: [{ id: 'west', requestsPerSecond: 1, workload: 'w' }, small.frontends[1]],
+      },
+      /w has requests of \d+ tokens, and an engine takes 8192 at most/,
+    ],
+    ['about: [', /small.yaml:1/],
+  ])('with a mistake says where it is and what to do: %#', (content, message) => {
+    expect(problems(content)).toMatch(message);
+  });
+});
+
+describe('the scenarios that come with Wardrop', () => {
+  it.each(scenarioNames())('%s is valid', (name) => {
+    expect(namedScenario(name, POLICIES).scenario.id).toBe(name);
+  });
+});

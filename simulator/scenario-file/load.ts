@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { ConfigError, type ConfigProblem, type Path } from '../../xds-server/config/problem.js';
+import { suggest } from '../../xds-server/config/suggest.js';
+import { validator } from '../../xds-server/config/validate.js';
+import { YamlSource } from '../../xds-server/config/yaml-source.js';
+import type { Scenario } from '../virtual/scenario.js';
+import { buildFleet } from './fleet.js';
+import { type AssertionEntry, type ScenarioFile, scenarioSchema } from './schema.js';
+import { buildFault, buildRate } from './times.js';
+import { Workloads } from './workloads.js';
+
+/** A scenario, and what its file says about trying it. */
+export interface ScenarioPlan {
+  readonly scenario: Scenario;
+  readonly seeds?: number;
+  readonly policies?: readonly string[];
+  readonly assertions: readonly AssertionEntry[];
+}
+
+const validate = validator<ScenarioFile>(scenarioSchema);
+
+/** Hears of everything that is wrong with a file. */
+export interface Problems {
+  add(path: Path, message: string, hint?: string): void;
+  /** That a name is none of the known ones. */
+  unknown(path: Path, what: string, name: string, known: readonly string[]): void;
+}
+
+/**
+ * Reads and checks a scenario file, whose name without its end is the scenario's id.
+ *
+ * @param policies names that may be asked for
+ * @throws {ConfigError} with every problem there is
+ */
+export function loadScenario(file: string, policies: readonly string[]): ScenarioPlan {
+  const source = new YamlSource(read(file), file);
+  const { value, problems: found } = validate(source);
+  if (found.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', found);
+  const entry = value as ScenarioFile;
+  const problems: ConfigProblem[] = [];
+  const listener: Problems = {
+    add: (path, message, hint) => problems.push(source.problem(path, message, { hint })),
+    unknown: (path, what, name, known) =>
+      problems.push(
+        source.problem(path, `there is no ${what} ${JSON.stringify(name)}`, {
+          hint: suggest(name, known) ?? `there are ${known.join(', ')}`,
+        }),
+      ),
+  };
+  const scenario = buildScenario(entry, file, listener);
+  for (const [index, { policy, timesThatOf, beyondThatOf, atLeast, atMost }] of entry.assertions.entries()) {
+    const path = ['assertions', index];
+    for (const [key, name] of Object.entries({ policy, timesThatOf, beyondThatOf })) {
+      if (name !== undefined && !policies.includes(name))
+        listener.unknown([...path, key], 'policy', name, policies);
+    }
+    if (atLeast === undefined && atMost === undefined) listener.add(path, 'must have atLeast or atMost');
+    if (timesThatOf !== undefined && beyondThatOf !== undefined)
+      listener.add(path, 'must not have both timesThatOf and beyondThatOf');
+  }
+  for (const [index, name] of (entry.policies ?? []).entries()) {
+    if (!policies.includes(name)) listener.unknown(['policies', index], 'policy', name, policies);
+  }
+  if (scenario === undefined || problems.length > 0)
+    throw new ConfigError(
+      'WARDROP_CONFIG_INVALID',
+      problems.sort((a, b) => a.line - b.line || a.column - b.column),
+    );
+  return {
+    scenario,
+    assertions: entry.assertions,
+    ...(entry.seeds === undefined ? {} : { seeds: entry.seeds }),
+    ...(entry.policies === undefined ? {} : { policies: entry.policies }),
+  };
+}
+
+function buildScenario(entry: ScenarioFile, file: string, problems: Problems): Scenario | undefined {
+  const { about, warmupSeconds, seconds, settledFrom = warmupSeconds, slo, client, signals } = entry;
+  const workloads = new Workloads(entry.workloads, (path, message) => problems.add(path, message));
+  const fleet = buildFleet(entry, dirname(resolve(file)), workloads, problems);
+  if (fleet === undefined) return undefined;
+  const frontends = fleet.frontends.map(({ entry: frontend, ...rest }) => ({
+    ...rest,
+    rate: buildRate(frontend),
+  }));
+  const endAt = warmupSeconds + seconds;
+  if (settledFrom >= endAt) problems.add(['settledFrom'], `must be before the end of the run, ${endAt} s`);
+  const faults = entry.faults.flatMap((fault, index) => {
+    const built = buildFault(fault, ['faults', index], fleet, problems);
+    return built === undefined ? [] : [built];
+  });
+  const changes = [
+    ...fleet.frontends.flatMap(({ entry: { steps } }) => steps.map(({ at }) => at)),
+    ...faults.flatMap(({ from, until }) => [from, until]),
+  ].filter((at) => at < endAt);
+  return {
+    id: basename(file).replace(/\.ya?ml$/, ''),
+    about,
+    frontends,
+    engines: fleet.engines,
+    rttMs: fleet.rttMs,
+    ...(fleet.classes === undefined ? {} : { classes: fleet.classes }),
+    ...(fleet.config === undefined ? {} : { config: fleet.config }),
+    ...(changes.length === 0 ? {} : { lastChangeAt: Math.max(...changes) }),
+    warmupSeconds,
+    seconds,
+    settledFrom,
+    faults,
+    slo,
+    client,
+    signals,
+    expectedRps: fleet.frontends.map(
+      ({ entry: { expectedRequestsPerSecond } }, index) =>
+        expectedRequestsPerSecond ?? frontends[index]!.rate.at(0),
+    ),
+  };
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const message = `cannot be read: ${(error as Error).message}`;
+    throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [{ file, line: 1, column: 1, path: '', message }]);
+  }
+}

@@ -1,0 +1,72 @@
+import type { Path } from '../../xds-server/config/problem.js';
+import type { Fault, ScenarioEngine, ScenarioFrontend } from '../virtual/scenario.js';
+import { day, type RateCurve, steps, withBursts } from '../workloads/rate-curve.js';
+import type { Problems } from './load.js';
+import type { FaultEntry, FrontendEntry } from './schema.js';
+
+/** How many requests a frontend gets over time. */
+export function buildRate(entry: FrontendEntry): RateCurve {
+  const { requestsPerSecond, day: dayEntry, bursts } = entry;
+  const points = [...entry.steps].sort((a, b) => a.at - b.at);
+  const stepped = steps(
+    [0, requestsPerSecond],
+    ...points.map(({ at, requestsPerSecond: rate }): [number, number] => [at, rate]),
+  );
+  const curve =
+    dayEntry === undefined
+      ? stepped
+      : product(stepped, day(1, dayEntry.peakToTrough, dayEntry.lengthSeconds, dayEntry.phase));
+  if (bursts === undefined) return curve;
+  const { times, everySeconds, forSeconds, from } = bursts;
+  return withBursts(curve, { times, everySeconds, forSeconds, fromSeconds: from });
+}
+
+function product(a: RateCurve, b: RateCurve): RateCurve {
+  return { at: (seconds) => a.at(seconds) * b.at(seconds), peak: a.peak * b.peak };
+}
+
+/** Undefined when the entry names what is not there. */
+export function buildFault(
+  { kind, from, until = Number.POSITIVE_INFINITY, engine, region, slowness, extraDelaySeconds }: FaultEntry,
+  path: Path,
+  fleet: {
+    readonly engines: readonly Pick<ScenarioEngine, 'id' | 'engineId' | 'region'>[];
+    readonly frontends: readonly Pick<ScenarioFrontend, 'region'>[];
+  },
+  problems: Problems,
+): Fault | undefined {
+  const times = { from, until };
+  if (until <= from) problems.add([...path, 'until'], `must be after from, ${from} s`);
+  switch (kind) {
+    case 'engine-down':
+    case 'slow-engine': {
+      const known = [...new Set(fleet.engines.flatMap(({ id, engineId }) => [engineId, id]))];
+      if (engine === undefined) {
+        problems.add(path, `missing key "engine"`, `${kind} needs one of ${known.join(', ')}`);
+        return undefined;
+      }
+      if (!known.includes(engine)) {
+        problems.unknown([...path, 'engine'], 'engine', engine, known);
+        return undefined;
+      }
+      return kind === 'engine-down' ? { ...times, kind, engine } : { ...times, kind, engine, slowness };
+    }
+    case 'region-cut': {
+      const known = [...new Set([...fleet.frontends, ...fleet.engines].map((place) => place.region))];
+      if (region === undefined) {
+        problems.add(path, `missing key "region"`, `region-cut needs one of ${known.join(', ')}`);
+        return undefined;
+      }
+      if (!known.includes(region)) {
+        problems.unknown([...path, 'region'], 'region', region, known);
+        return undefined;
+      }
+      return { ...times, kind, region };
+    }
+    case 'stale-signals':
+      return { ...times, kind, extraDelaySeconds };
+    case 'control-down':
+    case 'frozen-signals':
+      return { ...times, kind };
+  }
+}
