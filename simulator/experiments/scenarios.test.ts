@@ -27,7 +27,7 @@ beforeAll(() => {
 
 describe('three regions', () => {
   it('melt down where everybody goes to the nearest engine; under Wardrop they keep still and keep their caches', async () => {
-    const short = scenario('three-regions', { warmupSeconds: 20, seconds: 25, settledFrom: 20 });
+    const short = scenario('three-regions', { warmupSeconds: 45, seconds: 25, settledFrom: 45 });
     const near = await tried(short, 'nearest');
     const pinned = await tried(short, 'session-pinning');
     const ours = await tried(short, 'wardrop');
