@@ -109,7 +109,10 @@ export class Vm {
   }
 
   /** A request whose headers arrive now. */
-  request(headers: Record<string, string> | Headers = {}, options: { ended?: boolean } = {}): Stream {
+  request(
+    headers: Record<string, string> | Headers = {},
+    options: { ended?: boolean; routeCluster?: string } = {},
+  ): Stream {
     const given = Array.isArray(headers) ? headers : Object.entries(headers);
     const defaults: Headers = [
       [':method', 'POST'],
@@ -122,6 +125,7 @@ export class Vm {
       this.#nextContext++,
       all.map(([name, value]) => [name, value]),
     );
+    if (options.routeCluster) stream.properties.set('xds\0cluster_name', utf8.encode(options.routeCluster));
     this.#streams.set(stream.context, stream);
     stream.action = this.enter(stream, 'proxy_on_request_headers', all.length, options.ended ? 1 : 0);
     return stream;

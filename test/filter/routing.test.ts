@@ -54,8 +54,11 @@ describe('the pool of a request', () => {
     expect(errorOf(reply).code).toBe('model_missing');
   });
 
-  it('does not matter to a request without a body: some usable engine gets it', () => {
-    const view = sketch([{ weight: 1, ready: false }, { weight: 1 }], twoModels);
+  it('does not matter to a request without a body: the nearest usable engine gets it', () => {
+    const view = sketch([{ weight: 1 }, { weight: 1 }, { weight: 1, ready: false }], {
+      ...twoModels,
+      nearest: [2, 1, 0],
+    });
     const vm = started(view);
     for (const [method, path] of [
       ['GET', '/v1/models'],
@@ -69,7 +72,34 @@ describe('the pool of a request', () => {
       expect(stream.header('x-wardrop-cluster')).toBe('pool-n');
       expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('passed');
     }
+    expect(vm.request({ 'x-wardrop-model': 'm' }, { ended: true }).endpoints[0]).toBe('10.0.0.0:8000');
     expect(vm.request({ 'x-wardrop-model': 'gone' }, { ended: true }).forwarded).toBe(true);
+  });
+
+  it('of a request without a body that has a key and one model to think of is where the conversation is', () => {
+    const vm = started();
+    for (let i = 0; i < 50; i++) {
+      const headers = { 'x-session-id': `k${i}` };
+      const home = vm.request(headers).endpoints[0];
+      expect(vm.request({ ':method': 'GET', ':path': '/v1/responses/r', ...headers }).endpoints[0]).toBe(
+        home,
+      );
+    }
+  });
+
+  it('is that of the only model for a form, whose fields are not read; with several, the model must be named', () => {
+    const form = { 'content-type': 'multipart/form-data; boundary=x' };
+    const start = (view = sketch([{ weight: 1 }, { weight: 1 }])) => {
+      const vm = new Host().startVm({ frontendId: 'west', readBodies: true });
+      deliver(vm, view);
+      return vm;
+    };
+    const stream = start().request(form);
+    expect([stream.action, stream.header('x-wardrop-cluster')]).toEqual([0, 'pool-m']);
+    const several = start(sketch([{ weight: 1 }, { weight: 1 }], twoModels));
+    expect(several.request(form).reply).toMatchObject({ status: 415, details: 'wardrop_unsupported_type' });
+    expect(several.request({ ...form, 'x-wardrop-model': 'n' }).header('x-wardrop-cluster')).toBe('pool-n');
+    expect(start().request({ 'content-type': 'text/plain' }).reply?.status).toBe(415);
   });
 
   it('echoes a hostile model name as valid JSON without control characters', () => {

@@ -68,6 +68,7 @@ export async function offlineSnapshot(
     engines,
     frontendId,
     salt,
+    steered: config.steered,
     version: 1,
     issuedAtMs: plan.createdAtMs,
   });
