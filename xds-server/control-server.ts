@@ -58,7 +58,7 @@ import type { OperatorRequest } from './signals/operator-orders.js';
 import { Signals, type SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
 import { SyncServer } from './sync/sync-server.js';
-import { frontendOf, type NodeIdentity, type NodeView, XdsServer } from './xds/index.js';
+import { frontendOf, type NodeIdentity, type NodeView, type ResourceStatus, XdsServer } from './xds/index.js';
 
 export interface ControlServerOptions {
   readonly configFile: string;
@@ -324,6 +324,11 @@ export class ControlServer {
 
   nodes(): NodeView[] {
     return this.#xds.nodes();
+  }
+
+  /** Every resource that a connected Envoy asked for or was sent, by type URL. */
+  resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
+    return this.#xds.resourcesOf(nodeId);
   }
 
   /** Reads the configuration again; true when it is in force, false when it has problems and nothing changed. */

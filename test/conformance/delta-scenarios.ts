@@ -204,6 +204,28 @@ export const deltaScenarios: readonly Scenario[] = [
     },
   },
   {
+    rule: 'ACK and NACK semantics summary',
+    name: 'others are served what one rejected; a new stream of that one is offered it once, and no more',
+    async run(server) {
+      server.publish({ cds: { a: '1' }, eds: { a: 'bad' } });
+      const first = new DeltaClient(server, 'n1');
+      first.request('eds', { subscribe: ['a'] });
+      first.nack(await first.expect('eds'));
+      await first.silence();
+      const other = new DeltaClient(server, 'n2');
+      expect((await other.subscribe('eds', ['a'])).resources).toEqual({ a: 'bad' });
+      await first.silence();
+      await first.close();
+      const again = new DeltaClient(server, 'n1');
+      again.request('eds', { subscribe: ['a'] });
+      again.nack(await again.expect('eds'));
+      await again.silence();
+      server.publish({ cds: { a: '1' }, eds: { a: '2' } });
+      expect((await again.take('eds')).resources).toEqual({ a: '2' });
+      await other.close();
+    },
+  },
+  {
     rule: 'Deleting resources',
     name: 'what is gone is told after what is new, also to a client that rejects the new',
     async run(server) {

@@ -172,6 +172,35 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     await settled();
   });
 
+  it('takes a hundred changes of weights while requests flow: no failure, no new cluster, no rejection', async () => {
+    const before = typeOf(CLUSTER_TYPE).sent;
+    let running = true;
+    const statuses: number[] = [];
+    const load = (async () => {
+      while (running) statuses.push((await send({})).status);
+    })();
+    for (let i = 0; i < 100; i++) {
+      const a = 0.7 + (i % 2) / 100;
+      publish({ weights: { a, b: 1 - a } });
+      await settled();
+    }
+    // An engine that gets nothing any more is not chosen.
+    publish({ weights: { a: 1 } });
+    await settled();
+    running = false;
+    await load;
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    await eventually('nothing for b', async () => {
+      for (let i = 0; i < 40; i++) if ((await send({})).stub === 'b') return false;
+      return true;
+    });
+    expect(typeOf(CLUSTER_TYPE)).toMatchObject({ sent: before, rejections: 0 });
+    expect(typeOf(ENDPOINTS_TYPE)).toMatchObject({ status: 'synced', rejections: 0 });
+    expect(await envoy.stat('cluster.m1.update_rejected')).toBe(0);
+    publish();
+    await settled();
+  });
+
   it('keeps a replica that is not ready within reach of the filter and of nobody else', async () => {
     publish({ engines: statesOf(fleet, [stubs.a1.address]) });
     await settled();

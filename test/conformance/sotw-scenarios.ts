@@ -280,11 +280,27 @@ export const sotwScenarios: readonly Scenario[] = [
       await client.silence();
       const other = new SotwClient(server, 'n2');
       expect((await other.subscribe('cds')).resources).toEqual({ a: 'bad' });
+      await client.silence();
       server.publish({ cds: { a: '3' } });
       expect((await client.take('cds')).resources).toEqual({ a: '3' });
       expect((await other.take('cds')).resources).toEqual({ a: '3' });
       await client.silence();
       await other.close();
+    },
+  },
+  {
+    rule: 'ACK and NACK semantics summary',
+    name: 'a new stream of a node that rejected is offered the same once, and no more after it rejects again',
+    async run(server) {
+      server.publish({ cds: { a: '1' }, eds: { a: 'bad' } });
+      for (let i = 0; i < 2; i++) {
+        const client = new SotwClient(server, 'n1');
+        client.request('eds', { resourceNames: ['a'] });
+        client.nack(await client.expect('eds'), ['a']);
+        await client.silence();
+        expect(statuses(server)).toEqual({ eds: 'rejected' });
+        await client.close();
+      }
     },
   },
   {
@@ -306,6 +322,27 @@ export const sotwScenarios: readonly Scenario[] = [
         cds: { rejections: 1, rejection: { version: bad.version, reason: 'no such thing' } },
       });
       expect(server.nodes()[0]?.types).toMatchObject(type);
+    },
+  },
+  {
+    rule: 'Client Status Discovery Service',
+    name: 'of every resource it is known what the client made of it',
+    async run(server) {
+      server.publish({ cds: { a: '1' }, eds: { a: '1', b: '1' } });
+      const client = new SotwClient(server, 'n1');
+      await client.subscribe('cds');
+      await client.subscribe('eds', ['a', 'b', 'x']);
+      await client.silence();
+      const statusesOf = () =>
+        Object.fromEntries(server.resourcesOf('n1')[types.eds]!.map(({ name, status }) => [name, status]));
+      expect(statusesOf()).toEqual({ a: 'synced', b: 'synced', x: 'missing' });
+      server.publish({ cds: { a: '1' }, eds: { a: '1', b: '2' } });
+      const bad = await client.expect('eds');
+      expect(statusesOf()).toEqual({ a: 'synced', b: 'stale', x: 'missing' });
+      client.nack(bad, ['a', 'b', 'x']);
+      await client.silence();
+      expect(statusesOf()).toEqual({ a: 'synced', b: 'rejected', x: 'missing' });
+      expect(server.resourcesOf('nobody')).toEqual({});
     },
   },
   {

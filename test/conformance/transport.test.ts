@@ -1,12 +1,24 @@
-import { create, toBinary } from '@bufbuild/protobuf';
-import { AnySchema } from '@bufbuild/protobuf/wkt';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { AnySchema, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as grpc from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Frontend } from '../../xds-server/fleet/fleet.js';
-import { frontendOf, type Nack, XdsServer, type XdsServerOptions } from '../../xds-server/xds/index.js';
+import { ClusterLoadAssignmentSchema } from '../../xds-server/gen/envoy/config/endpoint/v3/endpoint_pb.js';
+import {
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../xds-server/gen/envoy/service/discovery/v3/discovery_pb.js';
+import {
+  buildResources,
+  frontendOf,
+  type Nack,
+  XdsServer,
+  type XdsServerOptions,
+} from '../../xds-server/xds/index.js';
 import { createCollection, createResource, type View } from '../../xds-server/xds/protocol/resource.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
 import { CertificateAuthority } from './certificates.js';
+import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { type Received, socketWire, viewOf, type Wire } from './world.js';
 
 const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
@@ -162,6 +174,45 @@ describe('the gRPC server', () => {
     expect(Object.keys(received.resources)).toEqual(['big']);
     delta.send({ ...nothing, typeUrl: CLUSTER_TYPE, responseNonce: received.nonce });
     expect((await delta.next()).removed).toHaveLength(60_000);
+  });
+
+  it('sends an assignment of 20 000 endpoints', async () => {
+    const { address, server } = await start();
+    const addresses = Array.from({ length: 20_000 }, (_, i) => `10.0.${i >> 8}.${i & 255}:8000`);
+    const fleet = fleetOf('127.0.0.1:1', { a: addresses });
+    server.setResources(
+      'west',
+      buildResources({
+        fleet,
+        frontendId: 'west',
+        plan: planOf(fleet, { a: 1 }),
+        engines: statesOf(fleet),
+        wasmModule: new Uint8Array([0]),
+        filter: { frontendId: 'west' },
+      }),
+    );
+    const client = new grpc.Client(address, grpc.credentials.createInsecure(), {
+      'grpc.max_receive_message_length': -1,
+    });
+    closers.push(() => client.close());
+    const received = await new Promise<Buffer>((resolve, reject) => {
+      const call = client.makeBidiStreamRequest(
+        ADS,
+        (bytes: Buffer) => bytes,
+        (bytes) => bytes,
+      );
+      call.on('data', resolve);
+      call.on('error', reject);
+      const request = create(DiscoveryRequestSchema, {
+        node: { id: 'n1', cluster: 'west' },
+        typeUrl: ENDPOINTS_TYPE,
+        resourceNames: ['m1'],
+      });
+      call.write(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
+    });
+    const [any] = fromBinary(DiscoveryResponseSchema, received).resources;
+    const assignment = anyUnpack(any!, ClusterLoadAssignmentSchema)!;
+    expect(assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)).toHaveLength(20_000);
   });
 
   it('reports a rejection with so much of its text as tells the fault, and logs the beginning of that', async () => {

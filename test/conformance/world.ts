@@ -17,7 +17,7 @@ import {
   type View,
 } from '../../xds-server/xds/protocol/resource.js';
 import type { DeltaRequest, SotwRequest } from '../../xds-server/xds/protocol/session.js';
-import type { Protocol } from '../../xds-server/xds/protocol/subscription.js';
+import type { Protocol, ResourceStatus } from '../../xds-server/xds/protocol/subscription.js';
 import {
   CLUSTER_TYPE,
   ENDPOINTS_TYPE,
@@ -64,6 +64,7 @@ export interface Server {
   publish(state: State): void;
   connect(protocol: Protocol): Wire;
   nodes(): NodeView[];
+  resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]>;
   stop(): Promise<void>;
 }
 
@@ -112,6 +113,7 @@ export function inMemoryServer(): Server {
   return {
     publish: (state) => plane.setResources(FRONTEND, resourceSet(state)),
     nodes: () => plane.nodes(),
+    resourcesOf: (nodeId) => plane.resourcesOf(nodeId),
     stop: async () => {},
     connect(protocol) {
       const inbox = new Inbox();
@@ -150,6 +152,7 @@ export async function socketServer(): Promise<Server> {
   return {
     publish: (state) => server.setResources(FRONTEND, resourceSet(state)),
     nodes: () => server.nodes(),
+    resourcesOf: (nodeId) => server.resourcesOf(nodeId),
     connect: (protocol) => {
       const method = protocol === 'sotw' ? 'StreamAggregatedResources' : 'DeltaAggregatedResources';
       return socketWire(client, `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`);

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
@@ -93,6 +94,19 @@ it('from a static bootstrap without a control server, and then from one that com
   ).text();
   expect(Number(stats.split(': ')[1])).toBeGreaterThan(KEYS.length - 1);
   for (const { process } of mesh.envoys) expect(suspiciousLines(process.output)).toEqual([]);
+});
+
+it('through a restart of the control server that has lost its state', async () => {
+  const load = new OpenLoop(envoy.url, 30, KEYS);
+  await mesh.control.stop('SIGKILL');
+  rmSync(join(mesh.folder, 'state.json'));
+  await mesh.startControlServer();
+  const { id } = await mesh.api<{ id: string }>('/v1/plan');
+  await eventually('its plan in Envoy', async () => {
+    return (await chat(envoy.url, { key: 'probe' })).headers['x-wardrop-plan'] === id;
+  });
+  const results = await load.stop();
+  expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
 });
 
 async function snapshotVersion(handle: EnvoyHandle): Promise<number> {

@@ -85,8 +85,8 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     if (snapshot === undefined) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
     response.type('application/octet-stream').send(Buffer.from(snapshot.bytes));
   });
-  app.get('/v1/envoys', (_request, response) => {
-    response.json(envoysView(server));
+  app.get('/v1/envoys', (request, response) => {
+    response.json(envoysView(server, text(request.query.node)));
   });
   app.get('/v1/alarms', (_request, response) => {
     response.json({ alarms: server.alarms.list });

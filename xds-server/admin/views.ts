@@ -69,16 +69,37 @@ function loadView(reading: ReplicaReading | undefined, nowMs: number): object | 
   return { ...Object.fromEntries(signals), prefixHitShare: reading.hitShare ?? null };
 }
 
-/** Connected Envoys: what they accepted and rejected, and the snapshot they hold. */
-export function envoysView(server: ControlServer): object {
-  const holders = server.board.holders();
-  const nodes = server.nodes();
+/**
+ * Connected Envoys: what they accepted and rejected, and the snapshot they hold; of a node that is named, every single
+ * resource, too.
+ */
+export function envoysView(server: ControlServer, nodeId?: string): object {
+  const nowMs = Date.now();
+  const isShown = (holder: { readonly nodeId: string }) => nodeId === undefined || holder.nodeId === nodeId;
+  const holders = server.board.holders().filter(isShown);
+  const nodes = server.nodes().filter(isShown);
+  const resources = nodeId === undefined ? {} : server.resourcesOf(nodeId);
   return {
+    atMs: nowMs,
     envoys: nodes.map((node) => {
       const holder = holders.find(
         ({ nodeId, frontendId }) => nodeId === node.nodeId && frontendId === node.frontendId,
       );
-      return { ...node, snapshot: holder === undefined ? null : snapshotOf(server, holder) };
+      const types = Object.entries(node.types).map(([typeUrl, type]) => [
+        typeUrl,
+        {
+          ...type,
+          sent: withAge(type.sent, nowMs),
+          acknowledged: withAge(type.acknowledged, nowMs),
+          rejection: withAge(type.rejection, nowMs),
+          ...(resources[typeUrl] !== undefined && { resources: resources[typeUrl] }),
+        },
+      ]);
+      return {
+        ...node,
+        types: Object.fromEntries(types),
+        snapshot: holder === undefined ? null : snapshotOf(server, holder),
+      };
     }),
     /** Envoys that fetch snapshots but have no xDS stream now. */
     withoutStream: holders
@@ -89,6 +110,10 @@ export function envoysView(server: ControlServer): object {
         snapshot: snapshotOf(server, holder),
       })),
   };
+}
+
+function withAge<T extends { readonly atMs: number }>(mark: T | null, nowMs: number) {
+  return mark === null ? null : { ...mark, ageSeconds: Math.max(0, nowMs - mark.atMs) / 1_000 };
 }
 
 function snapshotOf(

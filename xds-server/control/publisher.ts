@@ -4,7 +4,8 @@ import type { EngineState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
 import { buildSnapshotView, type Relief } from '../plan/snapshot-view.js';
 import type { SnapshotBoard } from '../sync/snapshot-board.js';
-import { buildResources, type EnvoyOptions, type XdsServer } from '../xds/index.js';
+import { buildResources, type EnvoyOptions, type WeightPlan, type XdsServer } from '../xds/index.js';
+import { weightsToPush } from './pushed-weights.js';
 
 /** A plan with the fleet and the readiness that it is published for. */
 export interface Publication {
@@ -30,8 +31,8 @@ export interface PublisherOptions {
   readonly now: () => number;
 }
 
-/** Weights of endpoints are pushed when one differs from the pushed one by more than this. */
-const PUSHED_WEIGHT_DIFFERENCE = 0.02;
+/** Weights that differ from what was pushed by no more than this need no push, where Envoy itself picks nothing. */
+const SPARED_DIFFERENCE = 0.02;
 /** Longest wait for Envoys to accept new endpoints before snapshots name them. */
 const ANNOUNCE_TIMEOUT_MS = 1_000;
 /** Longest wait for Envoys to take a snapshot without the departed endpoints before these are removed. */
@@ -39,6 +40,12 @@ const DEPART_TIMEOUT_MS = 5_000;
 const DEPART_POLL_MS = 100;
 /** Other VMs of an Envoy install a snapshot within this time after the one that fetched it. */
 const INSTALL_GRACE_MS = 500;
+
+interface Pushed {
+  readonly weights: WeightPlan;
+  readonly engines: readonly EngineState[];
+  readonly options: EnvoyOptions;
+}
 
 /** Brings plans to the Envoys of all frontends. */
 export class Publisher {
@@ -91,8 +98,7 @@ class FrontendPublisher {
   readonly #options: PublisherOptions;
   #target: Publication | undefined;
   /** What endpoints were last pushed for. */
-  #pushed: Publication | undefined;
-  #pushedOptions: EnvoyOptions | undefined;
+  #pushed: Pushed | undefined;
   #pushedAtMs = 0;
   #pushTimer: NodeJS.Timeout | undefined;
   /** The fleet that snapshots are made for; another one is being announced while the target's differs. */
@@ -178,55 +184,52 @@ class FrontendPublisher {
 
   /** Pushes health and other options at once; rebuilding load balancers for weights alone is rationed. */
   #pushEndpointsWhenDue(target: Publication): void {
-    const isSetUp = isDeepStrictEqual(this.#pushedOptions, this.#options.envoy(this.#id));
-    if (!isSetUp || !hasSameHealth(this.#pushed!.engines, target.engines)) {
+    const pushed = this.#pushed!;
+    const options = this.#options.envoy(this.#id);
+    if (!isDeepStrictEqual(pushed.options, options)) {
       this.#pushEndpoints(target);
       return;
     }
     clearTimeout(this.#pushTimer);
-    if (!this.#differsInWeights(this.#pushed!.plan, target.plan)) return;
-    const waitMs = this.#pushedAtMs + this.#options.edsIntervalMs() - this.#options.now();
-    if (waitMs <= 0) this.#pushEndpoints(target);
-    else this.#pushTimer = setTimeout(() => this.#pushEndpoints(this.#target!), waitMs);
+    const weights = weightsToPush(pushed.weights, this.#weightsOf(target.plan), leastDifference(options));
+    if (!hasSameHealth(pushed.engines, target.engines)) {
+      this.#pushEndpoints(target, weights ?? pushed.weights);
+    } else if (weights !== undefined) {
+      const waitMs = this.#pushedAtMs + this.#options.edsIntervalMs() - this.#options.now();
+      if (waitMs <= 0) this.#pushEndpoints(target, weights);
+      // By then there is no newer publication: that would have come here and cleared the timer.
+      else this.#pushTimer = setTimeout(() => this.#pushEndpoints(target, weights), waitMs);
+    }
   }
 
-  #pushEndpoints({ plan, fleet, engines }: Publication): void {
+  #pushEndpoints({ plan, fleet, engines }: Publication, weights: WeightPlan = this.#weightsOf(plan)): void {
     const { xds, wasmModule, envoy, now } = this.#options;
     clearTimeout(this.#pushTimer);
-    this.#pushed = { plan, fleet, engines };
-    this.#pushedOptions = envoy(this.#id);
+    const options = envoy(this.#id);
+    this.#pushed = { weights, engines, options };
     this.#pushedAtMs = now();
     xds.setResources(
       this.#id,
       buildResources({
         fleet,
         frontendId: this.#id,
-        plan,
+        plan: weights,
         engines,
         wasmModule,
-        ...this.#pushedOptions,
+        ...options,
         ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
       }),
     );
   }
 
-  #differsInWeights(before: Plan, after: Plan): boolean {
-    return after.rows
-      .filter((row) => row.frontendId === this.#id)
-      .some((row) => {
-        const old = before.rows.find(
-          ({ frontendId, poolId }) => frontendId === this.#id && poolId === row.poolId,
-        );
-        const weights = new Map(old?.weights.map(({ engineId, weight }) => [engineId, weight]));
-        return (
-          weights.size > row.weights.length ||
-          row.weights.some(
-            ({ engineId, weight }) =>
-              Math.abs(weight - (weights.get(engineId) ?? 0)) > PUSHED_WEIGHT_DIFFERENCE,
-          )
-        );
-      });
+  #weightsOf(plan: Plan): WeightPlan {
+    return { rows: plan.rows.filter(({ frontendId }) => frontendId === this.#id) };
   }
+}
+
+/** A filter that picks the host needs the weights in Envoy only where its list is used up. */
+function leastDifference({ steering }: EnvoyOptions): number {
+  return steering === undefined || steering === 'override-host' ? SPARED_DIFFERENCE : 0;
 }
 
 function hasSameHealth(a: readonly EngineState[], b: readonly EngineState[]): boolean {

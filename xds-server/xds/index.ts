@@ -1,7 +1,13 @@
 export { type BootstrapInput, type BootstrapTls, type BootstrapToken, buildBootstrap } from './bootstrap.js';
 export type { Nack, NodeView, ResourceSet, TypeStatus, TypeView } from './protocol/control-plane.js';
 export type { NodeIdentity } from './protocol/node.js';
-export { buildResources, type EnvoyOptions, type ResourceInput } from './resources/build-resources.js';
+export type { ResourceStatus } from './protocol/subscription.js';
+export {
+  buildResources,
+  type EnvoyOptions,
+  type ResourceInput,
+  type WeightPlan,
+} from './resources/build-resources.js';
 export { frontendOf, nodeListeningAt } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';

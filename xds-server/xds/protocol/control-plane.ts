@@ -2,7 +2,7 @@ import { WardropError } from '../../errors.js';
 import type { NodeIdentity } from './node.js';
 import type { View } from './resource.js';
 import { type DeltaRequest, type Response, Session, type SotwRequest } from './session.js';
-import type { Mark, Protocol, Rejection, Subscription } from './subscription.js';
+import type { Mark, Protocol, Rejection, ResourceStatus, Subscription } from './subscription.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE } from './type-url.js';
 
 /** What the Envoys of one frontend may see. Equal nodes must get the very same view, so that they share it. */
@@ -53,6 +53,8 @@ export interface TypeView {
   readonly subscribed: readonly string[];
   readonly sent: Mark | null;
   readonly acknowledged: Mark | null;
+  /** When the response was sent that has no answer yet; null when none is outstanding. */
+  readonly unansweredSinceMs: number | null;
   /** The last rejection, even when later versions were accepted. */
   readonly rejection: Rejection | null;
   readonly rejections: number;
@@ -141,6 +143,21 @@ export class ControlPlane {
       );
   }
 
+  /** Every resource that this node's streams asked for or were sent, by type URL. */
+  resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
+    const sessions = [...this.#clients]
+      .map(({ session }) => session)
+      .filter(({ node }) => node?.id === nodeId);
+    return Object.fromEntries(
+      sessions.flatMap(({ subscriptions, view }) =>
+        [...subscriptions].map(([typeUrl, subscription]) => [
+          typeUrl,
+          subscription.resources(view?.get(typeUrl)),
+        ]),
+      ),
+    );
+  }
+
   #shortcomingsOf(node: NodeIdentity, frontendId: string): readonly string[] {
     return this.#sets.get(frontendId)?.shortcomingsOf?.(node) ?? [];
   }
@@ -177,6 +194,7 @@ function typeView(typeUrl: string, subscription: Subscription, view: View | unde
     subscribed: [...(subscription.wildcard ? ['*'] : []), ...[...subscription.names].sort()],
     sent: subscription.sent ?? null,
     acknowledged: subscription.acknowledged ?? null,
+    unansweredSinceMs: subscription.unansweredSinceMs ?? null,
     rejection: subscription.rejection ?? null,
     rejections: subscription.rejections,
   };

@@ -20,6 +20,15 @@ export interface Rejection extends Mark {
   readonly reason: string;
 }
 
+/** One resource, as the client is known to have it. */
+export interface ResourceStatus {
+  readonly name: string;
+  /** Of the newest state; null when there is none of this name. */
+  readonly version: string | null;
+  /** `stale`: an answer or the next push is outstanding. `missing`: asked for, and there is none. */
+  readonly status: 'synced' | 'stale' | 'rejected' | 'missing';
+}
+
 export interface TakeOptions {
   /** Only what the client asked for itself; changes wait for an earlier type. */
   readonly onlyDue: boolean;
@@ -67,6 +76,11 @@ export class Subscription {
     readonly fullState: boolean,
   ) {
     this.#wildcardByDefault = fullState;
+  }
+
+  /** When the response was sent that the client has not answered yet. */
+  get unansweredSinceMs(): number | undefined {
+    return this.#inFlight === undefined ? undefined : this.sent?.atMs;
   }
 
   get isInFlight(): boolean {
@@ -155,6 +169,24 @@ export class Subscription {
     if (canRemove && this.#gone(collection).length > 0) return false;
     for (const resource of this.#wanted(collection)) if (this.#differs(resource)) return false;
     return true;
+  }
+
+  /** Every resource that the client asked for or holds, with what it made of it; sorted by name. */
+  resources(collection: Collection | undefined): ResourceStatus[] {
+    const wanted = collection === undefined ? [] : [...this.#wanted(collection)].map(({ name }) => name);
+    const names = new Set([...wanted, ...this.names, ...this.#known.keys()]);
+    return [...names].sort().map((name) => {
+      const version = collection?.resources.get(name)?.version ?? null;
+      return { name, version, status: this.#statusOf(name, version) };
+    });
+  }
+
+  #statusOf(name: string, version: string | null): ResourceStatus['status'] {
+    if (this.#refused.has(name)) return 'rejected';
+    const known = this.#known.get(name)?.version ?? null;
+    if (known === null && version === null) return 'missing';
+    const isUnderWay = this.#inFlight?.resources.some((resource) => resource.name === name) === true;
+    return known === version && !isUnderWay ? 'synced' : 'stale';
   }
 
   /** What to send now, if anything; the caller sends it and reports with `markSent`. */

@@ -7,6 +7,7 @@ import type { Address } from '../../fleet/fleet.js';
 import { ControlPlane, type Nack, type NodeView, type ResourceSet } from '../protocol/control-plane.js';
 import type { NodeIdentity } from '../protocol/node.js';
 import type { DeltaRequest, SotwRequest } from '../protocol/session.js';
+import type { ResourceStatus } from '../protocol/subscription.js';
 import { decodeDeltaRequest, decodeSotwRequest, encodeDeltaResponse, encodeSotwResponse } from './codec.js';
 import { type DiscoveryMethod, discoveryMethods } from './services.js';
 
@@ -160,6 +161,11 @@ export class XdsServer {
   /** Every connected Envoy with what it was sent, accepted and rejected. */
   nodes(): NodeView[] {
     return this.#plane.nodes();
+  }
+
+  /** Every resource that this node asked for or was sent, by type URL. */
+  resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
+    return this.#plane.resourcesOf(nodeId);
   }
 
   #serve(call: Call, method: DiscoveryMethod): void {
