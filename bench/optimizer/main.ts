@@ -6,11 +6,12 @@ import { measureNoise } from '../plan/noise.js';
 import { type GapResult, measureGap } from './gap.js';
 import { measureTiming, type Quantiles, type Size, type Timing } from './timing.js';
 
-/** What `--json FILE` writes; milliseconds by `frontends x engines`. */
+/** What `--json FILE` writes; milliseconds, and memory at the end, by `frontends x engines`. */
 interface Figures {
   readonly gapMax: number;
   readonly warmMs: Readonly<Record<string, Quantiles>>;
   readonly coldMs: Readonly<Record<string, Quantiles>>;
+  readonly memoryMegabytes: Readonly<Record<string, { readonly solver: number; readonly process: number }>>;
   readonly movesPerTv: MovesResult['movesPerTv'];
   readonly segmentsPerEngineMax: number;
   readonly movesUnderNoise: number;
@@ -59,6 +60,12 @@ async function main(): Promise<void> {
       gapMax: gap.gapMax,
       warmMs: Object.fromEntries(timings.map(([name, { warmMs }]) => [name, warmMs])),
       coldMs: Object.fromEntries(timings.map(([name, { coldMs }]) => [name, coldMs])),
+      memoryMegabytes: Object.fromEntries(
+        timings.map(([name, { solverMegabytes, residentMegabytes }]) => [
+          name,
+          { solver: solverMegabytes, process: residentMegabytes },
+        ]),
+      ),
       movesPerTv: moves.movesPerTv,
       segmentsPerEngineMax: moves.segmentsPerEngineMax,
       movesUnderNoise: noise.movesUnderNoise,

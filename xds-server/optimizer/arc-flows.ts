@@ -17,14 +17,15 @@ export class ArcFlows {
   readonly sides: Uint8Array;
   /** Replica-seconds per second by column. */
   readonly loads: Float64Array;
+  /** Flows closer than this to an end of their range are there. */
+  readonly tolerance: number;
   readonly #flowProblem: FlowProblem;
-  readonly #tolerance: number;
 
   /** Arcs marked in `free` may move from the start. */
   constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
     const { served, kink, upper } = flowProblem;
     this.#flowProblem = flowProblem;
-    this.#tolerance = FLOW_TOLERANCE * served.reduce((most, flow) => Math.max(most, flow), 0);
+    this.tolerance = FLOW_TOLERANCE * served.reduce((most, flow) => Math.max(most, flow), 0);
     this.flows = Float64Array.from(start);
     this.loads = loadsOf(flowProblem, start);
     this.sides = free.map((isFree, arc) => {
@@ -67,21 +68,21 @@ export class ArcFlows {
 
   /** On which side of the flow in force an arc would grow; `FIXED` at its upper bound. */
   sideUp(arc: number): number {
-    const flow = this.flows[arc]! + this.#tolerance;
+    const flow = this.flows[arc]! + this.tolerance;
     if (flow >= this.#flowProblem.upper[arc]!) return FIXED;
     return flow < this.#flowProblem.kink[arc]! ? BELOW : ABOVE;
   }
 
   /** On which side an arc would shrink; `FIXED` at its lower bound. */
   sideDown(arc: number): number {
-    const flow = this.flows[arc]! - this.#tolerance;
+    const flow = this.flows[arc]! - this.tolerance;
     if (flow <= this.#flowProblem.lower[arc]!) return FIXED;
     return flow > this.#flowProblem.kink[arc]! ? ABOVE : BELOW;
   }
 
   isAtEnd(arc: number, side: number): boolean {
     const flow = this.flows[arc]!;
-    return flow <= this.low(arc, side) + this.#tolerance || flow >= this.high(arc, side) - this.#tolerance;
+    return flow <= this.low(arc, side) + this.tolerance || flow >= this.high(arc, side) - this.tolerance;
   }
 
   /** How often a change fits between an arc's flow and the end of its range. */
@@ -96,7 +97,7 @@ export class ArcFlows {
     const side = this.sides[arc]!;
     const target = this.flows[arc]! + most * change;
     const fits =
-      target >= this.low(arc, side) - this.#tolerance && target <= this.high(arc, side) + this.#tolerance;
+      target >= this.low(arc, side) - this.tolerance && target <= this.high(arc, side) + this.tolerance;
     return fits ? most : Math.min(most, this.reach(arc, side, change));
   }
 
@@ -104,9 +105,9 @@ export class ArcFlows {
   snapped(): Float64Array {
     const { lower, kink, upper } = this.#flowProblem;
     return this.flows.map((flow, arc) => {
-      if (Math.abs(flow - lower[arc]!) <= this.#tolerance) return lower[arc]!;
-      if (Math.abs(flow - kink[arc]!) <= this.#tolerance) return kink[arc]!;
-      return Math.abs(flow - upper[arc]!) <= this.#tolerance ? upper[arc]! : flow;
+      if (Math.abs(flow - lower[arc]!) <= this.tolerance) return lower[arc]!;
+      if (Math.abs(flow - kink[arc]!) <= this.tolerance) return kink[arc]!;
+      return Math.abs(flow - upper[arc]!) <= this.tolerance ? upper[arc]! : flow;
     });
   }
 }

@@ -33,6 +33,8 @@ interface Placement {
   readonly candidates: number[];
   /** Shares of the flow that go to each of them. */
   readonly taken: number[];
+  /** What the next part costs on each of them at least. */
+  readonly costs: number[];
   /** Share that is still to be placed in parts. */
   open: number;
 }
@@ -115,7 +117,8 @@ export class BackupPlanner {
         taken[at] = share;
       }
     }
-    return { arc, flow, candidates, taken, open: planned.length > 0 ? 0 : 1 };
+    const costs = new Array<number>(candidates.length).fill(-Infinity);
+    return { arc, flow, candidates, taken, costs, open: planned.length > 0 ? 0 : 1 };
   }
 
   /** Adds what is planned to the loads, and opens what is too much for a column, for all rows in proportion. */
@@ -154,25 +157,29 @@ export class BackupPlanner {
     return shares;
   }
 
-  /** Places a share of a row's traffic where it costs least. */
-  #placePart({ flow, candidates, taken }: Placement, share: number): void {
+  /** Places a share of a row's traffic where it costs least. Costs only rise, so those known may be too low. */
+  #placePart({ flow, candidates, taken, costs }: Placement, share: number): void {
     const { columns, arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
-    let best = -1;
-    let least = Infinity;
-    for (let at = 0; at < candidates.length; at++) {
-      const arc = candidates[at]!;
-      const column = arcColumn[arc]!;
-      const work = arcWork[arc]!;
-      const rho = (this.#loads[column]! + work * flow * share) / this.#capacities[column]!;
-      const cost = arcCost[arc]! + work * columns[column]!.congestion.price(rho);
-      if (cost < least) {
-        least = cost;
+    for (;;) {
+      let best = -1;
+      let least = Infinity;
+      for (let at = 0; at < costs.length; at++) {
+        if (!(costs[at]! < least)) continue;
+        least = costs[at]!;
         best = at;
       }
+      if (best < 0) return;
+      const arc = candidates[best]!;
+      const column = arcColumn[arc]!;
+      const work = arcWork[arc]!;
+      const load = this.#loads[column]! + work * flow * share;
+      const cost = arcCost[arc]! + work * columns[column]!.congestion.price(load / this.#capacities[column]!);
+      costs[best] = cost;
+      if (cost > least) continue;
+      this.#loads[column] = load;
+      taken[best]! += share;
+      return;
     }
-    if (best < 0) return;
-    this.#loads[arcColumn[candidates[best]!]!]! += arcWork[candidates[best]!]! * flow * share;
-    taken[best]! += share;
   }
 
   #restore(column: number): void {

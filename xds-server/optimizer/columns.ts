@@ -1,9 +1,9 @@
-import { type Demand, type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
+import { type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { groupBy, sum } from './collections.js';
 import { Congestion } from './congestion.js';
-import { meanMix } from './demand.js';
+import { meanOfPools, type PooledDemand, pooledDemand } from './demand.js';
 import type { OptimizerInput, ReferenceMix } from './solution.js';
 
 /** Less than this of a replica is no capacity. */
@@ -32,10 +32,9 @@ export interface Column {
  * proportion to capacity (evening them out would then move conversations, which has a cost to weigh).
  */
 export function buildColumns(input: OptimizerInput): readonly Column[] {
-  const kinds = groupBy(usableEngines(input), engineKinds(input));
   const mixes = new ReferenceMixes(input);
   const columns: Column[] = [];
-  for (const members of kinds.values()) {
+  for (const members of kindsOf(input, usableEngines(input))) {
     const mix = mixes.of(members);
     const groups = proportional(input, members) ? [members] : members.map((member) => [member]);
     for (const group of groups) columns.push(buildColumn(input, group, mix));
@@ -69,25 +68,52 @@ function usableEngines({ state }: OptimizerInput): number[] {
   return state.engines.flatMap((engine, index) => (isUsable(engine) ? [index] : []));
 }
 
-/** A string by engine index; equal strings for engines that the optimizer need not tell apart. */
-function engineKinds({ state, policy }: OptimizerInput): (engine: number) => string {
+/** Groups of engines that the optimizer need not tell apart. */
+function kindsOf(input: OptimizerInput, engines: readonly number[]): number[][] {
+  const keyOf = engineKeys(input);
+  const kinds: number[][] = [];
+  for (const alike of groupBy(engines, keyOf).values()) {
+    const groups: number[][] = [];
+    for (const engine of alike) {
+      const group = groups.find(([first]) => isSameWay(input, first!, engine));
+      if (group) group.push(engine);
+      else groups.push([engine]);
+    }
+    kinds.push(...groups);
+  }
+  return kinds;
+}
+
+/** A string by engine index, different for engines that must be told apart, but for those that only the network does. */
+function engineKeys({ state, policy }: OptimizerInput): (engine: number) => string {
   const { fleet } = state;
   const bounded = new Set(policy.bounds.map(({ engineId }) => engineId));
+  const pools = poolsByEngine(state);
+  const ways = new Float64Array(fleet.engines.length);
+  for (const row of fleet.networkSeconds) for (let at = 0; at < ways.length; at++) ways[at]! += row[at]!;
+  return (engine) => {
+    const { id, profile } = fleet.engines[engine]!;
+    if (bounded.has(id)) return JSON.stringify([id]);
+    return JSON.stringify([profile, pools[engine], state.engines[engine]!.latencyFactor, ways[engine]]);
+  };
+}
+
+/** Whether two engines are as far from every frontend as each other, in seconds and in dollars. */
+function isSameWay({ state }: OptimizerInput, a: number, b: number): boolean {
+  const { networkSeconds, egressDollarsPerRequest = [] } = state.fleet;
+  return [networkSeconds, egressDollarsPerRequest].every((matrix) =>
+    matrix.every((row) => row[a] === row[b]),
+  );
+}
+
+/** Indices of the pools of each engine, ascending. */
+function poolsByEngine({ fleet }: OptimizerInput['state']): readonly (readonly number[])[] {
   const pools: number[][] = fleet.engines.map(() => []);
   const index = new Map(fleet.engines.map(({ id }, at) => [id, at]));
   fleet.pools.forEach((pool, at) => {
     for (const id of pool.engineIds) pools[index.get(id)!]!.push(at);
   });
-  return (engine) => {
-    const { id, profile } = fleet.engines[engine]!;
-    if (bounded.has(id)) return JSON.stringify([id]);
-    const numbers = Float64Array.from([
-      state.engines[engine]!.latencyFactor,
-      ...fleet.networkSeconds.map((row) => row[engine]!),
-      ...(fleet.egressDollarsPerRequest ?? []).map((row) => row[engine]!),
-    ]);
-    return JSON.stringify([profile, pools[engine], Buffer.from(numbers.buffer).toString('latin1')]);
-  };
+  return pools;
 }
 
 /** Whether every row in force splits its traffic among these engines by their capacity. */
@@ -108,17 +134,15 @@ function proportional({ state, previousWeights }: OptimizerInput, members: reado
 /** Mean of the measured mixes of equal engines; without any, what the demand that they may serve would make. */
 class ReferenceMixes {
   readonly #input: OptimizerInput;
-  readonly #poolsOf: readonly (readonly string[])[];
-  readonly #demandOf: ReadonlyMap<string, readonly Demand[]>;
-  readonly #meanOf = new Map<string, TokenMix>();
+  readonly #poolsOf: readonly (readonly number[])[];
+  readonly #demandOf: readonly PooledDemand[];
 
   constructor(input: OptimizerInput) {
     const { fleet, demands } = input.state;
     this.#input = input;
-    this.#demandOf = groupBy(demands, ({ poolId }) => poolId);
-    const pools = new Map(fleet.engines.map(({ id }): [string, string[]] => [id, []]));
-    for (const pool of fleet.pools) for (const id of pool.engineIds) pools.get(id)!.push(pool.id);
-    this.#poolsOf = fleet.engines.map(({ id }) => pools.get(id)!);
+    const byPool = groupBy(demands, ({ poolId }) => poolId);
+    this.#demandOf = fleet.pools.map(({ id }) => pooledDemand(byPool.get(id) ?? []));
+    this.#poolsOf = poolsByEngine(input.state);
   }
 
   of(members: readonly number[]): ReferenceMix {
@@ -129,21 +153,12 @@ class ReferenceMixes {
     });
     if (measured.length === 0) {
       const profile = this.#input.profiles.get(fleet.engines[members[0]!]!.profile)!;
-      return mixOf(profile, this.#eligibleMean(this.#poolsOf[members[0]!]!));
+      return mixOf(profile, meanOfPools(this.#poolsOf[members[0]!]!.map((pool) => this.#demandOf[pool]!)));
     }
     return {
       requestsPerWorkSecond: mean(measured.map((mix) => mix.requestsPerWorkSecond)),
       outputTokensPerWorkSecond: mean(measured.map((mix) => mix.outputTokensPerWorkSecond)),
     };
-  }
-
-  #eligibleMean(pools: readonly string[]): TokenMix {
-    const key = JSON.stringify(pools);
-    const known = this.#meanOf.get(key);
-    if (known) return known;
-    const found = meanMix(pools.flatMap((pool) => this.#demandOf.get(pool) ?? []));
-    this.#meanOf.set(key, found);
-    return found;
   }
 }
 

@@ -36,6 +36,33 @@ export function meanMix(demands: readonly Demand[], rates?: readonly number[]): 
   };
 }
 
+/** Demand of one pool in sum. */
+export interface PooledDemand {
+  readonly mean: TokenMix;
+  readonly requestsPerSecond: number;
+  /** Number of demands. */
+  readonly size: number;
+}
+
+export function pooledDemand(demands: readonly Demand[]): PooledDemand {
+  return { mean: meanMix(demands), requestsPerSecond: totalRps(demands), size: demands.length };
+}
+
+/** Mean over all demand of some pools, by the same rule as `meanMix`. */
+export function meanOfPools(pools: readonly PooledDemand[]): TokenMix {
+  const total = sum(pools.map(({ requestsPerSecond }) => requestsPerSecond));
+  const size = sum(pools.map((pool) => pool.size));
+  if (size === 0) return NO_REQUEST;
+  let uncachedPromptTokens = 0;
+  let outputTokens = 0;
+  for (const { mean, requestsPerSecond, size: own } of pools) {
+    const share = total > 0 ? requestsPerSecond / total : own / size;
+    uncachedPromptTokens += mean.uncachedPromptTokens * share;
+    outputTokens += mean.outputTokens * share;
+  }
+  return { uncachedPromptTokens, outputTokens };
+}
+
 function requestOf(demand: Demand): MeanRequest {
   const { uncachedPromptTokens, outputTokens } = demand;
   return { uncachedPromptTokens, outputTokens, cachedTokenSeconds: cachedTokenSeconds(demand) };

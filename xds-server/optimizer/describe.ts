@@ -40,6 +40,13 @@ export function describe(
   return new Description(input, served, optimum, weights).solution();
 }
 
+/** One engine's part of what an arc carries. */
+interface Part {
+  readonly engineId: string;
+  readonly arc: number;
+  readonly value: number;
+}
+
 class Description {
   readonly #input: OptimizerInput;
   readonly #served: readonly (readonly number[])[];
@@ -97,32 +104,31 @@ class Description {
   /** An arc whose weight stays passes on the very weights in force, so that solving again changes no bit. */
   #rowWeights(row: number): EngineWeight[] {
     const { rows, arcPrevious } = this.#problem;
-    const { frontendId, poolId, firstArc, endArc } = rows[row]!;
-    const inForce = this.#inForce.get(JSON.stringify([frontendId, poolId]));
-    const staying = new Set<string>();
-    for (let arc = firstArc; arc < endArc; arc++) {
-      if (this.#weights[arc] !== arcPrevious[arc]) continue;
-      for (const id of this.#membersOf(arc)) staying.add(id);
-    }
-    return this.#split(row, this.#weights).map(({ engineId, value }) => ({
-      engineId,
-      weight: staying.has(engineId) ? (inForce?.get(engineId) ?? value) : value,
-    }));
+    const inForce = this.#inForce.get(JSON.stringify([rows[row]!.frontendId, rows[row]!.poolId]));
+    return this.#split(row, this.#weights).map(({ engineId, arc, value }) => {
+      const stays = this.#weights[arc] === arcPrevious[arc];
+      return { engineId, weight: stays ? (inForce?.get(engineId) ?? value) : value };
+    });
   }
 
   /** Values above 0 of a row's arcs, split among the members of columns by capacity, in the order of engine ids. */
-  #split(row: number, values: Float64Array): { readonly engineId: string; readonly value: number }[] {
+  #split(row: number, values: Float64Array): Part[] {
     const { rows, columns, arcColumn } = this.#problem;
     const { firstArc, endArc } = rows[row]!;
-    const parts: { engineId: string; value: number }[] = [];
+    const parts: (Part & { readonly engine: number })[] = [];
     for (let arc = firstArc; arc < endArc; arc++) {
       if (!(values[arc]! > 0)) continue;
-      const { capacities, capacity } = columns[arcColumn[arc]!]!;
-      this.#membersOf(arc).forEach((engineId, at) => {
-        parts.push({ engineId, value: (values[arc]! * capacities[at]!) / capacity });
+      const { members, capacities, capacity } = columns[arcColumn[arc]!]!;
+      members.forEach((engine, at) => {
+        parts.push({
+          engine,
+          engineId: this.#idOf(engine),
+          arc,
+          value: (values[arc]! * capacities[at]!) / capacity,
+        });
       });
     }
-    return parts.sort((a, b) => compare(a.engineId, b.engineId));
+    return parts.sort((a, b) => a.engine - b.engine);
   }
 
   #membersOf(arc: number): string[] {

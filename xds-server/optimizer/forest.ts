@@ -11,6 +11,8 @@ export class Forest {
   readonly #first: Int32Array;
   readonly #next: Int32Array;
   readonly #joined: Uint8Array;
+  readonly #near: Search;
+  readonly #far: Search;
 
   constructor(rows: number, columns: number, arcRow: Int32Array, arcColumn: Int32Array) {
     this.#rows = rows;
@@ -20,6 +22,8 @@ export class Forest {
     this.#first = new Int32Array(rows + columns);
     this.#next = new Int32Array(2 * arcRow.length);
     this.#joined = new Uint8Array(arcRow.length);
+    this.#near = new Search(rows + columns);
+    this.#far = new Search(rows + columns);
   }
 
   clear(): void {
@@ -67,6 +71,26 @@ export class Forest {
     }
   }
 
+  /** The arcs on the way from one node to another, in order; nothing when they lie in different trees. */
+  path(from: number, to: number): number[] | undefined {
+    this.#near.start(from);
+    this.#far.start(to);
+    for (;;) {
+      const [side, other] =
+        this.#near.size <= this.#far.size ? [this.#near, this.#far] : [this.#far, this.#near];
+      const node = side.next();
+      if (node === undefined) return undefined;
+      for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
+        const arc = entry >> 1;
+        if (!this.#joined[arc]) continue;
+        const end = this.#otherEnd(entry);
+        if (side.holds(end)) continue;
+        side.add(end, node, arc);
+        if (other.holds(end)) return [...this.#near.arcsTo(end).reverse(), ...this.#far.arcsTo(end)];
+      }
+    }
+  }
+
   #columnNear(node: number): number {
     if (node >= this.#rows) return node;
     for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
@@ -89,6 +113,54 @@ export class Forest {
       at = next;
     }
     return leader;
+  }
+}
+
+/** Nodes found around a start, breadth first. */
+class Search {
+  size = 0;
+  #next = 0;
+  #round = 0;
+  readonly #nodes: Int32Array;
+  readonly #foundIn: Int32Array;
+  readonly #parent: Int32Array;
+  readonly #arc: Int32Array;
+
+  constructor(nodes: number) {
+    this.#nodes = new Int32Array(nodes);
+    this.#foundIn = new Int32Array(nodes);
+    this.#parent = new Int32Array(nodes);
+    this.#arc = new Int32Array(nodes);
+  }
+
+  start(node: number): void {
+    this.size = 0;
+    this.#next = 0;
+    this.#round++;
+    this.add(node, -1, -1);
+  }
+
+  add(node: number, parent: number, arc: number): void {
+    this.#foundIn[node] = this.#round;
+    this.#parent[node] = parent;
+    this.#arc[node] = arc;
+    this.#nodes[this.size] = node;
+    this.size++;
+  }
+
+  next(): number | undefined {
+    return this.#next < this.size ? this.#nodes[this.#next++] : undefined;
+  }
+
+  holds(node: number): boolean {
+    return this.#foundIn[node] === this.#round;
+  }
+
+  /** Arcs from a node back to the start. */
+  arcsTo(node: number): number[] {
+    const arcs: number[] = [];
+    for (let at = node; this.#parent[at]! >= 0; at = this.#parent[at]!) arcs.push(this.#arc[at]!);
+    return arcs;
   }
 }
 

@@ -32,6 +32,16 @@ interface Shift {
   readonly amount: number;
 }
 
+/** Changes of flow around a cycle of a tree and one arc outside it, the first one. */
+interface Cycle {
+  readonly arcs: readonly number[];
+  readonly changes: Float64Array;
+  /** Change of the load of the first arc's column. */
+  readonly work: number;
+  /** Change of the objective. */
+  readonly rate: number;
+}
+
 /** What a row gains per request that it shifts from one arc to another. */
 interface Gain {
   readonly taker: number;
@@ -124,10 +134,112 @@ class Polisher {
     for (const arc of closing) sides[arc] = FIXED;
     if (this.#pass === 1) {
       for (let node = 0; node < this.#price.length; node++) this.#settle(node);
-    } else {
-      for (const arc of entering) this.#settle(this.#rowNode(arc));
     }
-    for (const { arc, side } of cycles) this.#turnCycle(arc, side);
+    const changed: number[] = [];
+    const left = cycles.filter(({ arc, side }) => !this.#pivot(arc, side, changed));
+    if (this.#pass > 1) for (const arc of entering) this.#settle(this.#rowNode(arc));
+    for (const node of changed) this.#settle(node);
+    for (const { arc, side } of left) this.#turnCycle(arc, side);
+  }
+
+  /**
+   * Shifts flow around the cycle that an arc closes with a tree, and opens it where something blocks. No load changes but
+   * that of the arc's column, so the rest of the tree can wait; nodes from which it is to be settled go to `changed`.
+   * False when the best shift comes before anything blocks: then all of the tree has to give way.
+   */
+  #pivot(arc: number, side: number, changed: number[]): boolean {
+    const row = this.#rowNode(arc);
+    const path = this.#forest.path(row, this.#columnNode(arc));
+    if (path === undefined) {
+      if (!this.#gains(arc, side)) return true;
+      this.#aside.delete(arc);
+      this.#join(arc, side);
+      changed.push(row);
+      return true;
+    }
+    const { sides } = this.#arcs;
+    sides[arc] = side;
+    const cycle = this.#cycle([arc, ...path]);
+    const tolerance = turnTolerance(this.#price[row]!);
+    const step = this.#reachOf(cycle);
+    const isWorthIt = cycle.rate < -tolerance;
+    const isBlocked = isWorthIt && this.#rateAfter(cycle, step) <= -tolerance;
+    if (isBlocked) {
+      this.#aside.delete(arc);
+      this.#turn(cycle, step, changed);
+    } else {
+      sides[arc] = FIXED;
+    }
+    return isBlocked || !isWorthIt;
+  }
+
+  /**
+   * The direction around a cycle in which the objective falls: one request per second on or off the first arc, and on
+   * the others, from its row on, what makes up for that at every row and column but the first arc's column.
+   */
+  #cycle(arcs: readonly number[]): Cycle {
+    const { arcWork } = this.#flowProblem.problem;
+    const changes = new Float64Array(arcs.length);
+    let change = 1;
+    let rate = 0;
+    arcs.forEach((arc, at) => {
+      if (at > 0) change = at % 2 === 1 ? -change : (-change * arcWork[arcs[at - 1]!]!) / arcWork[arc]!;
+      changes[at] = change;
+      rate += change * this.#cost(arc, this.#arcs.sides[arc]!);
+    });
+    const work = arcWork[arcs[0]!]! + change * arcWork[arcs.at(-1)!]!;
+    if (rate <= 0) return { arcs, changes, work, rate };
+    return { arcs, changes: changes.map((each) => -each), work: -work, rate: -rate };
+  }
+
+  /** How far a cycle can be turned until something blocks. */
+  #reachOf({ arcs, changes }: Cycle): number {
+    let reach = Infinity;
+    arcs.forEach((arc, at) => {
+      reach = Math.min(reach, this.#arcs.reach(arc, this.#arcs.sides[arc]!, changes[at]!));
+    });
+    return reach;
+  }
+
+  /** The rate of a cycle once it has been turned this far, which changes the load of one column. */
+  #rateAfter({ arcs, work, rate }: Cycle, step: number): number {
+    const column = this.#flowProblem.problem.arcColumn[arcs[0]!]!;
+    const { capacity, congestion } = this.#flowProblem.problem.columns[column]!;
+    const load = this.#arcs.loads[column]!;
+    return (
+      rate + work * (congestion.worth((load + step * work) / capacity) - congestion.worth(load / capacity))
+    );
+  }
+
+  /** Turns a cycle and takes out of the forest one arc that blocks; if that is not the first one, the first one joins. */
+  #turn({ arcs, changes }: Cycle, step: number, changed: number[]): void {
+    const { sides, flows } = this.#arcs;
+    const { columns, arcColumn } = this.#flowProblem.problem;
+    const first = arcs[0]!;
+    let blocking = first;
+    arcs.forEach((arc, at) => {
+      const change = changes[at]!;
+      const low = this.#arcs.low(arc, sides[arc]!);
+      const high = this.#arcs.high(arc, sides[arc]!);
+      const isAtEnd = this.#arcs.reach(arc, sides[arc]!, change) <= step;
+      const end = change < 0 ? low : high;
+      if (isAtEnd) blocking = arc;
+      this.#arcs.set(arc, isAtEnd ? end : Math.min(Math.max(flows[arc]! + step * change, low), high));
+    });
+    const side = sides[first]!;
+    sides[blocking] = FIXED;
+    if (blocking !== first) {
+      this.#forest.cut(blocking);
+      this.#join(first, side);
+    }
+    const { capacity, congestion } = columns[arcColumn[first]!]!;
+    this.#price[this.#columnNode(first)] = congestion.worth(this.#arcs.loads[arcColumn[first]!]! / capacity);
+    for (const arc of [first, blocking]) {
+      for (const node of [this.#rowNode(arc), this.#columnNode(arc)]) {
+        this.#settledIn[node] = 0;
+        changed.push(node);
+      }
+    }
   }
 
   /** Takes the tree around a node, and the parts it may fall into, to their optimum. */
@@ -272,7 +384,7 @@ class Polisher {
   }
 
   #rootPrice(offset = 0): number {
-    return this.#treePrices.rootPrice(this.#price[this.#tree.nodes[0]!]!, offset);
+    return this.#treePrices.rootPrice(offset);
   }
 
   /** Adds an arc between two trees. */
@@ -381,21 +493,33 @@ class Polisher {
     return gainful;
   }
 
-  #bestShift({ firstArc, endArc }: Row): Gain | undefined {
+  /** A solve spends much of its time here, so the sides of arcs and their costs are written out. */
+  #bestShift({ firstArc, endArc, moveSeconds }: Row): Gain | undefined {
+    const { lower, kink, upper, problem } = this.#flowProblem;
+    const { arcCost, arcWork, arcColumn, rows } = problem;
+    const { flows, tolerance } = this.#arcs;
+    const price = this.#price;
     let cheapest = Infinity;
     let dearest = -Infinity;
     let taker = -1;
     let giver = -1;
     for (let arc = firstArc; arc < endArc; arc++) {
-      const up = this.#costUp(arc);
-      const down = this.#costDown(arc);
-      if (up < cheapest) {
-        cheapest = up;
-        taker = arc;
+      const cost = arcCost[arc]! + arcWork[arc]! * price[rows.length + arcColumn[arc]!]!;
+      const more = flows[arc]! + tolerance;
+      const less = flows[arc]! - tolerance;
+      if (more < upper[arc]!) {
+        const up = more < kink[arc]! ? cost - moveSeconds : cost;
+        if (up < cheapest) {
+          cheapest = up;
+          taker = arc;
+        }
       }
-      if (down > dearest) {
-        dearest = down;
-        giver = arc;
+      if (less > lower[arc]!) {
+        const down = less > kink[arc]! ? cost : cost - moveSeconds;
+        if (down > dearest) {
+          dearest = down;
+          giver = arc;
+        }
       }
     }
     const gain = dearest - cheapest;
@@ -406,12 +530,6 @@ class Polisher {
     let dearest = -Infinity;
     for (let arc = firstArc; arc < endArc; arc++) dearest = Math.max(dearest, this.#costDown(arc));
     return dearest;
-  }
-
-  /** Marginal cost of more flow on an arc; Infinity at its upper bound. */
-  #costUp(arc: number): number {
-    const side = this.#arcs.sideUp(arc);
-    return side === FIXED ? Infinity : this.#cost(arc, side);
   }
 
   /** Marginal saving of less flow on an arc; -Infinity at its lower bound. */

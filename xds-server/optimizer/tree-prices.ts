@@ -77,7 +77,7 @@ export class TreePrices {
    * The root price at which the loads that all prices ask for add up to what the tree's rows bring, less an offset.
    * Newton steps inside a shrinking bracket.
    */
-  rootPrice(guess: number, offset = 0): number {
+  rootPrice(offset = 0): number {
     const { rows, columns } = this.#problem;
     const { size, nodes } = this.#tree;
     const root = nodes[0]! - rows.length;
@@ -88,6 +88,8 @@ export class TreePrices {
     let high = -Infinity;
     let capacity = 0;
     let room = offset;
+    let sum = 0;
+    let slope = 0;
     for (let at = 0; at < size; at++) {
       const column = nodes[at]! - rows.length;
       if (column < 0) continue;
@@ -96,14 +98,20 @@ export class TreePrices {
       low = Math.min(low, -this.#base[at]! / gain);
       high = Math.max(high, (congestion.maxWorth - this.#base[at]!) / gain);
       capacity += gain * own;
-      room += gain * (congestion.max * own - this.#flows.loads[column]!);
+      const load = this.#flows.loads[column]!;
+      room += gain * (congestion.max * own - load);
+      const rho = load / own;
+      const weight = (gain * own) / congestion.worthSlope(rho);
+      sum += weight * (congestion.worth(rho) - this.#base[at]!);
+      slope += weight * gain;
+      this.#rho[column] = rho;
     }
     if (room <= 0) {
       const overloaded = this.#overloadPrice(high, offset);
       if (overloaded >= high) return overloaded;
     }
     const tolerance = LOAD_TOLERANCE * capacity;
-    let price = Math.min(Math.max(guess, low), high);
+    let price = Math.min(Math.max(sum / slope, low), high);
     let width = high - low;
     for (let step = 0; step < MOST_STEPS; step++) {
       this.#evaluate(price, offset);
