@@ -68,6 +68,9 @@ const mebibyte = 2 ** 20;
  */
 const START_WAIT_MS = 1000;
 
+/** Pauses between attempts to reach the control server grow from the one to the other, with jitter. */
+const RECONNECT_MS = { base: 500, max: 5000 };
+
 /**
  * An Envoy bootstrap as a JSON object (YAML by any printer). It says who the Envoy is and where the control server
  * is; everything else comes over ADS, but for the listener where one is given.
@@ -111,7 +114,19 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
         setNodeOnFirstMessageOnly: true,
         grpcServices: [
           {
-            targetSpecifier: { case: 'envoyGrpc', value: { clusterName: XDS_CLUSTER } },
+            targetSpecifier: {
+              case: 'envoyGrpc',
+              value: {
+                clusterName: XDS_CLUSTER,
+                // Envoy's own limit is 30 s: too long for a control server that is back.
+                retryPolicy: {
+                  retryBackOff: {
+                    baseInterval: duration(RECONNECT_MS.base),
+                    maxInterval: duration(RECONNECT_MS.max),
+                  },
+                },
+              },
+            },
           },
         ],
       },
