@@ -1,9 +1,11 @@
 // The plugin configuration, `wire/filter-config.ts`: one `name=value` a line.
 
 import { isBase64 } from './abi/base64';
+import { MAX_KEY_HEADERS } from '../wire/names';
 import { ERROR } from './abi/host';
 import { log, logFrom } from './abi/log';
 import { begin, equals, put, putDecimal, putJson, Text } from './abi/text';
+import { keyFieldNamed } from './body/fields';
 
 export let frontendAt: usize = 0;
 export let frontendLength: usize = 0;
@@ -20,6 +22,10 @@ export let nativeSteering: bool = false;
 export let snapshotAt: usize = 0;
 export let snapshotLength: usize = 0;
 export let observe: bool = false;
+/** Names with commas between; null for the usual ones. */
+export let keyHeaders: Text | null = null;
+export let keyFields: Text | null = null;
+export let prefixKeyBytes: u32 = 0;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
@@ -30,6 +36,9 @@ const READ_BODIES = new Text('readBodies');
 const MAX_BODY_BYTES = new Text('maxBodyBytes');
 const NATIVE_STEERING = new Text('nativeSteering');
 const SNAPSHOT = new Text('snapshot');
+const KEY_HEADERS = new Text('keyHeaders');
+const KEY_FIELDS = new Text('keyFields');
+const PREFIX_KEY_BYTES = new Text('prefixKeyBytes');
 const OBSERVE = new Text('observe');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
@@ -55,6 +64,9 @@ export function readConfiguration(at: usize, length: usize): bool {
   nativeSteering = false;
   snapshotLength = 0;
   observe = false;
+  keyHeaders = null;
+  keyFields = null;
+  prefixKeyBytes = 0;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -102,6 +114,16 @@ function readLine(at: usize, length: usize, line: u32): bool {
   } else if (equals(at, nameLength, READ_BODIES.at, READ_BODIES.length)) {
     if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
     readBodies = isTrue(value, valueLength);
+  } else if (equals(at, nameLength, KEY_HEADERS.at, KEY_HEADERS.length)) {
+    if (!areHeaderNames(value, valueLength)) return complain(line, BAD_TEXT, at, nameLength);
+    keyHeaders = Text.of(value, valueLength);
+  } else if (equals(at, nameLength, KEY_FIELDS.at, KEY_FIELDS.length)) {
+    if (!areKeyFields(value, valueLength)) return complain(line, BAD_TEXT, at, nameLength);
+    keyFields = Text.of(value, valueLength);
+  } else if (equals(at, nameLength, PREFIX_KEY_BYTES.at, PREFIX_KEY_BYTES.length)) {
+    const bytes = number(value, valueLength);
+    if (bytes < 0 || bytes > 65_536) return complain(line, BAD_NUMBER, at, nameLength);
+    prefixKeyBytes = <u32>bytes;
   } else if (equals(at, nameLength, OBSERVE.at, OBSERVE.length)) {
     if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
     observe = isTrue(value, valueLength);
@@ -158,6 +180,33 @@ function isHeaderName(at: usize, length: usize): bool {
     if (!letter && !digit && byte != 0x5f && byte != 0x2d) return false;
   }
   return length >= 5 && length <= 64;
+}
+
+/** At most MAX_KEY_HEADERS of them with commas between; none is a list, too. */
+function areHeaderNames(at: usize, length: usize): bool {
+  let count: i32 = 0;
+  for (let start: usize = 0; start < length; count++) {
+    const end = endOfItem(at, start, length);
+    if (!isHeaderName(at + start, end - start)) return false;
+    start = end + 1;
+  }
+  return count <= MAX_KEY_HEADERS;
+}
+
+function areKeyFields(at: usize, length: usize): bool {
+  for (let start: usize = 0; start < length; ) {
+    const end = endOfItem(at, start, length);
+    if (keyFieldNamed(at + start, end - start) < 0) return false;
+    start = end + 1;
+  }
+  return true;
+}
+
+/** Where the item of a list with commas that begins at `start` ends. */
+export function endOfItem(at: usize, start: usize, length: usize): usize {
+  let end = start;
+  while (end < length && load<u8>(at + end) != 0x2c) end++;
+  return end;
 }
 
 /** The whole number that the at most 10 digits are, or -1. */

@@ -5,8 +5,9 @@ import { CONTINUE, getBuffer, getProperty, PLUGIN_CONFIGURATION, STOP, setTickPe
 import { RESULT, resetArena, resultAt, resultLength } from './abi/memory';
 import { seedRandom } from './abi/random';
 import { clear, Text } from './abi/text';
-import { readConfiguration, syncPeriodMs, tenantHeaderAt, tenantHeaderLength } from './config';
+import { readConfiguration, syncPeriodMs } from './config';
 import { watchHeaders } from './request/attributes';
+import { chooseKeyFields } from './request/body';
 import { decideNew, decideOnBody, finishReading } from './request/decide';
 import { noteBody, noteEnd, noteGone, noteResponse } from './request/outcome';
 import { findStream, HELD, READING, Stream } from './request/streams';
@@ -31,7 +32,8 @@ export function proxy_on_configure(root: u32, size: u32): u32 {
   const length = min<usize>(resultLength(), 256);
   const node = heap.alloc(max<usize>(length, 1));
   memory.copy(node, resultAt(), length);
-  watchHeaders(tenantHeaderAt, tenantHeaderLength);
+  watchHeaders();
+  chooseKeyFields();
   defineCounters();
   setRoot(root);
   if (!startSync(incarnation, node, length)) return 0;

@@ -1,4 +1,5 @@
 import { WardropError } from '../xds-server/errors.js';
+import { KEY_FIELDS, MAX_KEY_HEADERS } from './names.js';
 
 /** The filter's own configuration. Everything that changes with a plan travels in snapshots instead. */
 export interface FilterConfig {
@@ -21,6 +22,15 @@ export interface FilterConfig {
    * Longest body that is read, in bytes; 1024..1073741824, default 1048576. Envoy's own buffer limit must be larger.
    */
   readonly maxBodyBytes?: number;
+  /** Headers that may carry the affinity key, the first that does counts; at most 16, default `KEY_HEADERS`. */
+  readonly keyHeaders?: readonly string[];
+  /** Fields of the body that may, after the headers; some of `KEY_FIELDS`, which is the default. */
+  readonly keyFields?: readonly string[];
+  /**
+   * Takes this many first bytes of the body's messages for the key where nothing else carries one; 0..65536, default 0:
+   * never.
+   */
+  readonly prefixKeyBytes?: number;
   /** Envoy picks the host by weights and hash; the filter names the cluster and the hash only. Default false. */
   readonly nativeSteering?: boolean;
   /** A snapshot to begin with, checked as one from the control server, which replaces it; default none. */
@@ -54,11 +64,29 @@ export function encodeFilterConfig(config: FilterConfig): string {
   if (config.maxBodyBytes !== undefined) {
     lines.push(`maxBodyBytes=${integer('maxBodyBytes', config.maxBodyBytes, 1024, 2 ** 30)}`);
   }
+  if (config.keyHeaders !== undefined) lines.push(`keyHeaders=${keyHeaders(config.keyHeaders)}`);
+  if (config.keyFields !== undefined) lines.push(`keyFields=${keyFields(config.keyFields)}`);
+  if (config.prefixKeyBytes !== undefined) {
+    lines.push(`prefixKeyBytes=${integer('prefixKeyBytes', config.prefixKeyBytes, 0, 65_536)}`);
+  }
   if (config.nativeSteering !== undefined) lines.push(`nativeSteering=${config.nativeSteering}`);
   if (config.snapshot !== undefined)
     lines.push(`snapshot=${Buffer.from(config.snapshot).toString('base64')}`);
   if (config.observe !== undefined) lines.push(`observe=${config.observe}`);
   return `${lines.join('\n')}\n`;
+}
+
+function keyHeaders(names: readonly string[]): string {
+  if (names.length > MAX_KEY_HEADERS)
+    throw new WardropError('WARDROP_CONFIG_INVALID', `filter keyHeaders: at most ${MAX_KEY_HEADERS}`);
+  return names.map((name) => text('keyHeaders', name, /^[a-z0-9_-]{5,64}$/)).join();
+}
+
+function keyFields(names: readonly string[]): string {
+  const unknown = names.find((name) => !KEY_FIELDS.includes(name));
+  if (unknown !== undefined)
+    throw new WardropError('WARDROP_CONFIG_INVALID', `filter keyFields: unknown field ${unknown}`);
+  return names.join();
 }
 
 function text(name: string, value: string, pattern: RegExp): string {

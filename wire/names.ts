@@ -19,7 +19,10 @@ export const ATTEMPTS_HEADER = 'x-envoy-attempt-count';
 export const MODEL_HEADER = 'x-wardrop-model';
 /** The affinity key, before all other headers that may carry one. */
 export const KEY_HEADER = 'x-wardrop-key';
-/** Headers that may carry the affinity key; the first of this list that is present and not empty counts. */
+/**
+ * Headers that may carry the affinity key, unless configured; the first of this list that is present and not empty
+ * counts.
+ */
 export const KEY_HEADERS: string[] = [
   KEY_HEADER,
   'x-session-id',
@@ -31,6 +34,18 @@ export const KEY_HEADERS: string[] = [
   'x-litellm-session-id',
   'x-smg-routing-key',
   'x-parent-session-id',
+];
+
+/** Most headers that may be configured to carry the key. */
+export const MAX_KEY_HEADERS = 16;
+/** Fields of a body that may carry the key, in the order that counts unless configured; they come after the headers. */
+export const KEY_FIELDS: string[] = [
+  'prompt_cache_key',
+  'conversation',
+  'metadata.user_id',
+  'session_id',
+  'safety_identifier',
+  'user',
 ];
 
 /**

@@ -10,6 +10,14 @@ export class Text {
     this.at = heap.alloc(max(this.length, 1));
     for (let i = 0; i < text.length; i++) store<u8>(this.at + <usize>i, <u8>text.charCodeAt(i));
   }
+
+  /** The bytes there, which must stay. */
+  static of(at: usize, length: usize): Text {
+    const text = new Text('');
+    text.at = at;
+    text.length = length;
+    return text;
+  }
 }
 
 // @ts-ignore: decorator

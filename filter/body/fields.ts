@@ -1,10 +1,13 @@
 // The keys of a body that matter, by where they stand.
 
+import { KEY_FIELDS } from '../../wire/names';
+import { equals, Text } from '../abi/text';
+
 /** Numbers of the keys. Those up to LAST_TEXT are kept as texts. */
 export enum Field {
   NONE,
   MODEL,
-  // Affinity keys in the order of precedence.
+  // Affinity keys in the order of KEY_FIELDS.
   PROMPT_CACHE_KEY,
   CONVERSATION,
   USER_ID,
@@ -35,9 +38,20 @@ export enum Field {
 
 export const LAST_TEXT: Field = Field.SERVICE_TIER;
 export const FIRST_KEY_FIELD: Field = Field.PROMPT_CACHE_KEY;
-export const LAST_KEY_FIELD: Field = Field.USER;
 export const FIRST_PROMPT: Field = Field.MESSAGES;
 export const LAST_PROMPT: Field = Field.TOOLS;
+
+const keyNames: StaticArray<Text> = new StaticArray<Text>(KEY_FIELDS.length);
+for (let i = 0; i < KEY_FIELDS.length; i++) keyNames[i] = new Text(KEY_FIELDS[i]);
+
+/** Number of the key field that is configured by this name, -1 if there is none. */
+export function keyFieldNamed(at: usize, length: usize): i32 {
+  for (let i = 0; i < keyNames.length; i++) {
+    const name = unchecked(keyNames[i]);
+    if (equals(at, length, name.at, name.length)) return i;
+  }
+  return -1;
+}
 
 /** What a container is, as far as it matters. */
 export enum Context {

@@ -174,6 +174,11 @@ export function numberOf(s: Scan, field: Field): u64 {
   return load<u64>(changetype<usize>(s) + NUMBERS + ((<usize>field) << 3));
 }
 
+/** Where in the body the value of a prompt field begins. */
+export function startOf(s: Scan, field: Field): u32 {
+  return <u32>numberOf(s, field);
+}
+
 /** Flags of `fields.ts` for what the messages hold, in `messages` and `input` together. */
 export function messagesHold(s: Scan): u8 {
   return s.messages | s.input;
@@ -447,7 +452,10 @@ function endValue(s: Scan, offset: u32): u8 {
   if (s.depth == 0) return END;
   if (s.depth == 1) {
     const field = latest(s);
-    if (field >= FIRST_PROMPT && field <= LAST_PROMPT) setLength(s, field, offset - s.promptStart);
+    if (field >= FIRST_PROMPT && field <= LAST_PROMPT) {
+      setLength(s, field, offset - s.promptStart);
+      store<u64>(changetype<usize>(s) + NUMBERS + ((<usize>field) << 3), s.promptStart);
+    }
   }
   return AFTER;
 }

@@ -1,11 +1,12 @@
 // Step 1: what the headers say of a request. One host call fetches all of them; a small hash table picks out the
 // names that matter.
 
-import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
+import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MAX_KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
 import { TEXT_LIMIT } from '../body/scan';
+import { endOfItem, keyHeaders, tenantHeaderAt, tenantHeaderLength } from '../config';
 import { needsOfHeader, watchesHeaders } from './need-headers';
 
 // Numbers of the headers looked for. Keys come in the order of precedence, then what clients may not send.
@@ -18,7 +19,7 @@ const CONTENT_TYPE: i32 = 5;
 const CONTENT_ENCODING: i32 = 6;
 const CONTENT_LENGTH: i32 = 7;
 const FIRST_KEY: i32 = 8;
-const FIRST_STEERING: i32 = FIRST_KEY + KEY_HEADERS.length;
+const FIRST_STEERING: i32 = FIRST_KEY + MAX_KEY_HEADERS;
 
 export let pathAt: usize = 0;
 export let pathLength: usize = 0;
@@ -48,8 +49,8 @@ const SLOTS: u32 = 128;
 const TABLE: usize = memory.data(2048, 8);
 export const steeringNames: StaticArray<Text> = new StaticArray<Text>(CLIENT_STEERING_HEADERS.length);
 
-/** Prepares the table; `tenant` is the lower-case name of the tenant header, empty for none. */
-export function watchHeaders(tenant: usize, tenantNameLength: usize): void {
+/** Prepares the table as the configuration says. */
+export function watchHeaders(): void {
   memory.fill(TABLE, 0, SLOTS << 4);
   watch(new Text(':path'), PATH);
   watch(new Text(':method'), METHOD);
@@ -58,11 +59,25 @@ export function watchHeaders(tenant: usize, tenantNameLength: usize): void {
   watch(new Text('content-type'), CONTENT_TYPE);
   watch(new Text('content-encoding'), CONTENT_ENCODING);
   watch(new Text('content-length'), CONTENT_LENGTH);
-  if (tenantNameLength > 0) watchBytes(tenant, tenantNameLength, TENANT);
-  for (let i = 0; i < KEY_HEADERS.length; i++) watch(new Text(KEY_HEADERS[i]), FIRST_KEY + i);
+  if (tenantHeaderLength > 0) watchBytes(tenantHeaderAt, tenantHeaderLength, TENANT);
+  watchKeys();
   for (let i = 0; i < CLIENT_STEERING_HEADERS.length; i++) {
     steeringNames[i] = new Text(CLIENT_STEERING_HEADERS[i]);
     watch(steeringNames[i], FIRST_STEERING + i);
+  }
+}
+
+function watchKeys(): void {
+  const configured = keyHeaders;
+  if (!configured) {
+    for (let i = 0; i < KEY_HEADERS.length; i++) watch(new Text(KEY_HEADERS[i]), FIRST_KEY + i);
+    return;
+  }
+  let header = FIRST_KEY;
+  for (let start: usize = 0; start < configured.length; header++) {
+    const end = endOfItem(configured.at, start, configured.length);
+    watchBytes(configured.at + start, end - start, header);
+    start = end + 1;
   }
 }
 

@@ -1,9 +1,10 @@
 // Step 1, where headers do not tell: model and key from a JSON body, read as it arrives while the request waits.
 
+import { KEY_FIELDS } from '../../wire/names';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
-import { FIRST_KEY_FIELD, Field, LAST_KEY_FIELD } from '../body/fields';
+import { FIRST_KEY_FIELD, Field, keyFieldNamed } from '../body/fields';
 import {
   isComplete,
   Kind,
@@ -12,11 +13,12 @@ import {
   SCAN_SIZE,
   Scan,
   scan,
+  startOf,
   startScan,
   TEXT_LIMIT,
   textOf,
 } from '../body/scan';
-import { maxBodyBytes, readBodies } from '../config';
+import { endOfItem, keyFields, maxBodyBytes, prefixKeyBytes, readBodies } from '../config';
 import { snapshot } from '../snapshot/current';
 import {
   contentLength,
@@ -51,6 +53,27 @@ export enum Unread {
 
 /** Bodies of forms carry files; the model is one of their fields. */
 const FORM_TYPE = new Text('multipart/form-data');
+
+/** What holds a conversation, by API. */
+const conversations: StaticArray<Field> = [Field.MESSAGES, Field.INPUT, Field.PROMPT];
+/** Key fields in the order that counts, by their place in KEY_FIELDS. */
+const order: StaticArray<i32> = new StaticArray<i32>(KEY_FIELDS.length);
+let keyFieldCount: i32 = 0;
+
+/** Brings the configured order of key fields in force. */
+export function chooseKeyFields(): void {
+  const configured = keyFields;
+  keyFieldCount = 0;
+  if (!configured) {
+    for (; keyFieldCount < order.length; keyFieldCount++) order[keyFieldCount] = keyFieldCount;
+    return;
+  }
+  for (let start: usize = 0; start < configured.length && keyFieldCount < order.length; ) {
+    const end = endOfItem(configured.at, start, configured.length);
+    order[keyFieldCount++] = keyFieldNamed(configured.at + start, end - start);
+    start = end + 1;
+  }
+}
 
 let spare: usize = 0;
 
@@ -113,9 +136,27 @@ export function takeFromBody(stream: Stream): void {
     supplyModel(textOf(body, Field.MODEL), <usize>min(lengthOf(body, Field.MODEL), TEXT_LIMIT));
   }
   if (keyLength > 0) return;
-  for (let field = FIRST_KEY_FIELD; field <= LAST_KEY_FIELD; field++) {
+  for (let i = 0; i < keyFieldCount; i++) {
+    const field = <Field>(FIRST_KEY_FIELD + unchecked(order[i]));
     if (kindOf(body, field) != Kind.TEXT || lengthOf(body, field) == 0) continue;
     supplyKey(textOf(body, field), <usize>min(lengthOf(body, field), TEXT_LIMIT));
+    return;
+  }
+  if (prefixKeyBytes > 0) takePrefix(body);
+}
+
+/**
+ * Takes the beginning of the conversation for its key, as it stands in the body. Only while the host still has the
+ * body: not for requests that waited for the first snapshot.
+ */
+function takePrefix(body: Scan): void {
+  for (let i = 0; i < conversations.length; i++) {
+    const field = unchecked(conversations[i]);
+    if (kindOf(body, field) == Kind.ABSENT) continue;
+    const length = min(lengthOf(body, field), prefixKeyBytes);
+    store<u64>(RESULT, 0);
+    if (getBuffer(REQUEST_BODY, startOf(body, field), length, RESULT, RESULT + 4) != OK) return;
+    if (resultLength() == <usize>length) supplyKey(resultAt(), resultLength());
     return;
   }
 }

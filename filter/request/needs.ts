@@ -62,8 +62,10 @@ function asksFor(body: Scan, feature: u32): bool {
       return (messagesHold(body) & FILE) != 0;
     case L.FEATURE_TOOLS:
       return holdsTools(body);
-    default:
+    case L.FEATURE_STREAM:
       return kindOf(body, Field.STREAM) == Kind.TRUE;
+    default:
+      return false;
   }
 }
 

@@ -126,6 +126,70 @@ describe('the affinity key', () => {
     }
   });
 
+  it('is looked for where the configuration says, in that order', () => {
+    const vm = new Host().startVm({
+      frontendId: 'west',
+      readBodies: true,
+      keyHeaders: ['x-mine', 'x-session-id'],
+      keyFields: ['user', 'prompt_cache_key'],
+    });
+    deliver(vm, sketch(engines));
+    const home = (headers: Record<string, string>, body: object = {}) => {
+      const stream = vm.request({ 'x-wardrop-model': 'm', ...headers });
+      if (stream.action === 1) stream.send(JSON.stringify(body), true);
+      stream.vanish();
+      return stream.endpoints[0];
+    };
+    for (const key of ['a', 'b', 'c', 'd']) {
+      const expected = home({ 'x-mine': key });
+      expect(home({ 'x-session-id': 'other', 'x-mine': key })).toBe(expected);
+      expect(home({ 'x-session-id': key })).toBe(expected);
+      expect(home({}, { prompt_cache_key: 'other', user: key })).toBe(expected);
+      expect(home({}, { prompt_cache_key: key, safety_identifier: 'other' })).toBe(expected);
+    }
+    const homes = (headers: Record<string, string>, body: object) =>
+      new Set(Array.from({ length: 12 }, () => home(headers, body))).size;
+    expect(homes({ 'x-wardrop-key': 'a' }, { session_id: 'a' })).toBeGreaterThan(3);
+  });
+
+  it('is the beginning of the messages where nothing else carries one, if configured', () => {
+    const start = (prefixKeyBytes: number) => {
+      const vm = new Host().startVm({ frontendId: 'west', readBodies: true, prefixKeyBytes });
+      deliver(vm, sketch(engines));
+      return vm;
+    };
+    const ask = (vm: Vm, body: object, size = 7) => {
+      const text = JSON.stringify(body);
+      const stream = vm.request({ 'x-wardrop-model': 'm' });
+      for (let at = 0; at < text.length; at += size)
+        stream.send(text.slice(at, at + size), at + size >= text.length);
+      stream.respond(200);
+      const [endpoint] = stream.endpoints;
+      const reason = stream.responseHeader('x-wardrop-reason');
+      stream.vanish();
+      return `${reason} ${endpoint}`;
+    };
+    const conversation = (first: string, ...more: string[]) => ({
+      temperature: more.length,
+      messages: [first, ...more].map((content) => ({ role: 'user', content })),
+    });
+    const vm = start(64);
+    const homes = new Set<string>();
+    for (let i = 0; i < 20; i++) {
+      const first = `${i} is a long enough beginning of a conversation, longer than its key`;
+      const home = ask(vm, conversation(first));
+      expect(home).toMatch(/^planned /);
+      expect(ask(vm, conversation(first, 'and', 'more'), 1_000)).toBe(home);
+      homes.add(home);
+    }
+    expect(homes.size).toBeGreaterThan(10);
+    expect(ask(vm, { input: 'text' })).toMatch(/^planned /);
+    expect(ask(vm, { instructions: 'no messages' })).toMatch(/^no-key /);
+    expect(ask(start(0), conversation('hello'))).toMatch(/^no-key /);
+    const keyed = ask(vm, { ...conversation('one'), user: 'u' });
+    expect(ask(vm, { ...conversation('two'), user: 'u' })).toBe(keyed);
+  });
+
   it('is not taken from request or trace ids', () => {
     const vm = started(sketch(engines));
     const homes = new Set(

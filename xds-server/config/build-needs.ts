@@ -85,10 +85,16 @@ export function buildFilter({
   readBodies,
   maxBodyBytes,
   tenantHeader,
+  keyHeaders,
+  keyFields,
+  prefixKeyBytes,
 }: ConfigFile['filter']): FilterSettings {
   return {
     readBodies,
     maxBodyBytes,
+    ...(keyHeaders === undefined ? {} : { keyHeaders: keyHeaders.map((name) => name.toLowerCase()) }),
+    ...(keyFields === undefined ? {} : { keyFields }),
+    ...(prefixKeyBytes === 0 ? {} : { prefixKeyBytes }),
     ...(tenantHeader === undefined ? {} : { tenantHeader: tenantHeader.toLowerCase() }),
   };
 }

@@ -61,7 +61,10 @@ export interface RequestShape {
 export interface FilterSettings {
   readonly readBodies: boolean;
   readonly maxBodyBytes: number;
-  /** Lower case. */
+  /** Lower case, as `tenantHeader`. */
+  readonly keyHeaders?: readonly string[];
+  readonly keyFields?: readonly string[];
+  readonly prefixKeyBytes?: number;
   readonly tenantHeader?: string;
 }
 

@@ -130,6 +130,36 @@ const filter = {
         'Longest body that is read; longer ones are refused with 413 unless headers name the model. An Envoy holds up to this for each request whose body is under way.',
       default: 8388608,
     },
+    keyHeaders: {
+      type: 'array',
+      maxItems: 16,
+      items: headerName,
+      description:
+        'Headers that may carry the affinity key; the first that is present and not empty counts. Default: the list in filter.md.',
+    },
+    keyFields: {
+      type: 'array',
+      items: {
+        type: 'string',
+        enum: [
+          'prompt_cache_key',
+          'conversation',
+          'metadata.user_id',
+          'session_id',
+          'safety_identifier',
+          'user',
+        ],
+      },
+      description: 'Fields of the body that may, after the headers. Default: all, in this order.',
+    },
+    prefixKeyBytes: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 65536,
+      description:
+        'Where nothing else carries a key, take this many first bytes of the messages for it: conversations that begin alike share an engine. 0: such requests go to a random one.',
+      default: 0,
+    },
     tenantHeader: {
       ...headerName,
       description:

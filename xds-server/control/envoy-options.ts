@@ -21,14 +21,14 @@ export function envoyOptions(
   }: Pick<Config, 'filter' | 'steering' | 'retryBackstop' | 'server'>,
   frontendId: string,
 ): EnvoyOptions {
-  const { readBodies, maxBodyBytes, tenantHeader } = filter;
+  const { readBodies, maxBodyBytes, ...rest } = filter;
   return {
     steering: steeringOf[steering],
     ...(retryBackstop !== undefined && { retryBackstop }),
     filter: {
       frontendId,
       ...(server.token !== undefined && { syncToken: server.token }),
-      ...(tenantHeader !== undefined && { tenantHeader }),
+      ...rest,
       ...(readBodies && { readBodies, maxBodyBytes }),
     },
     ...(readBodies && { bufferBytes: maxBodyBytes + BUFFER_SLACK_BYTES }),
