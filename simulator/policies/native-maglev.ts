@@ -66,9 +66,9 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
   push(0);
   return {
     id: 'native-maglev',
-    decide({ frontend, conversation, clientRetries }) {
+    decide({ frontend, conversation }) {
       const { requestClass } = conversation;
-      if (clientRetries === 0) offered[frontend]![requestClass]!++;
+      offered[frontend]![requestClass]!++;
       const table = tables[frontend]![requestClass]!;
       // Envoy skips hosts that its health checks hold for dead by hashing on.
       for (let attempt = 0; attempt < 16; attempt++) {

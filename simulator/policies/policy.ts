@@ -39,7 +39,7 @@ export type Decision = readonly number[] | Refusal;
 export interface Telemetry {
   readonly atSeconds: number;
   readonly engines: readonly EngineTelemetry[];
-  /** Requests per second at each frontend in the period, retries of clients excluded. */
+  /** Requests per second at each frontend in the period, retries of clients included. */
   readonly demandRps: readonly number[];
   /** Mean seconds to the complete answer in the period, `[frontend][engine]`; NaN where there was none. */
   readonly e2eSeconds: readonly (readonly number[])[];

@@ -217,7 +217,6 @@ export class World {
       sequence: undefined,
       serial: 0,
     };
-    this.#offered[frontend]!++;
     this.#open++;
     this.#try(request);
   }
@@ -257,6 +256,7 @@ export class World {
   /** One try of the client. */
   #try(request: Request): void {
     const serial = ++request.serial;
+    this.#offered[request.frontend]!++;
     request.firstTokenAt = Number.NaN;
     request.sequence = undefined;
     request.attempts = 0;

@@ -28,7 +28,7 @@ export interface Demand {
   readonly poolId: string;
   /** Larger is more important; 0 is the default. */
   readonly priority: number;
-  /** Offered first attempts per second, shed ones included. */
+  /** Requests per second that clients send, shed ones and clients' own retries included; attempts of Envoys are none. */
   readonly requestsPerSecond: number;
   /** Mean prompt tokens per request that are not in a cache when the conversation stays where it is. */
   readonly uncachedPromptTokens: number;

@@ -61,7 +61,7 @@ export function classId(poolId: string, priority: number): string {
 }
 
 /**
- * Demand per frontend and class from counts of first attempts. All Envoys of a frontend are one source: their counts
+ * Demand per frontend and class from counts of clients' requests. All Envoys of a frontend are one source: their counts
  * are added up to the time that every live one has reported, so that a frontend is judged by all its requests.
  * Silence changes nothing: a frontend of which nobody reports keeps its rates.
  */
@@ -85,7 +85,7 @@ export class DemandEstimator {
     }
   }
 
-  /** Counts the first attempts that a node reports for the time between two reports, by `classId`. */
+  /** Counts the requests that a node reports for the time between two reports, by `classId`. */
   add(
     frontendId: string,
     nodeId: string,

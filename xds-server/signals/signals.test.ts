@@ -123,6 +123,21 @@ describe('Signals', () => {
     expect(later.silentFrontends).toEqual([{ frontendId: 'f', silentSeconds: 3_540 }]);
   });
 
+  it('counts requests that clients send again as demand: they are as much work as the first time', () => {
+    const measured = (retriesPerSecond: number) => {
+      const signals = new Signals(configOf(['a']), [], 0);
+      for (let second = 0; second <= 60; second++) {
+        const { vms } = reportOf(second * 10);
+        const pools = vms[0]!.pools.map((pool) => ({ ...pool, clientRetries: second * retriesPerSecond }));
+        signals.acceptReport('f', 'n', { vms: [{ ...vms[0]!, pools }] }, second * 1_000);
+        signals.evaluate(second * 1_000);
+      }
+      return signals.evaluate(60_000).state.demands[0]!.requestsPerSecond;
+    };
+    expect(measured(0)).toBeCloseTo(10, 0);
+    expect(measured(20)).toBeCloseTo(30, 0);
+  });
+
   it('takes a dead replica out and restarts the clock of settled conditions', () => {
     const signals = new Signals(configOf(['a', 'b']), [], 0);
     signals.evaluate(0);

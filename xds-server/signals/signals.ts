@@ -141,7 +141,8 @@ export class Signals {
       const name = this.#classes.get(usage.pool);
       if (name === undefined) continue;
       const { poolId, id } = name;
-      offered.set(id, (offered.get(id) ?? 0) + usage.offered);
+      // A client that comes back asks for as much work as before: without these a storm of retries is not seen.
+      offered.set(id, (offered.get(id) ?? 0) + usage.offered + usage.clientRetries);
       this.totals.addPool(frontendId, poolId, usage);
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
