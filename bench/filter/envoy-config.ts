@@ -1,37 +1,65 @@
 // The opponents' part of the bootstrap: static listeners and clusters beside what the control server delivers, so that
-// all variants share one Envoy, one worker and one core.
+// all variants share one Envoy, one worker and one core. Their listeners are Wardrop's own with another filter in place
+// of the filter, so that what differs is the filter: the protection of steering headers and the limits for long streams
+// are in all of them.
 
 import type { Ports } from './ports.js';
 
 const TYPE = 'type.googleapis.com/envoy.';
 const DESTINATION = 'x-gateway-destination-endpoint';
+
 /** A Unix socket is the cheapest way to a picker. */
 export interface Sockets {
   readonly headers: string;
   readonly json: string;
 }
 
-interface Bootstrap {
-  readonly static_resources: { readonly clusters: readonly object[] };
+export interface Bootstrap {
+  readonly static_resources: {
+    readonly clusters: readonly object[];
+    readonly listeners?: readonly Listener[];
+  };
+}
+
+interface Listener {
+  readonly filter_chains: readonly [
+    { readonly filters: readonly [{ readonly typed_config: ConnectionManager }] },
+  ];
+}
+
+interface ConnectionManager {
+  readonly route_config: {
+    readonly virtual_hosts: readonly [{ readonly routes: readonly [{ readonly route: object }] }];
+  };
+}
+
+/** A bootstrap that takes everything from the control server, and one that has it all in itself. */
+export interface Bootstraps {
+  readonly dynamic: Bootstrap;
+  readonly complete: Bootstrap;
 }
 
 /** Adds the opponents to what `wardrop bootstrap` printed; `cFilter` is the module in C, if there is one. */
 export function withOpponents(
-  bootstrap: Bootstrap,
+  { dynamic, complete }: Bootstraps,
   ports: Ports,
   sockets: Sockets,
   cFilter: string | undefined,
 ): object {
+  const own = complete.static_resources.listeners![0]!;
+  const like = (name: string, port: number, cluster: string, ...filters: object[]) =>
+    listener(name, port, likeOwn(own, name, cluster, filters));
   const engines = [0, 1, 2, 3].map((index) => ({
     address: '127.0.0.1',
     port_value: ports.engines[0] + index,
   }));
   const listeners = [
-    listener('none', ports.none, 'round-robin'),
-    listener('maglev', ports.maglev, 'maglev'),
-    listener('ext-proc', ports.extProc, 'override', extProc('picker-headers', 'NONE')),
-    listener('ext-proc-body', ports.extProcBody, 'override', extProc('picker-json', 'BUFFERED')),
-    ...(cFilter ? [listener('c', ports.c, 'override', wasm(cFilter, ports.engines[0]))] : []),
+    listener('defaults', ports.defaults, minimal('round-robin')),
+    like('none', ports.none, 'round-robin'),
+    like('maglev', ports.maglev, 'maglev'),
+    like('ext-proc', ports.extProc, 'override', extProc('picker-headers', 'NONE')),
+    like('ext-proc-body', ports.extProcBody, 'override', extProc('picker-json', 'BUFFERED')),
+    ...(cFilter ? [like('c', ports.c, 'override', wasm(cFilter, ports.engines[0]))] : []),
   ];
   const clusters = [
     cluster('round-robin', engines.map(socketAddress), { lb_policy: 'ROUND_ROBIN' }),
@@ -41,11 +69,11 @@ export function withOpponents(
     picker('picker-json', sockets.json),
   ];
   return {
-    ...bootstrap,
+    ...dynamic,
     static_resources: {
-      ...bootstrap.static_resources,
+      ...dynamic.static_resources,
       listeners,
-      clusters: [...bootstrap.static_resources.clusters, ...clusters],
+      clusters: [...dynamic.static_resources.clusters, ...clusters],
     },
   };
 }
@@ -66,41 +94,42 @@ const strip = extension(
   { mutations: { request_mutations: [{ remove: DESTINATION }] } },
 );
 
-function listener(name: string, port: number, clusterName: string, ...filters: object[]): object {
+function listener(name: string, port: number, connectionManager: object): object {
   return {
     name,
     address: { socket_address: { address: '127.0.0.1', port_value: port } },
     filter_chains: [
       {
-        filters: [
-          extension(
-            'envoy.filters.network.http_connection_manager',
-            'extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
-            { stat_prefix: name, route_config: routes(clusterName), http_filters: [...filters, ROUTER] },
-          ),
-        ],
+        filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: connectionManager }],
       },
     ],
   };
 }
 
-function routes(clusterName: string): object {
-  const route = {
-    cluster: clusterName,
-    timeout: '0s',
-    retry_policy: { retry_on: '5xx,connect-failure,reset,refused-stream', num_retries: 1 },
-    ...(clusterName === 'maglev' && { hash_policy: [{ header: { header_name: 'x-conversation-id' } }] }),
-  };
+/** Wardrop's connection manager with other filters, and a cluster in place of the filter's choice. */
+function likeOwn(own: Listener, name: string, cluster: string, filters: readonly object[]): object {
+  const manager = own.filter_chains[0].filters[0].typed_config;
+  const [host] = manager.route_config.virtual_hosts;
+  const [entry] = host.routes;
+  const { cluster_header: _, ...route } = entry.route as { cluster_header?: string };
+  const hashed = cluster === 'maglev' && { hash_policy: [{ header: { header_name: 'x-conversation-id' } }] };
+  const routes = [{ ...entry, route: { ...route, cluster, ...hashed } }];
   return {
-    name: 'routes',
-    virtual_hosts: [
-      {
-        name: 'all',
-        domains: ['*'],
-        include_attempt_count_in_response: true,
-        routes: [{ match: { prefix: '/' }, route }],
-      },
-    ],
+    ...manager,
+    stat_prefix: name,
+    route_config: { ...manager.route_config, virtual_hosts: [{ ...host, routes }] },
+    http_filters: [...filters, ROUTER],
+  };
+}
+
+/** What an Envoy needs to forward requests at all. */
+function minimal(cluster: string): object {
+  const routes = [{ match: { prefix: '/' }, route: { cluster, timeout: '0s' } }];
+  return {
+    '@type': `${TYPE}extensions.filters.network.http_connection_manager.v3.HttpConnectionManager`,
+    stat_prefix: 'defaults',
+    route_config: { name: 'defaults', virtual_hosts: [{ name: 'all', domains: ['*'], routes }] },
+    http_filters: [ROUTER],
   };
 }
 

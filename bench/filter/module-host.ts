@@ -6,6 +6,7 @@ const NOT_FOUND = 1;
 // Maps and buffers of the ABI.
 const RESPONSE_HEADERS = 2;
 const CALL_RESPONSE_HEADERS = 6;
+const RESPONSE_BODY = 1;
 const CALL_RESPONSE_BODY = 4;
 const PLUGIN_CONFIGURATION = 7;
 
@@ -15,7 +16,7 @@ export interface Exchange {
   readonly body: Uint8Array;
   readonly responseHeaders: Headers;
   /** Pieces in which the answer's body comes. */
-  readonly chunks: number;
+  readonly answer: readonly Uint8Array[];
 }
 
 type Callback = (...args: number[]) => number;
@@ -41,6 +42,7 @@ export class ModuleHost {
   #responseHeaders: Uint8Array = new Uint8Array();
   #answerHeaders: Uint8Array = new Uint8Array();
   #body: Uint8Array = new Uint8Array();
+  #responseBody: Uint8Array = new Uint8Array();
 
   constructor(module: WebAssembly.Module, counting = false) {
     const env = this.#hostCalls();
@@ -75,7 +77,7 @@ export class ModuleHost {
   }
 
   /** Prepares `serve`: requests of this kind, one after the other. */
-  server({ requestHeaders, body, responseHeaders, chunks }: Exchange): (requests: number) => void {
+  server({ requestHeaders, body, responseHeaders, answer }: Exchange): (requests: number) => void {
     const exports = this.#exports;
     const requests = requestHeaders.map((headers) => encodePairs(headers));
     const count = requestHeaders[0]!.length;
@@ -95,7 +97,10 @@ export class ModuleHost {
         onRequest(context, count, 0);
         onBody(context, body.length, 1);
         onResponse(context, responseHeaders.length, 0);
-        for (let chunk = 0; chunk < chunks; chunk++) onResponseBody(context, 250, 0);
+        for (const piece of answer) {
+          this.#responseBody = piece;
+          onResponseBody(context, piece.length, 0);
+        }
         onResponseBody(context, 0, 1);
         onLog(context);
         onDelete(context);
@@ -183,6 +188,7 @@ export class ModuleHost {
 
   #buffer(type: number): Uint8Array {
     if (type === PLUGIN_CONFIGURATION) return this.#configuration;
+    if (type === RESPONSE_BODY) return this.#responseBody;
     return type === CALL_RESPONSE_BODY ? this.#answer : this.#body;
   }
 

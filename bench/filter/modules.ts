@@ -17,6 +17,17 @@ const BATCH = 10_000;
 const COUNTED = 1_000;
 const FRONTEND_ID = 'west';
 
+const ANSWER = JSON.stringify({
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  created: 1_700_000_000,
+  model: 'm',
+  choices: [
+    { index: 0, message: { role: 'assistant', content: 'Hello.' }, finish_reason: 'stop', logprobs: null },
+  ],
+  usage: { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 },
+});
+
 function requestHeaders(key: string): Headers {
   return [
     [':authority', 'engines'],
@@ -49,7 +60,7 @@ export const exchange: Exchange = {
     ['x-envoy-upstream-service-time', '0'],
     ['x-envoy-attempt-count', '1'],
   ],
-  chunks: 1,
+  answer: [Buffer.from(ANSWER)],
 };
 
 export interface ModuleTimes {

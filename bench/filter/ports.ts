@@ -10,6 +10,7 @@ export interface Ports {
   readonly sync: number;
   readonly api: number;
   readonly envoyAdmin: number;
+  readonly defaults: number;
   readonly none: number;
   readonly maglev: number;
   readonly filter: number;
@@ -26,6 +27,7 @@ export function portsFrom(base: number): Ports {
     sync: base + 1,
     api: base + 2,
     envoyAdmin: base + 3,
+    defaults: base + 20,
     none: base + 4,
     maglev: base + 5,
     filter: base + 6,

@@ -5,6 +5,7 @@ import type { Estimate } from './statistics.js';
 import type { VariantName } from './variants.js';
 
 const DESCRIPTIONS: Record<VariantName, string> = {
+  defaults: 'Envoy, default settings',
   none: 'Envoy without a filter',
   maglev: 'native maglev on the key',
   filter: 'Wardrop, everything on',

@@ -3,6 +3,7 @@ import type { Load } from './load.js';
 import type { World } from './world.js';
 
 export type VariantName =
+  | 'defaults'
   | 'none'
   | 'maglev'
   | 'filter'
@@ -53,6 +54,7 @@ export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: bo
   };
   return [
     headers('none', ports.none),
+    headers('defaults', ports.defaults),
     headers('maglev', ports.maglev),
     headers('filter', ports.filter),
     ...(withC ? [headers('c', ports.c)] : []),

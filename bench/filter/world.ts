@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 import { type Child, Children } from '../../simulator/demo/children.js';
 import { READY_PATH } from '../../wire/names.js';
-import { withOpponents } from './envoy-config.js';
+import { type Bootstrap, withOpponents } from './envoy-config.js';
 import { FRONTEND, fleetConfig } from './fleet.js';
 import type { GoPrograms } from './opponents.js';
 import { freePorts, type Ports } from './ports.js';
@@ -68,8 +68,12 @@ export async function inWorld<T>(
     writeFileSync(configFile, stringify(fleetConfig(ports)));
     const control = start('control server', on(1, process.execPath, CLI, 'serve', '-c', configFile));
     await control.ready(`http://127.0.0.1:${ports.api}/ready`, signal);
-    const bootstrap = JSON.parse(await bootstrapOf(configFile, ports)) as Parameters<typeof withOpponents>[0];
-    writeFileSync(bootstrapFile, JSON.stringify(withOpponents(bootstrap, ports, sockets, cFilter)));
+    const dynamic = await bootstrapOf(configFile, ports);
+    const complete = await bootstrapOf(configFile, ports, '--static');
+    writeFileSync(
+      bootstrapFile,
+      JSON.stringify(withOpponents({ dynamic, complete }, ports, sockets, cFilter)),
+    );
     const options = ['--concurrency', '1', '--log-level', 'warning', '--disable-hot-restart'];
     const envoy = start('Envoy', on(0, envoyBinary, '-c', bootstrapFile, ...options));
     await envoy.ready(`http://127.0.0.1:${ports.filter}${READY_PATH}`, signal);
@@ -91,16 +95,11 @@ export async function inWorld<T>(
   }
 }
 
-async function bootstrapOf(configFile: string, ports: Ports): Promise<string> {
+async function bootstrapOf(configFile: string, ports: Ports, ...more: string[]): Promise<Bootstrap> {
   const options = ['--frontend', FRONTEND, '--admin', `127.0.0.1:${ports.envoyAdmin}`, '--format', 'json'];
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    CLI,
-    'bootstrap',
-    '-c',
-    configFile,
-    ...options,
-  ]);
-  return stdout;
+  const args = [CLI, 'bootstrap', '-c', configFile, ...options, ...more];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 1 << 24 });
+  return JSON.parse(stdout) as Bootstrap;
 }
 
 function canPin(): boolean {
