@@ -73,7 +73,7 @@ function keep(answer: Answer, at: usize, length: usize): void {
   const bytes = changetype<usize>(answer) + BYTES;
   const taken = min(length, KEPT);
   const before = min(<usize>answer.kept, KEPT - taken);
-  memory.copy(bytes, bytes + <usize>answer.kept - before, before);
+  if (before) memory.copy(bytes, bytes + <usize>answer.kept - before, before);
   memory.copy(bytes + before, at + length - taken, taken);
   answer.kept = <u32>(before + taken);
 }
