@@ -26,6 +26,7 @@ export let observe: bool = false;
 export let keyHeaders: Text | null = null;
 export let keyFields: Text | null = null;
 export let prefixKeyBytes: u32 = 0;
+export let logFields: bool = false;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
@@ -40,6 +41,7 @@ const KEY_HEADERS = new Text('keyHeaders');
 const KEY_FIELDS = new Text('keyFields');
 const PREFIX_KEY_BYTES = new Text('prefixKeyBytes');
 const OBSERVE = new Text('observe');
+const LOG_FIELDS = new Text('logFields');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
 
@@ -67,6 +69,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   keyHeaders = null;
   keyFields = null;
   prefixKeyBytes = 0;
+  logFields = false;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -138,6 +141,9 @@ function readLine(at: usize, length: usize, line: u32): bool {
     if (!isBase64(value, valueLength)) return complain(line, BAD_TEXT, at, nameLength);
     snapshotAt = value;
     snapshotLength = valueLength;
+  } else if (equals(at, nameLength, LOG_FIELDS.at, LOG_FIELDS.length)) {
+    if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
+    logFields = isTrue(value, valueLength);
   } else {
     return complain(line, UNKNOWN, at, nameLength);
   }

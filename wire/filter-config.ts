@@ -31,6 +31,8 @@ export interface FilterConfig {
    * never.
    */
   readonly prefixKeyBytes?: number;
+  /** Whether filter state tells access logs what became of each request; default false. */
+  readonly logFields?: boolean;
   /** Envoy picks the host by weights and hash; the filter names the cluster and the hash only. Default false. */
   readonly nativeSteering?: boolean;
   /** A snapshot to begin with, checked as one from the control server, which replaces it; default none. */
@@ -73,6 +75,7 @@ export function encodeFilterConfig(config: FilterConfig): string {
   if (config.snapshot !== undefined)
     lines.push(`snapshot=${Buffer.from(config.snapshot).toString('base64')}`);
   if (config.observe !== undefined) lines.push(`observe=${config.observe}`);
+  if (config.logFields !== undefined) lines.push(`logFields=${config.logFields}`);
   return `${lines.join('\n')}\n`;
 }
 

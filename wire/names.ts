@@ -9,6 +9,13 @@ export const DESTINATION_HEADER = 'x-gateway-destination-endpoint';
 export const RETRIES_HEADER = 'x-envoy-max-retries';
 /** Native steering: what Envoy hashes, 16 hex digits made of key, tenant and salt; absent for requests without a key. */
 export const HASH_HEADER = 'x-wardrop-hash';
+/** Which time limits hold for a request: one of ROUTES, or absent. Set or removed by the filter on every request. */
+export const ROUTE_HEADER = 'x-wardrop-route';
+/** Streamed answers to short, medium and long prompts. */
+export const ROUTES: string[] = ['stream-short', 'stream-medium', 'stream-long'];
+/** Prompts of more tokens, as estimated, are medium and long. */
+export const SHORT_PROMPT_TOKENS = 8192;
+export const MEDIUM_PROMPT_TOKENS = 32768;
 /**
  * Attempts made, in the response (`include_attempt_count_in_response` of the virtual host). Without it the filter
  * cannot see retries: it takes every granted one as used.
@@ -69,6 +76,7 @@ export const CLIENT_STEERING_HEADERS: string[] = [
   'x-envoy-upstream-rq-timeout-ms',
   'x-envoy-upstream-rq-per-try-timeout-ms',
   'x-envoy-upstream-alt-stat-name',
+  ROUTE_HEADER,
 ];
 
 /** Static cluster of every bootstrap that leads to the control server's sync address. */
@@ -90,6 +98,9 @@ export const SYNC_SNAPSHOT_HEADER = 'x-wardrop-snapshot';
 
 /** Answered by the filter itself: 200 once a snapshot is installed, 503 before. */
 export const READY_PATH = '/wardrop/ready';
+
+/** Prefix of the filter state that explains a request to access logs. */
+export const LOG_STATE = 'wasm.wardrop.';
 
 /** Response headers that explain the decision. */
 export const ENGINE_HEADER = 'x-wardrop-engine';

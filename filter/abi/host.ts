@@ -16,6 +16,7 @@ export {
   proxy_replace_header_map_value as replaceHeader,
   proxy_send_local_response as sendLocalResponse,
   proxy_set_effective_context as setEffectiveContext,
+  proxy_set_property as setProperty,
   proxy_set_shared_data as setShared,
   proxy_set_tick_period_milliseconds as setTickPeriod,
 } from '@gcoredev/proxy-wasm-sdk-as/assembly/imports';

@@ -42,6 +42,7 @@ import {
 } from './attributes';
 import { closeBody, completeBody, isForm, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
 import { findModel, onlyModel, poolFor } from './eligibility';
+import { nameRoute } from './limits';
 import { carriedNeeds, needsBody, priorityFor } from './needs';
 import { notePrompt, noteRouted } from './outcome';
 import { atLimit, pick, pickAt, randomKey } from './pick';
@@ -274,9 +275,9 @@ function serve(stream: Stream, pool: u32, number: u32, hash: u64, keyed: bool): 
     if (!stream.observed) again = chargeClientRetry(state);
   } else {
     state.offered++;
-    notePrompt(stream);
     if (!stream.observed) earn(state);
   }
+  notePrompt(stream, !clientRetry);
   if (!keyed) state.withoutKey++;
   const shedFraction = load<f64>(classRows + <usize>number * L.CLASS_SIZE, L.CLASS_SHED_FRACTION);
   if (<f64>shedPoint(hash) < shedFraction * 4294967296.0) {
@@ -361,6 +362,7 @@ function route(stream: Stream, pool: u32): i32 {
     else stream.flow0.diverted++;
   }
   steer(stream, pool);
+  nameRoute(stream);
   return CONTINUE;
 }
 
@@ -382,7 +384,11 @@ function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   stream.reason = NATIVE;
   stream.state = ROUTED;
   count(NATIVE);
-  if (stream.observed) letGo(pool);
-  else steerNatively(pool, hash, keyed);
+  if (stream.observed) {
+    letGo(pool);
+  } else {
+    steerNatively(pool, hash, keyed);
+    nameRoute(stream);
+  }
   return CONTINUE;
 }

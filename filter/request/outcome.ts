@@ -8,6 +8,7 @@ import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
 import { ANSWER, Field } from '../body/fields';
 import { Kind, kindOf, messagesHold, Scan } from '../body/scan';
+import { logFields } from '../config';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
 import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
@@ -17,6 +18,7 @@ import { newReplicaUsage, ReplicaUsage } from '../state/replica-usage';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeAnswer, openAnswer, readAnswer, tokensOf } from './answer';
 import { closeBody, completeBody } from './body';
+import { tellLog } from './log-fields';
 import { promptTokens } from './needs';
 import { RETRY, reasonName } from './reasons';
 import { ANSWERED, closeStream, LET_GO, ROUTED, SETTLED, Stream } from './streams';
@@ -43,6 +45,9 @@ const ATTEMPT_COUNT = new Text('upstream\0request_attempt_count');
 const VIA_UPSTREAM = new Text('via_upstream');
 const UPSTREAM = new Text('upstream_');
 const RESPONSE_TIMEOUT = new Text('response_timeout');
+// The same, for answers that had begun.
+const SILENT = new Text('upstream_per_try_idle_timeout');
+const RESET = new Text('upstream_reset_after_response_started');
 const NO_HOST = new Text('no_healthy_upstream');
 /** In the details when one of Envoy's own limits was in the way. */
 const OVERFLOW = new Text('overflow');
@@ -57,13 +62,15 @@ let isStream: bool = false;
 /** The body is text that may tell tokens. */
 let isReadable: bool = false;
 
-/** The request counts as offered: what its body, if that was read, says of the prompt is kept. */
-export function notePrompt(stream: Stream): void {
+/** Keeps what the body, if it was read, says of prompt and answer. */
+export function notePrompt(stream: Stream, offered: bool): void {
   const at = completeBody(stream);
   if (!at) return;
   const body = changetype<Scan>(at);
   stream.bodyRead = true;
   stream.promptTokens = promptTokens(body);
+  stream.asksForStream = kindOf(body, Field.STREAM) == Kind.TRUE;
+  if (!offered) return;
   stream.pool.bodiesRead++;
   const continues =
     (messagesHold(body) & ANSWER) != 0 ||
@@ -232,8 +239,26 @@ export function noteEnd(stream: Stream): void {
     // The last attempt was cut short from outside; the ones before it failed.
     for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteAttempt(stream, i, false);
     finishUnanswered(stream, made);
+  } else if (stream.state == ANSWERED && !stream.complete) {
+    noteBroken(stream);
   }
+  if (logFields) tellLog(stream);
   finish(stream);
+}
+
+/** The answer did not come to its end: because of the engine, or because of the client. */
+function noteBroken(stream: Stream): void {
+  if (!property(CODE_DETAILS)) return;
+  const at = resultAt();
+  const length = resultLength();
+  if (equals(at, length, SILENT.at, SILENT.length)) {
+    if (stream.counted) stream.served.stalled++;
+  } else if (length >= RESET.length && memory.compare(at, RESET.at, RESET.length) == 0) {
+    if (stream.counted) stream.served.broken++;
+  } else {
+    return;
+  }
+  noteAttempt(stream, stream.entry, false);
 }
 
 /** The context is gone; whatever has not been accounted for is now. */

@@ -39,10 +39,11 @@ export class Stream {
   complete: bool;
   /** The entry of the endpoint list that has the request now. */
   entry: u8;
-  /** Its body has been read, so `promptTokens` holds. */
+  /** Its body has been read, so `promptTokens` and `asksForStream` hold. */
   bodyRead: bool;
   /** Decided on and counted, but not steered. */
   observed: bool;
+  asksForStream: bool;
   /** The first entry tests a trickling engine or replica. */
   probesEngine: bool;
   probesReplica: bool;

@@ -256,6 +256,11 @@ export class Vm {
         const value = this.#streams.get(this.#effective)?.properties.get(path);
         return value ? this.#give(value, pointerAt, lengthAt) : NOT_FOUND;
       },
+      proxy_set_property: (at: number, length: number, valueAt: number, valueLength: number) => {
+        const stream = this.#streams.get(this.#effective)!;
+        stream.filterState.set(this.#string(at, length), this.#string(valueAt, valueLength));
+        return OK;
+      },
       proxy_get_buffer_bytes: (
         type: number,
         start: number,
@@ -352,6 +357,8 @@ export class Stream {
   requestHeaders: Headers;
   responseHeaders: Headers = [];
   readonly properties = new Map<string, Uint8Array>();
+  /** What the filter has set for access logs. */
+  readonly filterState = new Map<string, string>();
   /** What the filter has stopped of the body. */
   buffered: Uint8Array = new Uint8Array();
   /** The piece of the response's body that arrives now. */
@@ -446,8 +453,9 @@ export class Stream {
     return this;
   }
 
-  /** The stream is over, whatever its state. */
-  end(): void {
+  /** The stream is over, whatever its state; `details` say why if its answer is not complete. */
+  end(details?: string): void {
+    if (details) this.properties.set('response\0code_details', utf8.encode(details));
     this.#vm.enter(this, 'proxy_on_log');
     this.vanish();
   }

@@ -330,3 +330,102 @@ describe('attempts in flight', () => {
     expect(inFlight(vm)).toEqual({ e0: 0, e1: 0 });
   });
 });
+
+describe('an answer that does not come to its end', () => {
+  const SILENT = 'upstream_per_try_idle_timeout';
+  const RESET = 'upstream_reset_after_response_started{connection_termination}';
+
+  it('is stalled when the engine was silent for too long, and broken when the engine broke it off', () => {
+    const vm = started();
+    ask(vm).respond(200, { headers: SSE }).end(SILENT);
+    ask(vm).respond(200, { headers: SSE }).responseBody(token).end(SILENT);
+    ask(vm).respond(200, { headers: SSE }).responseBody(token).end(RESET);
+    ask(vm).respond(200, { headers: SSE }).responseBody(token).end('downstream_remote_disconnect');
+    ask(vm).respond(200, { headers: SSE }).responseBody(token, true).end('via_upstream');
+    expect(engineOf(vm)).toMatchObject({ stalled: 2, broken: 1, failures: 3, ended: 5 });
+  });
+
+  it('speaks against a replica, though it sends its headers early', () => {
+    const vm = started([{ weight: 1 }, { weight: 1 }]);
+    const key = { 'x-wardrop-model': 'm', 'x-session-id': 'a' };
+    const [first] = vm.request(key).endpoints;
+    for (let i = 0; i < 3; i++) {
+      vm.request(key).respond(200, { address: first!, headers: SSE }).end(SILENT);
+    }
+    expect(vm.request(key).endpoints[0]).not.toBe(first);
+  });
+});
+
+describe('the time limits', () => {
+  const routeOf = (request: object) => ask(started(), request).header('x-wardrop-route');
+  const prompt = (tokens: number) => [{ role: 'user', content: 'x'.repeat(tokens * 4 - 29) }];
+
+  it('are those of streams by the length of the prompt', () => {
+    expect(routeOf({ stream: true, messages: prompt(8192) })).toBe('stream-short');
+    expect(routeOf({ stream: true, messages: prompt(8193) })).toBe('stream-medium');
+    expect(routeOf({ stream: true, messages: prompt(32768) })).toBe('stream-medium');
+    expect(routeOf({ stream: true, messages: prompt(32769) })).toBe('stream-long');
+  });
+
+  it('are the others for requests that ask for no stream, or whose body is not read', () => {
+    expect(routeOf({ stream: false, messages: [] })).toBeUndefined();
+    expect(ask(started()).header('x-wardrop-route')).toBeUndefined();
+  });
+
+  it('are not for clients to choose', () => {
+    const sent = { 'x-wardrop-route': 'stream-long', 'x-session-id': 'a', 'x-wardrop-model': 'm' };
+    expect(started().request(sent).header('x-wardrop-route')).toBeUndefined();
+    const body = bodyOf({ stream: true });
+    const read = started()
+      .request({ 'x-wardrop-route': 'stream-long', 'content-type': 'application/json' })
+      .send(body, true);
+    expect(read.header('x-wardrop-route')).toBe('stream-short');
+  });
+});
+
+describe('filter state for access logs', () => {
+  function logging(): Vm {
+    const vm = new Host(module).startVm({ frontendId: 'west', logFields: true });
+    deliver(vm, sketch([{ weight: 1 }]));
+    return vm;
+  }
+
+  it('tells engine, plan, reason, first token and tokens', () => {
+    const vm = logging();
+    const stream = ask(vm).respond(200, { headers: SSE });
+    vm.host.nowMs += 321;
+    stream
+      .responseBody(token)
+      .responseBody(event(usage(20, 11, 16)), true)
+      .end();
+    expect(Object.fromEntries(stream.filterState)).toEqual({
+      'wardrop.engine': 'e0',
+      'wardrop.plan': '0123456789abcdef',
+      'wardrop.reason': 'planned',
+      'wardrop.ttft_ms': '321',
+      'wardrop.prompt_tokens': '20',
+      'wardrop.cached_tokens': '16',
+      'wardrop.output_tokens': '11',
+    });
+  });
+
+  it('tells where a request was that never had an answer, and why one was refused', () => {
+    const vm = logging();
+    const lost = ask(vm);
+    lost.end();
+    expect(Object.fromEntries(lost.filterState)).toMatchObject({
+      'wardrop.engine': 'e0',
+      'wardrop.reason': 'planned',
+    });
+    const refused = vm.request({ 'x-wardrop-model': 'nobody' });
+    refused.end();
+    expect(Object.fromEntries(refused.filterState)).toMatchObject({ 'wardrop.reason': 'model-not-found' });
+  });
+
+  it('is not set when nobody asks for it', () => {
+    const vm = started();
+    const stream = ask(vm).respond(200);
+    stream.end();
+    expect(stream.filterState.size).toBe(0);
+  });
+});

@@ -20,6 +20,10 @@ export interface Config {
   /** Where replicas are found, by the id of engines that do not list them. */
   readonly discovery: ReadonlyMap<string, DiscoverySource>;
   readonly filter: FilterSettings;
+  /** How long engines may be silent. */
+  readonly timeouts: ConfigFile['timeouts'];
+  /** Where Envoys write their access log; absent for nowhere. */
+  readonly accessLog?: string;
   /** Who picks the host of a request. */
   readonly steering: SteeringChoice;
   /** Retry budget of Envoy's own, as a share of active requests; absent for none. */

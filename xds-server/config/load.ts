@@ -53,6 +53,8 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
     filter: buildFilter(config.filter),
+    timeouts: config.timeouts,
+    ...(config.accessLog !== undefined && { accessLog: config.accessLog }),
     steering: config.steering,
     ...(config.policy.retries.backstop !== undefined && { retryBackstop: config.policy.retries.backstop }),
     server: buildServer(config, file, secrets),

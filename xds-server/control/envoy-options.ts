@@ -15,21 +15,26 @@ const steeringOf: Readonly<Record<SteeringChoice, Steering>> = {
 export function envoyOptions(
   {
     filter,
+    timeouts,
+    accessLog,
     steering,
     retryBackstop,
     server,
-  }: Pick<Config, 'filter' | 'steering' | 'retryBackstop' | 'server'>,
+  }: Pick<Config, 'filter' | 'timeouts' | 'accessLog' | 'steering' | 'retryBackstop' | 'server'>,
   frontendId: string,
 ): EnvoyOptions {
   const { readBodies, maxBodyBytes, ...rest } = filter;
   return {
     steering: steeringOf[steering],
+    timeouts,
+    ...(accessLog !== undefined && { accessLog }),
     ...(retryBackstop !== undefined && { retryBackstop }),
     filter: {
       frontendId,
       ...(server.token !== undefined && { syncToken: server.token }),
       ...rest,
       ...(readBodies && { readBodies, maxBodyBytes }),
+      ...(accessLog !== undefined && { logFields: true }),
     },
     ...(readBodies && { bufferBytes: maxBodyBytes + BUFFER_SLACK_BYTES }),
   };

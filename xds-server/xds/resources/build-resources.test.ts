@@ -150,6 +150,6 @@ describe('the resources of a frontend', () => {
   it('write an access log only when asked to', () => {
     const log = 'envoy.access_loggers.stdout';
     expect(JSON.stringify(json(viewOf())[LISTENER_TYPE])).not.toContain(log);
-    expect(JSON.stringify(json(viewOf({ accessLog: true }))[LISTENER_TYPE])).toContain(log);
+    expect(JSON.stringify(json(viewOf({ accessLog: '/dev/stdout' }))[LISTENER_TYPE])).toContain(log);
   });
 });

@@ -18,7 +18,7 @@ import { featuresOf, shortcomingsOf } from './envoy-features.js';
 import { type FilterInput, type FilterOptions, filterConfigFor, filterOf } from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
-import { routes } from './routes.js';
+import { DEFAULT_TIMEOUTS, routes, type Timeouts } from './routes.js';
 import { runtimeOf } from './runtime.js';
 import type { Steering } from './steering.js';
 
@@ -35,8 +35,10 @@ export interface EnvoyOptions extends FilterOptions {
   readonly connectTimeoutMs?: number;
   /** Retry budget of Envoy's own, as a share of active requests; see `runtimeOf`. Default none. */
   readonly retryBackstop?: number;
-  /** Writes a line per request to Envoy's standard output; default false. */
-  readonly accessLog?: boolean;
+  /** Default: 120 s for streams, 600 s for other answers. */
+  readonly timeouts?: Timeouts;
+  /** Where Envoy writes a line of JSON for each request: a path, `/dev/stdout` and `/dev/stderr` among them. Default none. */
+  readonly accessLog?: string;
 }
 
 export interface ResourceInput extends FilterInput, EnvoyOptions {
@@ -64,7 +66,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
       return endpointsOf(id, engines);
     }),
   );
-  const { accessLog = false, connectTimeoutMs = 1000 } = input;
+  const { accessLog, connectTimeoutMs = 1000, timeouts = DEFAULT_TIMEOUTS } = input;
   const steering = input.steering ?? 'override-host';
   const poolIds = pools.map(({ id }) => id);
   const runtime = createCollection([runtimeOf(poolIds, input.retryBackstop)]);
@@ -85,7 +87,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
           [ENDPOINTS_TYPE, assignments],
           [EXTENSION_TYPE, createCollection([filterOf(filter)])],
           [LISTENER_TYPE, createCollection([listener])],
-          [ROUTE_TYPE, createCollection([routes(features.steering)])],
+          [ROUTE_TYPE, createCollection([routes(features.steering, timeouts)])],
           [RUNTIME_TYPE, runtime],
         ]);
         views.set(key, view);

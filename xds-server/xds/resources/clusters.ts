@@ -1,4 +1,4 @@
-import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER } from '../../../wire/names.js';
+import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER } from '../../../wire/names.js';
 import type { Pool } from '../../fleet/fleet.js';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { RoutingPriority } from '../../gen/envoy/config/core/v3/base_pb.js';
@@ -149,7 +149,9 @@ function httpOptions() {
     // A route removes headers before the host is chosen, so that the override would be lost; this runs after.
     httpFilters: [
       filter('envoy.filters.http.header_mutation', HeaderMutationSchema, {
-        mutations: { requestMutations: removals([CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER]) },
+        mutations: {
+          requestMutations: removals([CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER]),
+        },
       }),
       filter('envoy.filters.http.upstream_codec', UpstreamCodecSchema, {}),
     ],

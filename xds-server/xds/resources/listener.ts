@@ -2,12 +2,12 @@ import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
 import type { Address } from '../../fleet/fleet.js';
 import { ApiVersion } from '../../gen/envoy/config/core/v3/config_source_pb.js';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.js';
-import { StdoutAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js';
 import { RouterSchema } from '../../gen/envoy/extensions/filters/http/router/v3/router_pb.js';
 import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { HeaderMutationSchema } from '../../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
 import type { Resource } from '../protocol/resource.js';
+import { accessLogOf } from './access-log.js';
 import { envoyAddress } from './address.js';
 import { FILTER_NAME, type FilterInput, wasmConfig } from './filter.js';
 import { removals } from './headers.js';
@@ -23,8 +23,8 @@ export interface ListenerInput {
   readonly filter: FilterInput;
   /** What a connection buffers of a body, at least; Envoy's default (1 MiB) when absent. */
   readonly bufferBytes?: number | undefined;
-  /** Writes a line per request to Envoy's standard output. */
-  readonly accessLog: boolean;
+  /** Where a line of JSON is written for each request; see `accessLogOf`. Default none. */
+  readonly accessLog?: string | undefined;
 }
 
 /** Where a frontend's requests come in: what steers Envoy is taken from the client, then our filter, then the router. */
@@ -52,6 +52,31 @@ export function listenerOf(input: ListenerInput): Resource {
   );
 }
 
+/**
+ * Envoy's own answers, in the shape of OpenAI's errors. The filter's have that shape already; Envoy's are known by their
+ * response flags.
+ */
+const localReplyConfig = {
+  mappers: [
+    {
+      filter: { filterSpecifier: { case: 'responseFlagFilter' as const, value: {} } },
+      bodyFormatOverride: {
+        format: {
+          case: 'jsonFormat' as const,
+          value: {
+            error: {
+              message: '%LOCAL_REPLY_BODY%',
+              type: 'server_error',
+              param: null,
+              code: '%RESPONSE_CODE_DETAILS%',
+            },
+          },
+        },
+      },
+    },
+  ],
+};
+
 function connectionManager(input: ListenerInput) {
   return {
     statPrefix: LISTENER_NAME,
@@ -77,7 +102,8 @@ function connectionManager(input: ListenerInput) {
     ],
     // The route limits idle streams; a limit here would also end requests that wait for their first token.
     streamIdleTimeout: duration(0),
-    accessLog: input.accessLog ? [filter('envoy.access_loggers.stdout', StdoutAccessLogSchema, {})] : [],
+    accessLog: input.accessLog === undefined ? [] : [accessLogOf(input.accessLog)],
+    localReplyConfig,
     httpFilters: [
       filter(FILTER_NAME, WasmSchema, wasmConfig(input.filter)),
       filter('envoy.filters.http.router', RouterSchema, {}),

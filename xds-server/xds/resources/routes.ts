@@ -1,4 +1,4 @@
-import { CLUSTER_HEADER, HASH_HEADER, KEY_HEADERS } from '../../../wire/names.js';
+import { CLUSTER_HEADER, HASH_HEADER, KEY_HEADERS, ROUTE_HEADER, ROUTES } from '../../../wire/names.js';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
 import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import type { Resource } from '../protocol/resource.js';
@@ -7,13 +7,22 @@ import type { Steering } from './steering.js';
 
 export const ROUTES_NAME = 'wardrop';
 
-/**
- * An answer that isn't streamed sends nothing until its last token exists, which can take minutes; ten is what the
- * usual clients wait. After that without a byte in either direction, the attempt has failed.
- */
-const ATTEMPT_IDLE_MS = 600_000;
-/** Longer than an attempt's, so that a stuck engine ends the attempt and not the request. */
-const STREAM_IDLE_MS = 660_000;
+/** How long an engine may be silent. */
+export interface Timeouts {
+  /** While it streams an answer to a short prompt, its first byte included. */
+  readonly streamIdleSeconds: number;
+  /** While it makes an answer that is not known to be streamed, and so comes as a whole. */
+  readonly answerSeconds: number;
+}
+
+/** What the usual clients wait for a whole answer is ten minutes. */
+export const DEFAULT_TIMEOUTS: Timeouts = { streamIdleSeconds: 120, answerSeconds: 600 };
+
+/** An answer to a longer prompt may begin later, and Envoy has one limit for the first byte and the others. */
+const STREAM_FACTORS = [1, 2, 5];
+/** Attempts that a request can have, and some slack: a stuck engine ends the attempt and not the request. */
+const MOST_ATTEMPTS = 3;
+const SLACK_MS = 60_000;
 
 /** Another host takes the retry, so there is nothing to wait for; the jitter only spreads simultaneous ones. */
 const RETRY_BACKOFF_MS = { base: 5, max: 50 };
@@ -36,8 +45,16 @@ const grantedRetries = { numRetries: 0 };
  */
 const hashHeaders = (steering: Steering) => (steering === 'override-host' ? KEY_HEADERS : [HASH_HEADER]);
 
-/** The one route: the filter names the cluster, and how often Envoy may try. */
-export function routes(steering: Steering): Resource {
+/**
+ * Routes that differ in their limits only: the filter names the cluster, how often Envoy may try and, for answers that
+ * it knows to be streamed, the limits.
+ */
+export function routes(steering: Steering, timeouts: Timeouts): Resource {
+  const streams = ROUTES.map((name, index) => {
+    const idleMs = timeouts.streamIdleSeconds * STREAM_FACTORS[index]! * 1_000;
+    return { name, header: name, idleMs };
+  });
+  const others = { name: 'answer', header: undefined, idleMs: timeouts.answerSeconds * 1_000 };
   return resource(ROUTES_NAME, RouteConfigurationSchema, {
     name: ROUTES_NAME,
     virtualHosts: [
@@ -46,37 +63,47 @@ export function routes(steering: Steering): Resource {
         domains: ['*'],
         // The filter settles its retry budget by it.
         includeAttemptCountInResponse: true,
-        routes: [
-          {
-            match: { pathSpecifier: { case: 'prefix', value: '/' } },
-            action: {
-              case: 'route',
-              value: {
-                clusterSpecifier: { case: 'clusterHeader', value: CLUSTER_HEADER },
-                // No limit on the whole: a long answer is not a fault.
-                timeout: duration(0),
-                idleTimeout: duration(STREAM_IDLE_MS),
-                // Where Envoy picks the host, the requests of a conversation go to the same one.
-                hashPolicy: hashHeaders(steering).map((headerName) => ({
-                  policySpecifier: { case: 'header' as const, value: { headerName } },
-                  terminal: true,
-                })),
-                retryPolicy: {
-                  // A failure before the response headers. Once they are sent, nothing is retried.
-                  retryOn: 'connect-failure,refused-stream,reset,retriable-status-codes',
-                  retriableStatusCodes: [502, 503, 504],
-                  ...(steering === 'override-host' ? grantedRetries : nativeRetries),
-                  perTryIdleTimeout: duration(ATTEMPT_IDLE_MS),
-                  retryBackOff: {
-                    baseInterval: duration(RETRY_BACKOFF_MS.base),
-                    maxInterval: duration(RETRY_BACKOFF_MS.max),
-                  },
-                },
-              },
-            },
+        routes: [...streams, others].map(({ name, header, idleMs }) => ({
+          name,
+          match: {
+            pathSpecifier: { case: 'prefix' as const, value: '/' },
+            headers: header === undefined ? [] : [isHeader(ROUTE_HEADER, header)],
           },
-        ],
+          action: { case: 'route' as const, value: action(steering, idleMs) },
+        })),
       },
     ],
   });
+}
+
+function action(steering: Steering, idleMs: number) {
+  return {
+    clusterSpecifier: { case: 'clusterHeader' as const, value: CLUSTER_HEADER },
+    // No limit on the whole: a long answer is not a fault.
+    timeout: duration(0),
+    idleTimeout: duration(idleMs * MOST_ATTEMPTS + SLACK_MS),
+    // Where Envoy picks the host, the requests of a conversation go to the same one.
+    hashPolicy: hashHeaders(steering).map((headerName) => ({
+      policySpecifier: { case: 'header' as const, value: { headerName } },
+      terminal: true,
+    })),
+    retryPolicy: {
+      // A failure before the response headers. Once they are sent, nothing is retried.
+      retryOn: 'connect-failure,refused-stream,reset,retriable-status-codes',
+      retriableStatusCodes: [502, 503, 504],
+      ...(steering === 'override-host' ? grantedRetries : nativeRetries),
+      // Holds before the headers, where it leads to a retry, and after them, where it ends the answer. Beside a shorter
+      // per_try_timeout it would not hold after the headers any more (tried on 1.40).
+      perTryIdleTimeout: duration(idleMs),
+      retryBackOff: {
+        baseInterval: duration(RETRY_BACKOFF_MS.base),
+        maxInterval: duration(RETRY_BACKOFF_MS.max),
+      },
+    },
+  };
+}
+
+function isHeader(name: string, value: string) {
+  const exact = { matchPattern: { case: 'exact' as const, value } };
+  return { name, headerMatchSpecifier: { case: 'stringMatch' as const, value: exact } };
 }

@@ -1,0 +1,50 @@
+import { LOG_STATE } from '../../../wire/names.js';
+import { FileAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js';
+import {
+  StderrAccessLogSchema,
+  StdoutAccessLogSchema,
+} from '../../gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js';
+import { filter } from './pack.js';
+
+/** Filter state that the filter writes when it is told to, with what is only known at the end of a request. */
+const told = (name: string) => `%FILTER_STATE(${LOG_STATE}${name}:PLAIN)%`;
+
+const format = {
+  time: '%START_TIME%',
+  request_id: '%REQ(X-REQUEST-ID)%',
+  method: '%REQ(:METHOD)%',
+  path: '%REQ(:PATH)%',
+  status: '%RESPONSE_CODE%',
+  flags: '%RESPONSE_FLAGS%',
+  details: '%RESPONSE_CODE_DETAILS%',
+  duration_ms: '%DURATION%',
+  request_bytes: '%BYTES_RECEIVED%',
+  response_bytes: '%BYTES_SENT%',
+  pool: '%UPSTREAM_CLUSTER%',
+  limits: '%ROUTE_NAME%',
+  engine: told('engine'),
+  replica: '%UPSTREAM_HOST%',
+  plan: told('plan'),
+  reason: told('reason'),
+  attempts: '%UPSTREAM_REQUEST_ATTEMPT_COUNT%',
+  ttft_ms: told('ttft_ms'),
+  prompt_tokens: told('prompt_tokens'),
+  cached_tokens: told('cached_tokens'),
+  output_tokens: told('output_tokens'),
+};
+
+/** Writes a line of JSON for each request: what was asked for, who answered it and why, and how fast. */
+export function accessLogOf(path: string) {
+  const accessLogFormat = {
+    case: 'logFormat' as const,
+    value: { format: { case: 'jsonFormat' as const, value: format } },
+  };
+  switch (path) {
+    case '/dev/stdout':
+      return filter('envoy.access_loggers.stdout', StdoutAccessLogSchema, { accessLogFormat });
+    case '/dev/stderr':
+      return filter('envoy.access_loggers.stderr', StderrAccessLogSchema, { accessLogFormat });
+    default:
+      return filter('envoy.access_loggers.file', FileAccessLogSchema, { path, accessLogFormat });
+  }
+}
