@@ -63,6 +63,11 @@ describe('eligibility through a real Envoy', () => {
     );
     return post(`${envoy.url}/v1/chat/completions`, { pieces: [body], headers });
   };
+  const modeOf = async (key: string) => (await ask(BASE, { key })).headers['x-wardrop-mode'];
+  const reconfigure = (change: object) => {
+    const config = parse(readFileSync(mesh.configFile, 'utf8'));
+    writeFileSync(mesh.configFile, stringify({ ...config, ...change }));
+  };
   /** Engines that answered, and how often. */
   const served = async (answers: readonly Promise<Posted>[]): Promise<Record<string, number>> => {
     const counts: Record<string, number> = {};
@@ -255,6 +260,62 @@ describe('eligibility through a real Envoy', () => {
     expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(request.pieces[0]!));
     const refused = await post(`${envoy.url}/v1/chat/completions`, zipped({}));
     expect(refused.status).toBe(415);
+  });
+
+  it('steers nothing while observing, and goes on to decide, count and keep everybody out who may not serve', async () => {
+    const atStranger = stranger.attempts.length;
+    reconfigure({ policy: { mode: 'observe' } });
+    await eventually('the mode to be in force', async () => (await modeOf('k')) === 'observe');
+    for (const key of keysOf(20)) {
+      const headers = { 'x-data-residency': 'eu', 'x-gateway-destination-endpoint': stranger.address };
+      const answer = await ask(BASE, { key, headers });
+      expect([answer.status, answer.headers['x-wardrop-mode']]).toEqual([200, 'observe']);
+      expect(answer.headers['x-wardrop-engine']).toMatch(/^e[12]$/);
+      expect(answer.headers['x-stub']).toMatch(/^e[12]$/);
+    }
+    // Our own route leads nowhere without the filter, so that it still answers what cannot be decided.
+    expect((await ask('acme-leagl')).status).toBe(404);
+    expect(stranger.attempts.length).toBe(atStranger);
+  });
+
+  it('steers a share of the keys, each always or never, and none at 0 or all at 100', async () => {
+    reconfigure({ policy: { steerPercent: 40 } });
+    const keys = keysOf(60, 'ramp');
+    const modes = () => Promise.all(keys.map(modeOf));
+    const some = await eventually('a share to be steered', async () => {
+      const seen = await modes();
+      return new Set(seen).size === 2 && seen;
+    });
+    for (let round = 0; round < 3; round++) expect(await modes()).toEqual(some);
+    reconfigure({ policy: { steerPercent: 0 } });
+    await eventually('nobody to be steered', async () => (await modes()).every((mode) => mode === 'observe'));
+    reconfigure({ policy: {} });
+    await eventually('all to be steered', async () => (await modes()).every((mode) => mode === undefined));
+  });
+
+  it('refuses the least important first when there is more than engines can take', async () => {
+    reconfigure({
+      policy: {},
+      profiles: { stub: { requestsPerSecond: 4 } },
+      demand: { west: { models: { [BASE]: { requestsPerSecond: 8 } } } },
+      classes: { batch: { priority: -10, when: { serviceTier: 'flex' } } },
+    });
+    const send = (tier: string, key: string) =>
+      post(`${envoy.url}/v1/chat/completions`, {
+        pieces: [Buffer.from(JSON.stringify({ model: BASE, service_tier: tier, prompt_cache_key: key }))],
+      });
+    let sent = 0;
+    await eventually('batches to be refused, and nothing else', async () => {
+      const usual: number[] = [];
+      const batch: number[] = [];
+      // 8 and 16 in a second; engines can take 12.
+      for (let i = 0; i < 8; i++) {
+        usual.push((await send('default', `u${sent++}`)).status);
+        batch.push((await send('flex', `b${sent++}`)).status, (await send('flex', `b${sent++}`)).status);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      return usual.every((status) => status === 200) && batch.filter((status) => status === 429).length >= 6;
+    });
   });
 
   it('leaves no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {
