@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageFile } from '../../simulator/virtual/package-root.js';
 
-const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const root = packageFile();
 const output = join(root, 'dist', 'filter');
 
 /** The filter's module, built first if it is missing or older than its sources. */

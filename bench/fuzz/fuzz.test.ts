@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest';
+import { fuzzHeaders } from './headers.js';
+import { Random } from './random.js';
+import { fuzzScanner } from './scanner.js';
+import { fuzzSnapshots } from './snapshots.js';
+
+const seed = Date.now() % 2 ** 31;
+
+describe(`inputs made from seed ${seed}`, () => {
+  it('are read by the scanner as JSON.parse reads them', () => {
+    expect(fuzzScanner(30_000, new Random(seed))).toBeGreaterThan(3_000);
+  });
+
+  it('make the snapshot reader neither trap nor grow, nor refuse what is sound', () => {
+    expect(fuzzSnapshots(30_000, new Random(seed))).toBeGreaterThan(1_000);
+  });
+
+  it('make the filter neither trap nor steer where it must not', () => {
+    expect(fuzzHeaders(5_000, new Random(seed))).toBeGreaterThan(1_000);
+  });
+});

@@ -1,0 +1,49 @@
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { fuzzHeaders } from './headers.js';
+import { Random } from './random.js';
+import { fuzzScanner } from './scanner.js';
+import { fuzzSnapshots } from './snapshots.js';
+
+const USAGE = 'usage: npm run bench -- fuzz [--quick] [--inputs N] [--seed N] [--only NAME] [--json FILE]';
+
+const targets = { scanner: fuzzScanner, snapshots: fuzzSnapshots, headers: fuzzHeaders } as const;
+
+/** What `--json FILE` writes for each target. */
+interface Figures {
+  readonly inputs: number;
+  readonly seed: number;
+  /** Inputs that were JSON, were installed, or were sent on. */
+  readonly accepted: number;
+  readonly cpuSeconds: number;
+}
+
+function main(): void {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      inputs: { type: 'string' },
+      seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+      only: { type: 'string' },
+      json: { type: 'string' },
+    },
+  });
+  const inputs = Number(values.inputs ?? (values.quick ? 1e5 : 1e7));
+  const seed = Number(values.seed);
+  const unknown = values.only !== undefined && !(values.only in targets);
+  if (!Number.isInteger(inputs) || inputs < 1 || !Number.isInteger(seed) || unknown) throw new Error(USAGE);
+  const figures: Record<string, Figures> = {};
+  for (const [name, fuzz] of Object.entries(targets)) {
+    if (values.only !== undefined && values.only !== name) continue;
+    const before = process.cpuUsage();
+    console.log(`${name}: ${inputs} inputs from seed ${seed} …`);
+    const accepted = fuzz(inputs, new Random(seed));
+    const { user, system } = process.cpuUsage(before);
+    const cpuSeconds = Math.round((user + system) / 1e5) / 10;
+    figures[name] = { inputs, seed, accepted, cpuSeconds };
+    console.log(`${name}: no trap and no wrong answer; ${accepted} accepted; ${cpuSeconds} s of CPU`);
+  }
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(figures, null, 2)}\n`);
+}
+
+main();
