@@ -15,10 +15,20 @@ import {
 } from '../snapshot/current';
 import { indexIn } from '../snapshot/validate';
 import { TRICKLING } from '../state/guarded';
+import { noteKey } from '../state/hot-keys';
 import { EngineState, FlowState, ReplicaState } from '../state/rows';
 import { segmentOf } from './partition';
 import { FLOOR, GUARDRAIL, NO_KEY, OVERFLOW, PLANNED, SCAN } from './reasons';
-import { best, HEALTHY, rankReplicas, STEADY, second, standing } from './replicas';
+import {
+  best,
+  HEALTHY,
+  overflowHash,
+  rankReplicas,
+  STEADY,
+  second,
+  setOverflowHash,
+  standing,
+} from './replicas';
 import { Stream } from './streams';
 
 /** Most other engines looked at for a retry. */
@@ -94,6 +104,7 @@ export function pickAt(stream: Stream, pool: u32, engine: u32, hash: u64, level:
   if (place < 0) return false;
   const flow = <usize>load<u32>(poolFlows + ((start + <usize>place) << 2));
   const chosen = changetype<FlowState>(flow).engine;
+  setOverflowHash(hash);
   if (!standing(chosen, level) || !rankReplicas(chosen, hash, level)) return false;
   const other = second;
   appendFirst(stream, flow, level);
@@ -109,15 +120,23 @@ let leftOwner: bool = false;
  * the backup or the next in fixed order; else as without overflow.
  */
 function chooseHealthy(owner: usize, backup: usize, hash: u64): usize {
+  setOverflowHash(isHot(owner, hash) ? random() : hash);
   const fits = usable(owner, hash, HEALTHY);
-  if (fits && !overflows(owner, hash)) {
+  if (fits && !overflows(owner)) {
     leftOwner = false;
     return owner;
   }
   leftOwner = fits || atLimit;
-  if (usable(backup, hash, HEALTHY) && !overflows(backup, hash)) return backup;
+  if (usable(backup, hash, HEALTHY) && !overflows(backup)) return backup;
   const other = scan(hash, HEALTHY, count, owner, backup, true);
   return other ? other : choose(owner, backup, hash, HEALTHY);
+}
+
+/** Whether the key alone makes up much of what an overflowing owner gets, so that it moves request by request. */
+// @ts-ignore: decorator
+@inline
+function isHot(owner: usize, hash: u64): bool {
+  return owner != 0 && changetype<FlowState>(owner).engine.overflowBelow != 0 && noteKey(hash);
 }
 
 /** Owner, else backup, else the next in fixed order; leaves the ranking of its replicas in `best` and `second`. */
@@ -135,7 +154,7 @@ function scan(hash: u64, level: i32, steps: u32, not: usize, nor: usize, calm: b
   let place = <u32>(((hash & 0xffffffff) * <u64>count) >> 32);
   for (let i: u32 = 0; i < steps; i++) {
     const flow = <usize>load<u32>(first + ((<usize>place) << 2));
-    if (flow != not && flow != nor && !(calm && overflows(flow, hash)) && usable(flow, hash, level))
+    if (flow != not && flow != nor && !(calm && overflows(flow)) && usable(flow, hash, level))
       return flow;
     if (++place == count) place = 0;
   }
@@ -145,9 +164,9 @@ function scan(hash: u64, level: i32, steps: u32, not: usize, nor: usize, calm: b
 /** Whether the key's second choice is to be preferred to this engine. */
 // @ts-ignore: decorator
 @inline
-function overflows(flow: usize, hash: u64): bool {
+function overflows(flow: usize): bool {
   const engine = changetype<FlowState>(flow).engine;
-  return engine.overflowBelow != 0 && <u64>overflowPoint(hash, engine.mark) < engine.overflowBelow;
+  return engine.overflowBelow != 0 && <u64>overflowPoint(overflowHash, engine.mark) < engine.overflowBelow;
 }
 
 function usable(flow: usize, hash: u64, level: i32): bool {

@@ -28,6 +28,13 @@ export let best: usize = 0;
 /** Another replica for a retry, 0 if there is none; never one that is only being tested. */
 export let second: usize = 0;
 
+/** What decides where the request overflows: the hash of its key, or chance where a key is hot. */
+export let overflowHash: u64 = 0;
+
+export function setOverflowHash(hash: u64): void {
+  overflowHash = hash;
+}
+
 /** Ranks the replicas of an engine for a key; true when there is one to use. */
 export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
   best = 0;
@@ -54,7 +61,7 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
       secondScore = score;
     }
   }
-  if (level == HEALTHY && second && overflows(best, hash) && !overflows(second, hash)) {
+  if (level == HEALTHY && second && overflows(best) && !overflows(second)) {
     const left = best;
     best = second;
     second = left;
@@ -63,7 +70,7 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
 }
 
 /** Whether a key leaves its replica for the second of its choice. */
-function overflows(replica: usize, hash: u64): bool {
+function overflows(replica: usize): bool {
   const below = changetype<ReplicaState>(replica).overflowBelow;
-  return below != 0 && <u64>overflowPoint(hash, changetype<ReplicaState>(replica).mark) < below;
+  return below != 0 && <u64>overflowPoint(overflowHash, changetype<ReplicaState>(replica).mark) < below;
 }

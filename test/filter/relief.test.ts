@@ -74,6 +74,21 @@ describe('overflow of an engine', () => {
     for (const where of homes(engines).values()) expect(engineOf(where)).toBe(3);
   });
 
+  it('moves a key that makes up much of the load request by request, so that its load is split', () => {
+    const vm = started(sketch([{ weight: 1, overflow: 0.5 }, { weight: 0 }]));
+    const cold = new Map<string, Set<string | undefined>>();
+    const hot: number[] = [];
+    for (let i = 0; i < 3_000; i++) {
+      const key = i % 5 < 2 ? 'hot' : `cold-${i % 40}`;
+      const where = home(vm, key);
+      if (key === 'hot') hot.push(engineOf(where));
+      else cold.set(key, (cold.get(key) ?? new Set()).add(where));
+    }
+    const moved = hot.slice(200).filter((engine) => engine === 1).length / (hot.length - 200);
+    expect(Math.abs(moved - 0.5)).toBeLessThan(0.06);
+    for (const places of cold.values()) expect(places.size).toBe(1);
+  });
+
   it('moves nothing when there is nobody else', () => {
     for (const engines of [
       [{ weight: 1, overflow: 1 }],
