@@ -2,8 +2,7 @@ import type { ModuleHost } from './module-host.js';
 import { exchange, loadFilter, snapshotOf } from './modules.js';
 import { quantile } from './statistics.js';
 
-/** 250 engines of 100 replicas make a snapshot of about 1 MiB. */
-const ENGINES = 250;
+const SNAPSHOT_BYTES = 2 ** 20;
 const REPLICAS = 100;
 /** Installs before memory is looked at, for buffers to find their size. */
 const SETTLING = 20;
@@ -22,7 +21,8 @@ export interface MemoryResult {
 /** A VM with a large snapshot: its memory, what an install takes, and what grows with installs and requests. */
 export function measureMemory(installs: number, requests: number): MemoryResult {
   const host = loadFilter();
-  const snapshots = [2, 3, 4, 5].map((version) => snapshotOf(ENGINES, REPLICAS, version));
+  const engines = Math.floor((100 * SNAPSHOT_BYTES) / snapshotOf(100, REPLICAS).length);
+  const snapshots = [2, 3, 4, 5].map((version) => snapshotOf(engines, REPLICAS, version));
   const next = (index: number) => snapshots[index % snapshots.length]!;
   for (let i = 0; i < SETTLING; i++) host.answer(next(i));
   serve(host, 2 * REQUESTS_PER_TICK);
