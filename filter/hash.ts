@@ -15,7 +15,12 @@ export function hash64(at: usize, length: usize, seed: u64): u64 {
   const rest = length & 7;
   if (rest) {
     let tail: u64 = 0;
-    for (let i = rest; i > 0; i--) tail = (tail << 8) | <u64>load<u8>(at + i - 1);
+    if (length > 8) {
+      // The last eight bytes, without those already taken.
+      tail = load<u64>(at + rest - 8) >> (<u64>(8 - rest) << 3);
+    } else {
+      for (let i = rest; i > 0; i--) tail = (tail << 8) | <u64>load<u8>(at + i - 1);
+    }
     h = (h ^ tail) * M;
   }
   h = (h ^ (h >> 47)) * M;

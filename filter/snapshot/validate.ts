@@ -110,12 +110,29 @@ function textFits(reference: usize, least: u32): bool {
 function isVisible(reference: usize, except: u8): bool {
   if (!textFits(reference, 1)) return false;
   const at = base + <usize>load<u32>(reference);
-  const end = at + <usize>load<u32>(reference, 4);
-  for (let byte = at; byte < end; byte++) {
-    const value = load<u8>(byte);
-    if (value < 0x21 || value > 0x7e || value == except) return false;
+  const length = <usize>load<u32>(reference, 4);
+  if (length < 8) {
+    for (let i: usize = 0; i < length; i++) {
+      const value = load<u8>(at + i);
+      if (value < 0x21 || value > 0x7e || value == except) return false;
+    }
+    return true;
   }
-  return true;
+  const last = length - 8;
+  for (let i: usize = 0; i < last; i += 8) if (!areVisible(at + i, except)) return false;
+  // May overlap the eight before.
+  return areVisible(at + last, except);
+}
+
+/** The same for eight bytes; those above 0x7f are negative. */
+// @ts-ignore: decorator
+@inline
+function areVisible(at: usize, except: u8): bool {
+  const bytes = v128.load64_splat(at);
+  const above = i8x16.gt_s(bytes, i8x16.splat(0x20));
+  const below = i8x16.lt_s(bytes, i8x16.splat(0x7f));
+  const other = i8x16.ne(bytes, i8x16.splat(<i8>except));
+  return i8x16.all_true(v128.and(v128.and(above, below), other));
 }
 
 /** Whether the u64 at `hashAt` is the hash of the text. */
