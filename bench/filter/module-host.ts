@@ -139,6 +139,7 @@ export class ModuleHost {
       proxy_increment_metric: done,
       proxy_record_metric: done,
       proxy_http_call: done,
+      proxy_set_property: done,
       proxy_replace_header_map_value: done,
       proxy_add_header_map_value: done,
       proxy_remove_header_map_value: done,

@@ -72,8 +72,8 @@ export interface ModuleTimes {
 /** Host calls of one request, by name; whole numbers unless a call is made for some requests only. */
 export type Calls = Readonly<Record<string, number>>;
 
-export function loadFilter(counting = false): ModuleHost {
-  const host = new ModuleHost(new WebAssembly.Module(readFileSync(FILTER)), counting);
+export function loadFilter(counting = false, module = shippedFilter()): ModuleHost {
+  const host = new ModuleHost(module, counting);
   host.configure(
     encodeFilterConfig({
       frontendId: FRONTEND_ID,
@@ -85,6 +85,10 @@ export function loadFilter(counting = false): ModuleHost {
   host.tick();
   host.answer(snapshotOf(ENGINES, 2));
   return host;
+}
+
+function shippedFilter(): WebAssembly.Module {
+  return new WebAssembly.Module(readFileSync(FILTER));
 }
 
 export function loadC(file: string, counting = false): ModuleHost {
