@@ -25,6 +25,7 @@ export const errorCodes = {
   WARDROP_UNAUTHENTICATED: 'The token is missing or wrong',
   WARDROP_ENVOY_MISSING: 'Envoy 1.40 cannot be found',
   WARDROP_PORT_IN_USE: 'A listening address is taken',
+  WARDROP_LISTEN_FAILED: 'An address cannot be listened on',
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

@@ -5,6 +5,8 @@ export interface RoutedRequest {
   readonly frontend: number;
   readonly conversation: Conversation;
   readonly promptTokens: number;
+  /** What will be answered, of which a policy learns by and by. */
+  readonly turn: { readonly streamed: boolean; readonly outputTokens: number };
   /** How often the client has come back with it. */
   readonly clientRetries: number;
   /** Whatever the policy wants to keep with it. */

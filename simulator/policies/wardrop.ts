@@ -99,8 +99,13 @@ class Wardrop implements Policy {
 
   answered(request: RoutedRequest, _engine: number, now: number, attempts: number): void {
     this.#vmAt(request.frontend, now);
-    const headers: [string, string][] = [['content-type', 'text/event-stream']];
-    (request.tag as Stream).respond(200, { attempts, headers }).responseBody('data: {}\n\n');
+    const { streamed, outputTokens } = request.turn;
+    const headers: [string, string][] = [
+      ['content-type', streamed ? 'text/event-stream' : 'application/json'],
+    ];
+    const stream = (request.tag as Stream).respond(200, { attempts, headers });
+    if (streamed) stream.responseBody('data: {"choices":[]}\n\n');
+    else stream.responseBody(`{"choices":[],${usage(outputTokens)}}`, true);
   }
 
   ended(
@@ -114,6 +119,10 @@ class Wardrop implements Policy {
     // Envoy answers for an engine that it cannot reach; a client that leaves has seen nothing.
     if (outcome === 'failed' && stream.responseHeaders.length === 0) {
       stream.respond(503, { details: 'upstream_reset_before_response_started{connection_failure}' });
+    }
+    const { streamed, outputTokens } = request.turn;
+    if (outcome === 'answered' && streamed) {
+      stream.responseBody(`data: {"choices":[],${usage(outputTokens)}}\n\ndata: [DONE]\n\n`, true);
     }
     stream.end();
     vm.host.logs.length = 0;
@@ -210,4 +219,8 @@ class Wardrop implements Policy {
       vm.answer(200, this.#snapshots[frontend]!);
     });
   }
+}
+
+function usage(outputTokens: number): string {
+  return `"usage":{"completion_tokens":${outputTokens}}`;
 }

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Changed, ControlServer } from '../control-server.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
+import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
 import { explainedText } from './explained-text.js';
 import { indexPage } from './index-page.js';
@@ -33,10 +34,7 @@ export async function startAdmin({ listen, server, log }: AdminOptions): Promise
     const app = adminApp(server, log);
     const started = app.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), (error) => {
       if (error === undefined) resolve(started);
-      else
-        reject(
-          new WardropError('WARDROP_PORT_IN_USE', `cannot serve the API on ${listen}: ${error.message}`),
-        );
+      else reject(listenError('the API', listen, error));
     });
   });
   const address = `${host}:${(http.address() as AddressInfo).port}`;

@@ -682,10 +682,11 @@ const policy = {
       default: [],
     },
     outlierPenalty: {
-      enum: ['observe', 'enforce'],
+      enum: ['enforce', 'observe'],
       description:
-        'What becomes of an engine that answers much slower than its profile says: `observe` shows it and raises an alarm, `enforce` also gives it less. An operator can put a single one in force by `wardrop penalty hold`.',
-      default: 'observe',
+        'What becomes of an engine that answers much slower than its profile says at its load: `enforce` gives it less, ' +
+        '`observe` only shows it and raises an alarm. An operator can hold or release a single penalty with `wardrop penalty`.',
+      default: 'enforce',
     },
     egressSecondsPerDollar: {
       type: 'number',

@@ -1,6 +1,7 @@
 import type { Fleet, SignalName } from '../fleet/fleet.js';
 import type { Operations } from '../fleet/operations.js';
 import type { Plan } from '../plan/plan.js';
+import type { ProfileDrift } from '../signals/outlier-watch.js';
 import type { ReplicaHealth } from '../signals/replica-health.js';
 import type { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
@@ -111,14 +112,20 @@ export function drained({ drains }: Pick<Operations, 'drains'>): Messages {
 /** A drift is worth an alarm when it has lasted for this long. */
 const DRIFT_ALARM_MS = 60_000;
 
+const DRIFTS: Readonly<Record<ProfileDrift['kind'], { readonly what: string; readonly remedy: string }>> = {
+  firstToken: { what: 'the first token', remedy: 'its ttft' },
+  whole: { what: 'a whole answer', remedy: 'its ttft and tbot' },
+  pace: { what: 'a token', remedy: 'its tbot' },
+};
+
 export function driftingProfiles({ drifts }: SignalsView, nowMs: number): Messages {
   return new Map(
-    drifts.flatMap(({ profileId, factor, sinceMs }): [string, string][] => {
+    drifts.flatMap(({ profileId, kind, factor, sinceMs }): [string, string][] => {
       if (nowMs - sinceMs < DRIFT_ALARM_MS) return [];
-      const much = `${factor.toFixed(1)} times slower than profile ${profileId} says`;
-      return [
-        [profileId, `its engines all answer ${much}; check the sizes of requests and fit the profile again`],
-      ];
+      const { what, remedy } = DRIFTS[kind];
+      const times = factor.toFixed(1);
+      const message = `${what} of its engines takes ${times} times as long as profile ${profileId} says; nobody is penalised for it. Check the sizes of requests, then fit the profile again, or multiply ${remedy} by ${times}`;
+      return [[profileId, message]];
     }),
   );
 }

@@ -13,6 +13,10 @@ const LARGE_CHANGE = 0.4;
 const LARGE_CHANGE_COUNT = 150;
 const LARGE_SIGMAS_FROM_RATE = 4.5;
 const LARGE_SIGMAS_FROM_EDGE = 3;
+/** After a large rise more of the same is expected: conversations that begin together go on together. */
+const SURGE_SECONDS = 30;
+const SURGE_SIGMAS_FROM_RATE = 2;
+const SURGE_SIGMAS_FROM_EDGE = 0.5;
 /** A rise is believed within seconds, a fall when it has lasted: too little demand hurts more than too much. */
 const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
@@ -41,13 +45,14 @@ export interface ObservedWindow {
  * Holds a rate still while counts agree with it: within max(5 %, two standard deviations of the count that it was
  * measured on). It moves only
  * - when a window of recent counts lies outside the band beyond doubt: then to the rate of the most telling window, at
- *   once if the change is large and when twice the evidence is in if not; or
+ *   once if the change is large or goes on with one, and when twice the evidence is in if not; or
  * - while it is young, when twice as many counts are outside of the band that they would have.
  */
 export class DemandBand {
   #state: BandState;
   /** Counts from before belong to another rate. */
   #sinceMs = Number.NEGATIVE_INFINITY;
+  #surgedMs = Number.NEGATIVE_INFINITY;
   /** Evidence that first showed the change that is being waited for. */
   #shownBy: number | undefined;
 
@@ -68,11 +73,10 @@ export class DemandBand {
     this.#sinceMs = sinceMs;
   }
 
-  /** Takes a rate that others know of. */
-  moveTo(state: BandState, sinceMs: number): void {
-    this.#state = state;
-    this.#sinceMs = sinceMs;
-    this.#shownBy = undefined;
+  /** Takes a rate that is known to have surged. */
+  surgeTo(state: BandState, sinceMs: number): void {
+    this.#moveTo(state, sinceMs);
+    this.#surgedMs = sinceMs;
   }
 
   /**
@@ -82,7 +86,7 @@ export class DemandBand {
   age(silentSeconds: number, nowMs: number): void {
     const { requestsPerSecond, evidence } = this.#state;
     const aged = Math.min(evidence, SETTLED_EVIDENCE) / (1 + silentSeconds / AGEING_SECONDS);
-    this.moveTo({ requestsPerSecond, evidence: aged }, nowMs);
+    this.#moveTo({ requestsPerSecond, evidence: aged }, nowMs);
   }
 
   /** Looks at counts up to `endMs`, shortest window first; true when the rate moved. */
@@ -92,19 +96,32 @@ export class DemandBand {
 
   #leave(windows: readonly ObservedWindow[], endMs: number): boolean {
     const { requestsPerSecond } = this.#state;
-    const telling = mostTelling(windows, requestsPerSecond, this.#width());
+    const isSurging = endMs - this.#surgedMs < SURGE_SECONDS * 1_000;
+    const telling = mostTelling(windows, requestsPerSecond, this.#width(), isSurging);
     if (telling === undefined) {
       this.#shownBy = undefined;
       return false;
     }
+    const sinceMs = endMs - telling.seconds * 1000;
     const expected = requestsPerSecond * telling.seconds;
-    if (telling.count < expected && telling.seconds < LEAST_FALL_SECONDS) return false;
+    const isRise = telling.count > expected;
+    if (!isRise && telling.seconds < LEAST_FALL_SECONDS) return false;
+    if (isRise && (isSurging || isLarge(telling.count, expected))) {
+      this.surgeTo(stateOf(telling), sinceMs);
+      return true;
+    }
     if (!isLarge(telling.count, expected)) {
       this.#shownBy ??= evidenceOf(telling);
       if (evidenceOf(telling) < SMALL_CHANGE_EVIDENCE * this.#shownBy) return false;
     }
-    this.moveTo(stateOf(telling), endMs - telling.seconds * 1000);
+    this.#moveTo(stateOf(telling), sinceMs);
     return true;
+  }
+
+  #moveTo(state: BandState, sinceMs: number): void {
+    this.#state = state;
+    this.#sinceMs = sinceMs;
+    this.#shownBy = undefined;
   }
 
   #width(): number {
@@ -140,11 +157,12 @@ function mostTelling(
   windows: readonly ObservedWindow[],
   requestsPerSecond: number,
   width: number,
+  isSurging = false,
 ): ObservedWindow | undefined {
   let most = 0;
   let telling: ObservedWindow | undefined;
   for (const window of windows) {
-    const sigmas = sigmasAway(window, requestsPerSecond, width);
+    const sigmas = sigmasAway(window, requestsPerSecond, width, isSurging);
     if (sigmas > most) {
       most = sigmas;
       telling = window;
@@ -154,7 +172,12 @@ function mostTelling(
 }
 
 /** Standard deviations between a count and the rate; 0 while it may belong to the band. */
-function sigmasAway(window: ObservedWindow, requestsPerSecond: number, width: number): number {
+function sigmasAway(
+  window: ObservedWindow,
+  requestsPerSecond: number,
+  width: number,
+  isSurging: boolean,
+): number {
   const { seconds, count, dispersion } = window;
   // A mean below one request would make a single one a surprise.
   const mean = Math.max(requestsPerSecond * seconds, 1);
@@ -164,9 +187,12 @@ function sigmasAway(window: ObservedWindow, requestsPerSecond: number, width: nu
   const edge = mean * (isRise ? 1 + width : 1 - width);
   const sigmas = rootDeviance(count, mean, dispersion);
   const hasEnough = Math.max(count, mean) >= LARGE_CHANGE_COUNT * dispersion;
-  const isLargeChange = hasEnough && isLarge(count, mean);
-  const fromEdge = isLargeChange ? LARGE_SIGMAS_FROM_EDGE : SIGMAS_FROM_EDGE;
-  const fromRate = isLargeChange ? LARGE_SIGMAS_FROM_RATE : SIGMAS_FROM_RATE;
+  const [fromRate, fromEdge] =
+    isRise && isSurging
+      ? [SURGE_SIGMAS_FROM_RATE, SURGE_SIGMAS_FROM_EDGE]
+      : hasEnough && isLarge(count, mean)
+        ? [LARGE_SIGMAS_FROM_RATE, LARGE_SIGMAS_FROM_EDGE]
+        : [SIGMAS_FROM_RATE, SIGMAS_FROM_EDGE];
   return rootDeviance(count, edge, dispersion) > fromEdge && sigmas > fromRate ? sigmas : 0;
 }
 

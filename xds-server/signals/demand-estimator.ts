@@ -190,7 +190,7 @@ export class DemandEstimator {
       const scaledSeconds = scaled > 0 ? SCALED_EVIDENCE / scaled : 0;
       const evidence = (scaled > 0 ? SCALED_EVIDENCE : 0) + own.count;
       const requestsPerSecond = evidence / (scaledSeconds + own.seconds);
-      band.moveTo({ requestsPerSecond, evidence }, endMs - telling.seconds * 1_000);
+      band.surgeTo({ requestsPerSecond, evidence }, endMs - telling.seconds * 1_000);
     });
     return true;
   }

@@ -1,45 +1,63 @@
 const BIN_MS = 1_000;
-/** Rates are means over this time, the present second left out unless it is the first. */
-const BINS = 10;
+/** Longest time that rates are told over. */
+const BINS = 60;
+const USUAL_SECONDS = 10;
 
-/** What all frontends together send to one engine now, as they report it. */
+/** Requests at one engine in some time. */
+export interface Traffic {
+  /** First attempts sent. */
+  readonly requests: number;
+  /** Replica-seconds that they cost. */
+  readonly workSeconds: number;
+  /** Seconds that they spend on the network, there and back. */
+  readonly networkSeconds: number;
+  /** Requests that ended, and the replica-seconds that they cost. */
+  readonly ended: number;
+  readonly endedWorkSeconds: number;
+}
+
+const NAMES = ['requests', 'workSeconds', 'networkSeconds', 'ended', 'endedWorkSeconds'] as const;
+
+/** What all frontends together send to one engine and get back, as they report it. */
 export class EngineTraffic {
-  readonly #requests = new Float64Array(BINS + 1);
-  readonly #work = new Float64Array(BINS + 1);
+  readonly #bins = Array.from({ length: BINS + 1 }, empty);
   #newest = 0;
   #first: number | undefined;
 
-  /** Adds requests that were sent since the last report, and the replica-seconds of work that they cost. */
-  add(requests: number, workSeconds: number, nowMs: number): void {
+  /** Adds what happened since the last report. */
+  add(traffic: Traffic, nowMs: number): void {
     const bin = this.#advance(nowMs);
     this.#first ??= bin;
-    this.#requests[bin % (BINS + 1)]! += requests;
-    this.#work[bin % (BINS + 1)]! += workSeconds;
+    const sums = this.#bins[bin % (BINS + 1)]!;
+    for (const name of NAMES) sums[name] += traffic[name];
   }
 
-  /** Mean over the last 10 s, or since the first report if that is later. */
-  rates(nowMs: number): { readonly requestsPerSecond: number; readonly workPerSecond: number } {
+  /**
+   * Mean of a second, over the last ones or since the first report if that is later; the present one is left out unless
+   * it is the first.
+   */
+  rates(nowMs: number, seconds = USUAL_SECONDS): Traffic {
     const bin = this.#advance(nowMs);
-    const seconds = Math.min(BINS, Math.max(1, bin - (this.#first ?? bin)));
+    const length = Math.min(seconds, BINS, Math.max(1, bin - (this.#first ?? bin)));
     const end = bin === this.#first ? bin + 1 : bin;
-    let requests = 0;
-    let work = 0;
-    for (let at = end - seconds; at < end; at++) {
-      requests += this.#requests[at % (BINS + 1)]!;
-      work += this.#work[at % (BINS + 1)]!;
+    const rates = empty();
+    for (let at = end - length; at < end; at++) {
+      const sums = this.#bins[at % (BINS + 1)]!;
+      for (const name of NAMES) rates[name] += sums[name] / length;
     }
-    return { requestsPerSecond: requests / seconds, workPerSecond: work / seconds };
+    return rates;
   }
 
   /** Number of the present bin; older ones than the ring holds are gone. */
   #advance(nowMs: number): number {
     const bin = Math.max(this.#newest, Math.floor(nowMs / BIN_MS));
     const steps = Math.min(bin - this.#newest, BINS + 1);
-    for (let step = 0; step < steps; step++) {
-      this.#requests[(bin - step) % (BINS + 1)] = 0;
-      this.#work[(bin - step) % (BINS + 1)] = 0;
-    }
+    for (let step = 0; step < steps; step++) this.#bins[(bin - step) % (BINS + 1)] = empty();
     this.#newest = bin;
     return bin;
   }
+}
+
+function empty(): { -readonly [Name in keyof Traffic]: number } {
+  return { requests: 0, workSeconds: 0, networkSeconds: 0, ended: 0, endedWorkSeconds: 0 };
 }

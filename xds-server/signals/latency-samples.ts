@@ -1,15 +1,18 @@
-/** First-byte times of one report for one pool, and what the engine's profile says about them. */
+/** What is measured: from the request to the first token of a stream, to the end of another answer; between two tokens. */
+export const LATENCY_KINDS = ['firstToken', 'whole', 'pace'] as const;
+export type LatencyKind = (typeof LATENCY_KINDS)[number];
+
+/** Times of one kind in one report for one pool, and what the engine's profile says about them. */
 export interface LatencySample {
   readonly atMs: number;
-  readonly poolId: string;
-  /** Answers that began. */
+  readonly kind: LatencyKind;
+  /** Answers that it is the mean of. */
   readonly count: number;
-  /** Mean seconds from the request to the first byte of its answer. */
   readonly observedSeconds: number;
-  /** Network and time to first token by the profile, at the load of that time. */
-  readonly profileSeconds: number;
-  /** Most that answers which are not streamed may take longer than that; infinite where the profile does not tell. */
-  readonly mostExtraSeconds: number;
+  /** By the profile, at the utilisation of that time. */
+  readonly expectedSeconds: number;
+  /** The most that it explains: at the highest load of the last seconds, with all requests under way in a queue. */
+  readonly mostSeconds: number;
 }
 
 /** Enough answers to stop looking further back, and few enough to be there soon. */
@@ -19,7 +22,7 @@ const LEAST_ANSWERS = 8;
 const LEAST_WINDOW_MS = 3_000;
 const LONGEST_WINDOW_MS = 30_000;
 
-/** The latest first-byte times of one engine. */
+/** The latest times of one kind at one engine. */
 export class LatencySamples {
   #samples: LatencySample[] = [];
 

@@ -17,6 +17,8 @@ class World {
   readonly watch = new OutlierWatch();
   readonly engines: readonly JudgedEngine[];
   readonly pools: readonly Pool[];
+  /** The most that the load of the engines explains. */
+  loadExplains = NORMAL;
   second = 0;
 
   constructor(engines: readonly JudgedEngine[], pools = [poolOf(...engines.map(({ id }) => id))]) {
@@ -30,11 +32,11 @@ class World {
       for (const [id, observedSeconds] of Object.entries(observed)) {
         this.watch.add(id, {
           atMs: nowMs,
-          poolId: 'm',
+          kind: 'firstToken',
           count: answers,
           observedSeconds,
-          profileSeconds: NORMAL,
-          mostExtraSeconds: 0.5,
+          expectedSeconds: NORMAL,
+          mostSeconds: this.loadExplains,
         });
       }
       this.watch.evaluate(this.engines, this.pools, () => false, nowMs);
@@ -67,6 +69,17 @@ describe('an engine that turns slow', () => {
     expect(world.view('b').state).toBe('penalised');
   });
 
+  it('is found by what it gets done, before its slow answers end', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(10, { a: NORMAL, b: NORMAL });
+    const stay = { answers: 5, observedSeconds: 2, expectedSeconds: 0.2 };
+    for (let second = 10; second < 14; second++) {
+      world.watch.evaluate([engine('a'), { ...engine('b'), stay }], world.pools, () => false, second * 1_000);
+    }
+    expect(world.view('b')).toMatchObject({ state: 'penalised', evidence: { kind: 'stay' } });
+    expect(world.watch.severity('b')).toBeCloseTo(10);
+  });
+
   it('does not become usual while it is slow', () => {
     const world = new World([engine('a'), engine('b', 'q')]);
     world.run(60, { a: NORMAL, b: NORMAL });
@@ -93,11 +106,12 @@ describe('an engine that turns slow', () => {
 });
 
 describe('what is no outlier', () => {
-  it('answers that are not streamed: what is usual for a pool is expected', () => {
+  it('an engine that is as slow as its load explains', () => {
     const world = new World([engine('a'), engine('b')]);
-    world.run(60, { a: 5 * NORMAL, b: 5 * NORMAL });
-    expect(world.view('a')).toMatchObject({ state: 'usual', severity: 1 });
-    expect(world.view('a').evidence!.excess).toBeCloseTo(1);
+    world.loadExplains = 8 * NORMAL;
+    world.run(60, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'usual', severity: 1 });
+    expect(world.view('b').evidence!.excess).toBeCloseTo(1.25);
   });
 
   it('a kind of which all are slow together: that is drift, and is reported', () => {
@@ -106,7 +120,7 @@ describe('what is no outlier', () => {
     world.run(30, { a: NORMAL, b: NORMAL, c: 4 * NORMAL, d: 4 * NORMAL });
     expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'usual', 'usual', 'usual']);
     expect(world.watch.drifts).toEqual([
-      { profileId: 'q', factor: expect.closeTo(4, 0), sinceMs: expect.any(Number) },
+      { profileId: 'q', kind: 'firstToken', factor: expect.closeTo(4, 0), sinceMs: expect.any(Number) },
     ]);
     world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL, d: NORMAL });
     expect(world.watch.drifts).toEqual([]);
@@ -144,11 +158,11 @@ describe('what is no outlier', () => {
       ] as const) {
         watch.add(id, {
           atMs: second * 1_000,
-          poolId: 'm',
+          kind: 'firstToken',
           count: 10,
           observedSeconds,
-          profileSeconds: 0.001,
-          mostExtraSeconds: 0.5,
+          expectedSeconds: 0.001,
+          mostSeconds: 0.001,
         });
       }
       watch.evaluate(world.engines, world.pools, () => false, second * 1_000);

@@ -1,7 +1,14 @@
 import type { Pool } from '../fleet/fleet.js';
-import { type LatencySample, LatencySamples, lowerMedian, typical } from './latency-samples.js';
+import {
+  LATENCY_KINDS,
+  type LatencyKind,
+  type LatencySample,
+  LatencySamples,
+  lowerMedian,
+  typical,
+} from './latency-samples.js';
 import { Penalty } from './penalty.js';
-import { UsualExtra } from './usual-extra.js';
+import type { Stay } from './throughput.js';
 
 /** An engine as it is judged. */
 export interface JudgedEngine {
@@ -9,6 +16,8 @@ export interface JudgedEngine {
   readonly profileId: string;
   /** Replicas that count, penalties left out. */
   readonly capacity: number;
+  /** What it holds and gets done; undefined when that tells nothing. */
+  readonly stay?: Stay | undefined;
 }
 
 /** What is known about the latency of one engine. */
@@ -23,11 +32,14 @@ export interface OutlierView {
   readonly severity: number;
   readonly sinceMs: number | null;
   readonly evidence: {
+    /** Which times say so: of streams, of whole answers, between tokens, or how long requests stay by their number. */
+    readonly kind: LatencyKind | 'stay';
     readonly answers: number;
-    /** Typical seconds to the first byte, and by the profile with what is usual on top. */
+    /** Typical seconds, by the profile at the engine's load, and the most that load explains. */
     readonly observedSeconds: number;
     readonly expectedSeconds: number;
-    /** Typical observed ÷ expected. */
+    readonly mostSeconds: number;
+    /** Typical observed ÷ most. */
     readonly excess: number;
     /** The same divided by that of engines of its kind or pool, if they are slow too. */
     readonly relativeExcess: number;
@@ -39,15 +51,16 @@ export interface OutlierView {
 /** How much slower than their profile all engines of a kind are together. */
 export interface ProfileDrift {
   readonly profileId: string;
+  /** Which times are, and how many times longer than by the profile. */
+  readonly kind: LatencyKind;
   readonly factor: number;
   readonly sinceMs: number;
 }
 
 const EVALUATE_MS = 500;
-/** Slower than this, an engine is no example of what is usual. */
-const SUSPECT_EXCESS = 1.5;
 /** Less than this is not worth a penalty, however many times it is. */
 const LEAST_EXCESS_SECONDS = 0.02;
+const LEAST_EXCESS_PACE_SECONDS = 0.005;
 /** At most this share of a pool's capacity is penalised at once. */
 const MOST_PENALISED_SHARE = 0.5;
 const DRIFT_FACTOR = 1.5;
@@ -55,7 +68,7 @@ const DRIFT_FACTOR = 1.5;
 type Evidence = NonNullable<OutlierView['evidence']>;
 
 interface Watched {
-  readonly samples: LatencySamples;
+  readonly samples: Readonly<Record<LatencyKind, LatencySamples>>;
   readonly penalty: Penalty;
   evidence: Evidence | null;
   isLimited: boolean;
@@ -63,17 +76,16 @@ interface Watched {
 
 /**
  * Finds engines that answer slower than their own profile says at their load, without failing. An engine is compared
- * with its profile and what is usual for its kind, and only to the extent that the others are not slow as well: what
- * all have in common is drift of the profile or the requests, not a fault of one.
+ * with the most that its load explains, and only to the extent that the others are not slow as well: what all have in
+ * common is drift of the profile or the requests, not a fault of one.
  */
 export class OutlierWatch {
-  readonly #usual = new UsualExtra();
   readonly #watched = new Map<string, Watched>();
-  readonly #drifts = new Map<string, { factor: number; sinceMs: number }>();
+  readonly #drifts = new Map<string, Omit<ProfileDrift, 'profileId'>>();
   #evaluatedMs = Number.NEGATIVE_INFINITY;
 
   add(engineId: string, sample: LatencySample): void {
-    this.#of(engineId).samples.add(sample);
+    this.#of(engineId).samples[sample.kind].add(sample);
   }
 
   penalty(engineId: string): Penalty {
@@ -105,19 +117,14 @@ export class OutlierWatch {
     this.#evaluatedMs = nowMs;
     const ids = new Set(engines.map(({ id }) => id));
     for (const id of this.#watched.keys()) if (!ids.has(id)) this.#watched.delete(id);
-    const recent = new Map<string, readonly LatencySample[]>();
     for (const { id, capacity } of engines) {
       const watched = this.#of(id);
       // A restarted engine is another one.
-      if (capacity === 0 && !isFrozen(id)) {
-        watched.samples.forget();
-        watched.penalty.end();
-      }
-      const samples = watched.samples.recent(nowMs);
-      if (samples !== undefined) recent.set(id, samples);
+      if (capacity > 0 || isFrozen(id)) continue;
+      for (const kind of LATENCY_KINDS) watched.samples[kind].forget();
+      watched.penalty.end();
     }
-    this.#learn(engines, recent, nowMs);
-    this.#judge(engines, pools, recent);
+    this.#judge(engines, pools, nowMs);
     for (const { id } of engines) {
       const watched = this.#of(id);
       if (!isFrozen(id)) watched.penalty.advance(actionable(watched.evidence), nowMs);
@@ -129,43 +136,22 @@ export class OutlierWatch {
   #of(engineId: string): Watched {
     let watched = this.#watched.get(engineId);
     if (watched === undefined) {
-      watched = { samples: new LatencySamples(), penalty: new Penalty(), evidence: null, isLimited: false };
+      const samples = {
+        firstToken: new LatencySamples(),
+        whole: new LatencySamples(),
+        pace: new LatencySamples(),
+      };
+      watched = { samples, penalty: new Penalty(), evidence: null, isLimited: false };
       this.#watched.set(engineId, watched);
     }
     return watched;
   }
 
-  #learn(
-    engines: readonly JudgedEngine[],
-    recent: ReadonlyMap<string, readonly LatencySample[]>,
-    nowMs: number,
-  ): void {
-    const shown = new Map<string, { profileId: string; poolId: string; extras: number[] }>();
-    for (const { id, profileId } of engines) {
-      const { evidence, penalty } = this.#of(id);
-      const isSuspect = penalty.sinceMs !== undefined || (evidence?.relativeExcess ?? 1) > SUSPECT_EXCESS;
-      if (isSuspect) continue;
-      for (const [poolId, samples] of byPool(recent.get(id) ?? [])) {
-        const key = JSON.stringify([profileId, poolId]);
-        const group = shown.get(key) ?? { profileId, poolId, extras: [] };
-        shown.set(key, group);
-        group.extras.push(typical(samples, extraOf));
-      }
-    }
-    for (const { profileId, poolId, extras } of shown.values()) {
-      this.#usual.learn(profileId, poolId, lowerMedian(extras), nowMs);
-    }
-  }
-
-  #judge(
-    engines: readonly JudgedEngine[],
-    pools: readonly Pool[],
-    recent: ReadonlyMap<string, readonly LatencySample[]>,
-  ): void {
+  #judge(engines: readonly JudgedEngine[], pools: readonly Pool[], nowMs: number): void {
     const judged = new Map<string, Evidence>();
-    for (const { id, profileId } of engines) {
-      const evidence = this.#compare(profileId, recent.get(id) ?? []);
-      if (evidence !== undefined) judged.set(id, evidence);
+    for (const engine of engines) {
+      const evidence = this.#evidenceOf(engine, nowMs);
+      if (evidence !== undefined) judged.set(engine.id, evidence);
     }
     const shared = sharedExcesses(engines, pools, judged);
     for (const { id } of engines) {
@@ -177,20 +163,27 @@ export class OutlierWatch {
     }
   }
 
-  /** Undefined while there is too little evidence, or nothing to compare it with. */
-  #compare(profileId: string, samples: readonly LatencySample[]): Evidence | undefined {
-    const known = samples.filter(({ poolId }) => this.#usual.seconds(profileId, poolId) !== undefined);
-    if (known.length === 0) return undefined;
-    const expected = (sample: LatencySample) =>
-      sample.profileSeconds + this.#usual.seconds(profileId, sample.poolId)!;
-    const excess = typical(known, (sample) => sample.observedSeconds / Math.max(expected(sample), 1e-6));
-    return {
-      answers: known.reduce((sum, { count }) => sum + count, 0),
-      observedSeconds: typical(known, ({ observedSeconds }) => observedSeconds),
-      expectedSeconds: typical(known, expected),
-      excess,
-      relativeExcess: excess,
-    };
+  /** The worst that is known of an engine; undefined while there is too little. */
+  #evidenceOf({ id, stay }: JudgedEngine, nowMs: number): Evidence | undefined {
+    const { samples } = this.#of(id);
+    const known = LATENCY_KINDS.flatMap((kind): Evidence[] => {
+      const recent = samples[kind].recent(nowMs);
+      return recent === undefined ? [] : [compared(kind, recent)];
+    });
+    if (stay !== undefined) {
+      const excess = stay.observedSeconds / stay.expectedSeconds;
+      known.push({
+        kind: 'stay',
+        ...stay,
+        mostSeconds: stay.expectedSeconds,
+        excess,
+        relativeExcess: excess,
+      });
+    }
+    return known.reduce<Evidence | undefined>(
+      (worst, each) => (worst === undefined || each.excess > worst.excess ? each : worst),
+      undefined,
+    );
   }
 
   /** Lets penalties stand, those in force first, as long as no pool loses too much by them. */
@@ -220,18 +213,45 @@ export class OutlierWatch {
 
   #findDrift(engines: readonly JudgedEngine[], nowMs: number): void {
     const profileIds = new Set(engines.map(({ profileId }) => profileId));
+    for (const id of this.#drifts.keys()) if (!profileIds.has(id)) this.#drifts.delete(id);
     for (const profileId of profileIds) {
-      const excesses = engines
+      const healthy = engines
         .filter((engine) => engine.profileId === profileId)
         .map(({ id }) => this.#of(id))
-        .filter(({ penalty }) => penalty.sinceMs === undefined)
-        .flatMap(({ evidence }) => (evidence === null ? [] : [evidence.excess]));
-      const factor = excesses.length === 0 ? 1 : lowerMedian(excesses);
-      if (factor < DRIFT_FACTOR) this.#drifts.delete(profileId);
-      else this.#drifts.set(profileId, { factor, sinceMs: this.#drifts.get(profileId)?.sinceMs ?? nowMs });
+        .filter(({ penalty }) => penalty.sinceMs === undefined);
+      const found = LATENCY_KINDS.flatMap((kind) => {
+        const factors = healthy.flatMap(({ samples }) => {
+          const recent = samples[kind].recent(nowMs);
+          return recent === undefined ? [] : [typical(recent, overExpected)];
+        });
+        return factors.length === 0 ? [] : [{ kind, factor: lowerMedian(factors) }];
+      }).sort((a, b) => b.factor - a.factor)[0];
+      if (found === undefined || found.factor < DRIFT_FACTOR) this.#drifts.delete(profileId);
+      else {
+        this.#drifts.set(profileId, { ...found, sinceMs: this.#drifts.get(profileId)?.sinceMs ?? nowMs });
+      }
     }
-    for (const id of this.#drifts.keys()) if (!profileIds.has(id)) this.#drifts.delete(id);
   }
+}
+
+function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidence {
+  const excess = typical(
+    samples,
+    ({ observedSeconds, mostSeconds }) => observedSeconds / Math.max(mostSeconds, 1e-6),
+  );
+  return {
+    kind,
+    answers: samples.reduce((sum, { count }) => sum + count, 0),
+    observedSeconds: typical(samples, ({ observedSeconds }) => observedSeconds),
+    expectedSeconds: typical(samples, ({ expectedSeconds }) => expectedSeconds),
+    mostSeconds: typical(samples, ({ mostSeconds }) => mostSeconds),
+    excess,
+    relativeExcess: excess,
+  };
+}
+
+function overExpected({ observedSeconds, expectedSeconds }: LatencySample): number {
+  return observedSeconds / Math.max(expectedSeconds, 1e-6);
 }
 
 /** How slow those are that an engine is compared with: the most of its kind's and its pools' middle ones. */
@@ -256,24 +276,11 @@ function sharedExcesses(
   return shared;
 }
 
-function byPool(samples: readonly LatencySample[]): ReadonlyMap<string, readonly LatencySample[]> {
-  const pools = new Map<string, LatencySample[]>();
-  for (const sample of samples) {
-    const pool = pools.get(sample.poolId) ?? [];
-    pools.set(sample.poolId, pool);
-    pool.push(sample);
-  }
-  return pools;
-}
-
-function extraOf({ observedSeconds, profileSeconds, mostExtraSeconds }: LatencySample): number {
-  return Math.min(mostExtraSeconds, Math.max(0, observedSeconds - profileSeconds));
-}
-
 /** How slow an engine is to be taken for; a few milliseconds are never worth anything. */
 function actionable(evidence: Evidence | null): number | undefined {
   if (evidence === null) return undefined;
-  const isSmall = evidence.observedSeconds - evidence.expectedSeconds < LEAST_EXCESS_SECONDS;
+  const least = evidence.kind === 'pace' ? LEAST_EXCESS_PACE_SECONDS : LEAST_EXCESS_SECONDS;
+  const isSmall = evidence.observedSeconds - evidence.mostSeconds < least;
   return isSmall ? 1 : evidence.relativeExcess;
 }
 

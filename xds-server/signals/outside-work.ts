@@ -1,5 +1,5 @@
-import { tbotSeconds, ttftSeconds } from '../profiles/curves.js';
-import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
+import type { Profile, TokenMix } from '../profiles/profile.js';
+import { rhoOf } from './load-by-profile.js';
 
 /** Readings of which the median counts: about 16 s, so that neither a burst nor a late report is taken for a change. */
 const READINGS = 8;
@@ -12,7 +12,6 @@ const LEAST_HEALTH = 0.1;
 /** Health moves when it is off by this much, and in steps of this size. */
 const DEAD_BAND = 0.1;
 const STEP = 0.05;
-const FULL_RHO = 0.98;
 
 /** One look at an engine. */
 export interface LoadReading {
@@ -76,23 +75,6 @@ function outsideRho(reading: LoadReading, profile: Profile, mix: TokenMix): numb
   if (ours >= ENOUGH_OURS && ourRho > 0) return Math.min(1, (ourRho * outside) / ours);
   const rho = rhoOf(requests / replicas, profile, mix);
   return rho === undefined ? undefined : (rho * outside) / requests;
-}
-
-/** Utilisation of a replica that has this many requests: where arrivals times the time each takes give that number. */
-function rhoOf(requests: number, profile: Profile, mix: TokenMix): number | undefined {
-  const work = workSeconds(profile, mix);
-  const secondsAt = (rho: number) =>
-    ttftSeconds(profile, rho, mix.uncachedPromptTokens) + (mix.outputTokens - 1) * tbotSeconds(profile, rho);
-  // A profile that knows only a rate does not tell how long a request takes.
-  if (!(work > 0) || secondsAt(0) === 0) return undefined;
-  let low = 0;
-  let high = FULL_RHO;
-  for (let step = 0; step < 30; step++) {
-    const rho = (low + high) / 2;
-    if ((rho / work) * secondsAt(rho) < requests) low = rho;
-    else high = rho;
-  }
-  return high;
 }
 
 function median(values: readonly number[]): number {

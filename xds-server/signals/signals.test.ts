@@ -41,6 +41,7 @@ function withSlowB(config: ReturnType<typeof configOf>): Signals {
     sums.b += 5 * (second > 45 ? 1 : 0.1);
     const usage = (sum: number) => ({
       planned: second * 5,
+      ended: second * 5,
       firstTokenCount: second * 5,
       firstTokenSecondsSum: sum,
     });
@@ -254,7 +255,7 @@ describe('Signals', () => {
   });
 
   it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {
-    const config = configOf(['a', 'b'], 10, '{outlierPenalty: enforce}');
+    const config = configOf(['a', 'b'], 10, '{}', WITH_LATENCY);
     const signals = withSlowB(config);
     const [a, b] = signals.evaluate(61_000).state.engines;
     expect(a).toMatchObject({ penalty: 0, latencyFactor: 1 });
@@ -268,8 +269,8 @@ describe('Signals', () => {
     expect(restarted.evaluate(71_000).state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });
   });
 
-  it('only shows the penalty of a slow engine unless the policy or an operator puts it in force', () => {
-    const signals = withSlowB(configOf(['a', 'b'], 10, '{}', WITH_LATENCY));
+  it('only shows the penalty of a slow engine if the policy wants that, unless an operator puts it in force', () => {
+    const signals = withSlowB(configOf(['a', 'b'], 10, '{outlierPenalty: observe}', WITH_LATENCY));
     const shown = signals.evaluate(61_000);
     expect(shown.outliers[1]).toMatchObject({ engineId: 'b', state: 'observed' });
     expect(shown.state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });

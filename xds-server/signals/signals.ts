@@ -5,20 +5,23 @@ import { type Address, type Engine, type Fleet, indexById } from '../fleet/fleet
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
-import { tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { SETTLED_EVIDENCE } from './demand-band.js';
 import { classId, DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { holdLast, type Readiness } from './last-stand.js';
+import { latencySamples } from './latency-evidence.js';
+import { knowsLatency } from './load-by-profile.js';
 import { OperatorOrders, type OperatorRequest } from './operator-orders.js';
 import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-watch.js';
 import { type OutsideView, OutsideWork } from './outside-work.js';
 import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
 import { mixOf } from './request-mix.js';
+import { RequestsHeld } from './requests-held.js';
 import { SlowStart } from './slow-start.js';
+import { type Stay, stayOf } from './throughput.js';
 import { UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
@@ -48,6 +51,10 @@ export interface SignalsView {
 
 /** A frontend is worth an alarm when nobody of it has reported for this long. */
 const SILENT_ALARM_SECONDS = 10;
+/** Utilisation may have been higher over so short a time. */
+const PEAK_SECONDS = 3;
+/** An answer may have waited for all requests that its engine held within this time. */
+const HELD_SECONDS = 10;
 
 /**
  * All that is known about a fleet at one time: configuration, usage reports and probes in, a `FleetState` out. Knows
@@ -62,6 +69,7 @@ export class Signals {
   readonly #lastReadyMs = new Map<Address, number>();
   readonly #traffic = new Map<string, EngineTraffic>();
   readonly #outside = new Map<string, OutsideWork>();
+  readonly #held = new Map<string, RequestsHeld>();
   readonly #outliers = new OutlierWatch();
   #enforcesPenalties: boolean;
   readonly #orders = new OperatorOrders();
@@ -119,7 +127,7 @@ export class Signals {
     }
     this.totals.keepLoads(endpoints);
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
-    for (const known of [this.#evidence, this.#traffic, this.#outside]) {
+    for (const known of [this.#evidence, this.#traffic, this.#outside, this.#held]) {
       for (const id of known.keys()) if (!engineIds.has(id)) known.delete(id);
     }
     this.#readiness = config.fleet.engines.map((engine) => {
@@ -175,7 +183,7 @@ export class Signals {
     if (inFlight === undefined) return;
     const outside = this.#outside.get(engine.id) ?? new OutsideWork();
     this.#outside.set(engine.id, outside);
-    const workPerSecond = this.#traffic.get(engine.id)?.rates(nowMs).workPerSecond ?? 0;
+    const workPerSecond = this.#traffic.get(engine.id)?.rates(nowMs).workSeconds ?? 0;
     const reading = {
       requests,
       ours: inFlight.get(id64(engine.id)) ?? 0,
@@ -295,10 +303,12 @@ export class Signals {
   /** Judges engines by what they can do without a penalty, so that a penalty does not end because it works. */
   #penalised(engines: readonly EngineState[], nowMs: number): readonly EngineState[] {
     this.#capacities = new Map(engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
+    const inFlight = this.#ledger.inFlight(nowMs);
     const judged = this.#fleet.engines.map(({ id, profile }) => ({
       id,
       profileId: profile,
       capacity: this.#capacities.get(id)!,
+      stay: this.#stay(id, profile, inFlight, nowMs),
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
     this.#outliers.evaluate(judged, this.#fleet.pools, isHeld, nowMs);
@@ -309,23 +319,32 @@ export class Signals {
     });
   }
 
+  #stay(
+    engineId: string,
+    profileId: string,
+    inFlight: ReadonlyMap<bigint, number> | undefined,
+    nowMs: number,
+  ): Stay | undefined {
+    const traffic = this.#traffic.get(engineId);
+    if (inFlight === undefined || traffic === undefined) return undefined;
+    const held = this.#held.get(engineId) ?? new RequestsHeld();
+    this.#held.set(engineId, held);
+    const capacity = this.#capacities.get(engineId)!;
+    if (capacity === 0) held.forget();
+    held.add(inFlight.get(id64(engineId)) ?? 0, nowMs);
+    const mix = this.#mixes.get(engineId)!;
+    return stayOf(held, traffic, capacity, this.#profiles.get(profileId)!, mix, nowMs);
+  }
+
   #isInForce(engineId: string): boolean {
     const order = this.#orders.order(engineId);
     return order === 'hold' || (this.#enforcesPenalties && order !== 'release');
   }
 
   #outlierViews(): readonly OutlierView[] {
-    return this.#outliers.views.map((view) => {
-      if (view.state !== 'penalised' || this.#isInForce(view.engineId)) return view;
-      return { ...view, state: this.#knowsLatency(view.engineId) ? 'observed' : 'usual' };
-    });
-  }
-
-  /** A profile of only a rate says nothing about latency without load, so nobody is told that its engine is slow. */
-  #knowsLatency(engineId: string): boolean {
-    const engine = this.#fleet.engines.find(({ id }) => id === engineId);
-    const ttft = engine && this.#profiles.get(engine.profile)?.ttft;
-    return ttft !== undefined && ttft.baseSeconds > 0;
+    return this.#outliers.views.map((view) =>
+      view.state === 'penalised' && !this.#isInForce(view.engineId) ? { ...view, state: 'observed' } : view,
+    );
   }
 
   #rememberReady(observed: Readiness, nowMs: number): void {
@@ -357,41 +376,55 @@ export class Signals {
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
-    this.#addTraffic(frontendId, poolId, engineId, usage.planned + usage.diverted, nowMs);
-    if (usage.firstTokenCount + usage.wholeCount > 0)
-      this.#addLatency(frontendId, poolId, engineId, usage, nowMs);
+    this.#addTraffic(frontendId, poolId, engineId, usage, nowMs);
+    this.#addLatencies(frontendId, poolId, engineId, usage, nowMs);
   }
 
-  #addTraffic(frontendId: string, poolId: string, engineId: string, requests: number, nowMs: number): void {
+  #addTraffic(frontendId: string, poolId: string, engineId: string, usage: EngineUsage, nowMs: number): void {
     const traffic = this.#traffic.get(engineId) ?? new EngineTraffic();
     this.#traffic.set(engineId, traffic);
     const engine = this.#fleet.engines[this.#engineIndex.get(engineId)!]!;
     const shape = this.#expected.get(rowKey(frontendId, poolId))!;
-    traffic.add(requests, requests * workSeconds(this.#profiles.get(engine.profile)!, shape), nowMs);
+    const work = workSeconds(this.#profiles.get(engine.profile)!, shape);
+    const requests = usage.planned + usage.diverted;
+    traffic.add(
+      {
+        requests,
+        workSeconds: requests * work,
+        networkSeconds: requests * this.#networkSeconds(frontendId, engineId),
+        ended: usage.ended,
+        endedWorkSeconds: usage.ended * work,
+      },
+      nowMs,
+    );
   }
 
-  #addLatency(frontendId: string, poolId: string, engineId: string, usage: EngineUsage, nowMs: number): void {
+  #networkSeconds(frontendId: string, engineId: string): number {
+    const { frontends, networkSeconds } = this.#fleet;
+    const seconds = networkSeconds[indexById(frontends, frontendId)]![this.#engineIndex.get(engineId)!]!;
+    return Number.isFinite(seconds) ? seconds : 0;
+  }
+
+  #addLatencies(
+    frontendId: string,
+    poolId: string,
+    engineId: string,
+    usage: EngineUsage,
+    nowMs: number,
+  ): void {
     const capacity = this.#capacities.get(engineId) ?? 0;
-    if (capacity === 0) return;
-    const answers = usage.firstTokenCount + usage.wholeCount;
-    const fleet = this.#fleet;
-    const at = this.#engineIndex.get(engineId)!;
-    const profile = this.#profiles.get(fleet.engines[at]!.profile)!;
+    const profile = this.#profiles.get(this.#fleet.engines[this.#engineIndex.get(engineId)!]!.profile)!;
+    if (capacity === 0 || !knowsLatency(profile)) return;
     const shape = this.#expected.get(rowKey(frontendId, poolId))!;
-    const rho = this.#traffic.get(engineId)!.rates(nowMs).workPerSecond / capacity;
-    const network = fleet.networkSeconds[indexById(fleet.frontends, frontendId)]![at]!;
-    const knowsLatency = profile.ttft.baseSeconds + profile.tbot.baseSeconds > 0;
-    this.#outliers.add(engineId, {
-      atMs: nowMs,
-      poolId,
-      count: answers,
-      observedSeconds: (usage.firstTokenSecondsSum + usage.wholeSecondsSum) / answers,
-      profileSeconds:
-        (Number.isFinite(network) ? network : 0) + ttftSeconds(profile, rho, shape.uncachedPromptTokens),
-      mostExtraSeconds: knowsLatency
-        ? (shape.outputTokens - 1) * tbotSeconds(profile, rho)
-        : Number.POSITIVE_INFINITY,
-    });
+    const load = {
+      rho: this.#traffic.get(engineId)!.rates(nowMs).workSeconds / capacity,
+      peakRho: this.#traffic.get(engineId)!.rates(nowMs, PEAK_SECONDS).workSeconds / capacity,
+      requests: (this.#held.get(engineId)?.most(HELD_SECONDS, nowMs) ?? 0) / capacity,
+      networkSeconds: this.#networkSeconds(frontendId, engineId),
+    };
+    for (const sample of latencySamples(usage, load, profile, shape, nowMs)) {
+      this.#outliers.add(engineId, sample);
+    }
   }
 
   #demandOf({ frontendId, poolId, priority, requestsPerSecond, source }: RateEstimate): Demand {

@@ -13,6 +13,7 @@ import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
+import { listenError } from '../listen-error.js';
 import { isAuthentic } from './bearer.js';
 import type { SnapshotBoard } from './snapshot-board.js';
 
@@ -89,7 +90,7 @@ export class SyncServer {
     const host = listen.slice(0, colon);
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error) => {
-        reject(new WardropError('WARDROP_PORT_IN_USE', `cannot serve sync on ${listen}: ${error.message}`));
+        reject(listenError('sync', listen, error));
       });
       this.#server.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), resolve);
     });

@@ -18,11 +18,13 @@ export interface RequestOptions {
   readonly agent?: Agent;
   readonly path?: string;
   readonly stream?: boolean;
+  /** Default `demo-8b`. */
+  readonly model?: string;
 }
 
 /** One chat completion through an Envoy. Never throws. */
 export async function chat(url: string, options: RequestOptions = {}): Promise<Result> {
-  const { key = '', agent, path = '/v1/chat/completions', stream = false } = options;
+  const { key = '', agent, path = '/v1/chat/completions', stream = false, model = 'demo-8b' } = options;
   const atMs = Date.now();
   let status = 0;
   let headers: Result['headers'] = {};
@@ -35,7 +37,7 @@ export async function chat(url: string, options: RequestOptions = {}): Promise<R
         ...options.headers,
       },
       body: JSON.stringify({
-        model: 'demo-8b',
+        model,
         stream,
         max_tokens: 32,
         messages: [{ role: 'user', content: 'hello' }],

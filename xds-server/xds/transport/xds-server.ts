@@ -4,6 +4,7 @@ import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { WardropError } from '../../errors.js';
 import type { Address } from '../../fleet/fleet.js';
+import { listenError } from '../../listen-error.js';
 import { ControlPlane, type Nack, type NodeView, type ResourceSet } from '../protocol/control-plane.js';
 import type { NodeIdentity } from '../protocol/node.js';
 import type { DeltaRequest, SotwRequest } from '../protocol/session.js';
@@ -103,8 +104,7 @@ export class XdsServer {
     const port = await new Promise<number>((resolve, reject) => {
       this.#server.bindAsync(listen, serverCredentials(tls), (error, bound) => {
         if (error === null) resolve(bound);
-        else
-          reject(new WardropError('WARDROP_PORT_IN_USE', `cannot serve xDS on ${listen}: ${error.message}`));
+        else reject(listenError('xDS', listen, error));
       });
     });
     log.info({ listen: `${host}:${port}`, tls: tls !== undefined }, 'serving xDS');

@@ -1,0 +1,32 @@
+/** Longest time that is looked back over. */
+const LONGEST_MS = 60_000;
+
+/** How many requests an engine had under way, over the last minute. */
+export class RequestsHeld {
+  #counts: { readonly atMs: number; readonly requests: number }[] = [];
+
+  add(requests: number, nowMs: number): void {
+    this.#counts = this.#counts.filter(({ atMs }) => nowMs - atMs <= LONGEST_MS);
+    this.#counts.push({ atMs: nowMs, requests });
+  }
+
+  forget(): void {
+    this.#counts = [];
+  }
+
+  /** The most over the last seconds; 0 when nothing is known. */
+  most(seconds: number, nowMs: number): number {
+    return Math.max(0, ...this.#within(seconds, nowMs));
+  }
+
+  /** The fewest over the last seconds; undefined when it was not watched for so long. */
+  least(seconds: number, nowMs: number): number | undefined {
+    const oldest = this.#counts[0];
+    if (oldest === undefined || nowMs - oldest.atMs < seconds * 1_000) return undefined;
+    return Math.min(...this.#within(seconds, nowMs));
+  }
+
+  #within(seconds: number, nowMs: number): readonly number[] {
+    return this.#counts.filter(({ atMs }) => nowMs - atMs <= seconds * 1_000).map(({ requests }) => requests);
+  }
+}
