@@ -11,7 +11,7 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const OLDEST_NODE = [20, 19];
 
 /** Benchmarks that need an Envoy. */
-const benchesOnEnvoy = new Set(['filter']);
+const benchesOnEnvoy = new Set(['filter', 'xds']);
 
 const commands = { build, demo, test, lint, bench, compare };
 
