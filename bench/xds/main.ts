@@ -28,7 +28,7 @@ const EDS_INTERVAL_SECONDS = 5;
 const full = {
   pushes: 15,
   growth: [250, 500],
-  envoyPushes: 80,
+  envoyPushes: 150,
   longRunPushes: pushesPerDay(EDS_INTERVAL_SECONDS),
 };
 const quick = { pushes: 4, growth: [250], envoyPushes: 10, longRunPushes: 300 };
