@@ -4,6 +4,7 @@ import { UsageError } from '../../xds-server/cli/usage-error.js';
 import { policies } from '../policies/index.js';
 import { namedScenario, scenarioNames } from '../scenario-file/library.js';
 import { loadScenario, type ScenarioPlan } from '../scenario-file/load.js';
+import { scenarioOfRecording } from '../scenario-file/recording.js';
 import { checkAssertions } from './assertions.js';
 import { type Comparison, comparePolicies, type NamedPolicy } from './compare-policies.js';
 import { csvReport, jsonReport } from './figures.js';
@@ -24,6 +25,8 @@ export interface CompareOptions {
   readonly delay?: number;
   readonly quick?: boolean;
   readonly list?: boolean;
+  /** File written by `wardrop record`. */
+  readonly recording?: string;
   readonly json?: string;
   readonly csv?: string;
   readonly html?: string;
@@ -64,6 +67,10 @@ export function addOptions(command: Command): Command {
       'comma-separated, as --list shows (default: those of the scenario, else all but variants of one)',
       list,
     )
+    .option(
+      '--recording <file>',
+      'what would have happened to a fleet of one’s own: a file by wardrop record',
+    )
     .option('--seeds <n>', `runs of each with other requests (default: ${DEFAULT_SEEDS})`, positiveInteger)
     .option('--seconds <n>', 'cut the measured time of every scenario to this', positiveInteger)
     .option('--period <seconds>', 'time between reports to all policies', positive)
@@ -83,7 +90,7 @@ export function runSimulate(names: readonly string[], options: CompareOptions): 
 export async function runCompare(given: CompareOptions): Promise<void> {
   if (given.list) return listAll();
   const options = given.quick ? { ...QUICK, ...given } : given;
-  const plans = (options.scenarios ?? scenarioNames()).map(chosenScenario);
+  const plans = await chosenPlans(options);
   const comparison = await compareAll(plans, options);
   process.stdout.write(textReport(comparison));
   if (options.json) write(options.json, `${JSON.stringify(jsonReport(comparison), null, 2)}\n`);
@@ -110,6 +117,12 @@ async function compareAll(plans: readonly ScenarioPlan[], options: CompareOption
     checkAssertions(scenario.id, own, comparison.cells),
   );
   return { ...comparison, assertions };
+}
+
+async function chosenPlans({ recording, scenarios }: CompareOptions): Promise<ScenarioPlan[]> {
+  const recorded = recording === undefined ? undefined : await scenarioOfRecording(recording);
+  const named = scenarios ?? (recorded === undefined ? scenarioNames() : []);
+  return [...(recorded ? [{ scenario: recorded, assertions: [] }] : []), ...named.map(chosenScenario)];
 }
 
 function chosenScenario(name: string): ScenarioPlan {

@@ -1,10 +1,9 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
+import { createGzip } from 'node:zlib';
 import type { Command } from 'commander';
-import { RecordingReader } from '../control/recording.js';
+import { readRecording } from '../control/recording-file.js';
 import { type Replayed, replay } from '../control/replay.js';
 import { WardropError } from '../errors.js';
 import { Optimizer } from '../optimizer/index.js';
@@ -99,26 +98,6 @@ async function replayFile(file: string, { json }: { json?: boolean }): Promise<v
   console.log(json === true ? JSON.stringify(results, null, 2) : describe(results));
   if (different > 0)
     throw new UsageError(`${different} of ${results.length} plans differ from the recorded ones`, 1);
-}
-
-async function* readRecording(
-  file: string,
-): AsyncGenerator<NonNullable<ReturnType<RecordingReader['read']>>> {
-  const reader = new RecordingReader();
-  const input = createReadStream(file);
-  const text = input.pipe(createGunzip());
-  input.on('error', (error) => text.destroy(error));
-  try {
-    for await (const line of createInterface({ input: text })) {
-      const recorded = reader.read(line);
-      if (recorded !== undefined) yield recorded;
-    }
-  } catch (error) {
-    if (error instanceof WardropError) throw error;
-    throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
 }
 
 function describe(results: readonly Replayed[]): string {

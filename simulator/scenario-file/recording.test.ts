@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { filterModule } from '../../test/filter/build.js';
+import { id64 } from '../../wire/hash.js';
+import { noPoolUsage, noVmUsage } from '../../wire/usage-report.js';
+import { loadConfig } from '../../xds-server/config/load.js';
+import { makePlan } from '../../xds-server/control/planner.js';
+import { type Recorded, RecordingWriter } from '../../xds-server/control/recording.js';
+import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
+import { Optimizer } from '../../xds-server/optimizer/index.js';
+import { Signals } from '../../xds-server/signals/signals.js';
+import { policies } from '../policies/index.js';
+import { World } from '../virtual/world.js';
+import { scenarioOfRecording } from './recording.js';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const config = loadConfig('/none/fleet.yaml', () =>
+  [
+    'frontends: [{id: f, region: r}, {id: g, region: s}]',
+    'engines:',
+    '- {id: a, region: r, models: [m], profile: p, labels: {place: r}, endpoints: ["10.0.0.1:80", "10.0.0.2:80"]}',
+    '- {id: b, region: s, models: [m], profile: p, endpoints: ["10.0.0.3:80"]}',
+    'network: {rttMs: {f: {a: 2, b: 40}, g: {a: 40, b: 2}}}',
+    'profiles: {p: {work: {secondsPerUncachedPromptToken: 4.0e-5, secondsPerOutputToken: 1.6e-4}, ttft: {baseSeconds: 0.012, queueSeconds: 0.003}, tbot: {baseSeconds: 0.009, kappa: 0.56}}}',
+    'demand:',
+    '  f: {requestsPerSecond: 60, promptTokens: 374, uncachedPromptTokens: 103, outputTokens: 36, followUpShare: 0.75, turnGapSeconds: 2.5}',
+    '  g: {requestsPerSecond: 30, promptTokens: 374, uncachedPromptTokens: 103, outputTokens: 36, followUpShare: 0.75, turnGapSeconds: 2.5}',
+    'needs: {stay: {when: {header: {x-stay: "1"}}, engines: {place: r}}}',
+  ].join('\n'),
+);
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wardrop-recording-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** 40 s: f doubles after 20 s and a fifth of g's requests must stay; b is down from 10 s to 25 s. */
+async function recording(): Promise<string> {
+  const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
+  const writer = new RecordingWriter();
+  let text = '';
+  const solve = async (atMs: number, isDown: boolean) => {
+    const { state } = new Signals(config, [], 0).evaluate(atMs);
+    const engines = state.engines.map((engine) =>
+      engine.id === 'b'
+        ? { ...engine, replicas: engine.replicas.map((r) => ({ ...r, ready: !isDown })) }
+        : engine,
+    );
+    const { profiles, policy } = config;
+    const input = { previous: null, state: { ...state, engines }, profiles, policy };
+    const { plan } = await makePlan(optimizer, { ...input, nowMs: () => atMs });
+    text += writer.write({ kind: 'solve', input, times: [atMs], plan });
+  };
+  await solve(0, false);
+  let f = 0;
+  let g = 0;
+  for (let second = 0; second <= 40; second++) {
+    if (second === 10) await solve(10_000, true);
+    if (second === 25) await solve(25_000, false);
+    f += second > 20 ? 80 : 40;
+    g += 30;
+    const report = (frontendId: string, pools: Readonly<Record<string, number>>): Recorded => ({
+      ...{ kind: 'report', atMs: 1000 * second, frontendId, nodeId: frontendId },
+      report: {
+        vms: [
+          {
+            ...noVmUsage(1n, second + 1),
+            pools: Object.entries(pools).map(([id, offered]) => ({ ...noPoolUsage(id64(id)), offered })),
+          },
+        ],
+      },
+    });
+    text += writer.write(report('f', { m: f }));
+    text += writer.write(report('g', { m: 0.8 * g, 'm~stay': 0.2 * g }));
+  }
+  await optimizer.close();
+  const file = join(folder, 'fleet.jsonl.gz');
+  writeFileSync(file, gzipSync(text));
+  return file;
+}
+
+describe('a recording as a scenario', () => {
+  it('has the rates, sizes, outages and needs of what was recorded, and every policy can be tried in it', async () => {
+    filterModule();
+    const scenario = await scenarioOfRecording(await recording());
+    expect(scenario.frontends.map(({ rate }) => [rate.at(7), rate.at(32)])).toEqual([
+      [40, 80],
+      [30, 30],
+    ]);
+    expect(scenario.classes!.map(({ id }) => id)).toEqual(['m', 'm~stay']);
+    expect(scenario.frontends[1]!.classShares!.map((share) => Number(share.toFixed(2)))).toEqual([0.8, 0.2]);
+    expect(scenario.faults).toEqual([{ kind: 'engine-down', engine: 'b', from: 10, until: 25 }]);
+    const { expected } = scenario.frontends[0]!.source;
+    expect(Math.abs(expected.followUpShare - 0.75)).toBeLessThan(0.03);
+    expect(Math.abs(expected.outputTokens / 36 - 1)).toBeLessThan(0.05);
+    for (const name of ['nearest', 'wardrop']) {
+      const record = await World.run(scenario, policies[name]!, 1);
+      expect(record.ends.answered / record.requests).toBeGreaterThan(0.99);
+      expect(record.byClass[1]!.requests).toBeGreaterThan(50);
+    }
+  });
+
+  it.each([
+    ['', /no such file|ENOENT/],
+    [gzipSync('{"wardropRecording":1}\n'), /holds 0 solves and 0 reports/],
+    ['no gzip', /incorrect header check/],
+  ])('that is none says so: %#', async (content, message) => {
+    const file = join(folder, 'bad.gz');
+    if (content !== '') writeFileSync(file, content);
+    await expect(scenarioOfRecording(file)).rejects.toThrow(message);
+  });
+});
