@@ -84,7 +84,8 @@ async function bench(args) {
 
 async function compare(args) {
   await build();
-  process.exitCode = await spawned('node', ['dist/simulator/experiments/compare.js', ...args]);
+  const env = args.includes('--validate') ? { ENVOY_BIN: await envoy() } : {};
+  process.exitCode = await spawned('node', ['dist/simulator/experiments/compare.js', ...args], env);
 }
 
 async function envoy() {

@@ -10,14 +10,13 @@ import {
   measure,
   type PhaseContext,
   type PhaseResult,
-  type Span,
   sendLoad,
   startEngines,
   startEnvoys,
 } from './phase.js';
 import { Progress } from './progress.js';
 import * as report from './report.js';
-import { EXPLAINED, frontends, WARMUP_SECONDS } from './scenario.js';
+import { EXPLAINED, frontends, type Span, WARMUP_SECONDS } from './scenario.js';
 import { PlannedWeights, Wardrop } from './wardrop.js';
 
 export interface DemoOptions {
@@ -36,21 +35,10 @@ export class Interrupted extends Error {}
  * the end, no process and no file of ours is left.
  */
 export async function runDemo(options: DemoOptions, ending: AbortController): Promise<{ valid: boolean }> {
-  const envoyBinary = requireEnvoy(options.envoyBinary);
   if (options.json) requireWritable(options.json);
-  const addresses = addressesFrom(options.basePort);
-  await requireFree(addresses);
   const span = { warmupSeconds: WARMUP_SECONDS, seconds: options.seconds };
   const progress = new Progress(process.stderr);
-  const folder = mkdtempSync(join(tmpdir(), 'wardrop-demo-'));
-  const children = new Children(folder, (error) => ending.abort(error));
-  const lastMoment = () => {
-    children.killAll();
-    rmSync(folder, { recursive: true, force: true });
-  };
-  process.once('exit', lastMoment);
-  const context = { folder, envoyBinary, addresses, children, signal: ending.signal };
-  try {
+  return inHarness(options, ending, async (context) => {
     print(`${report.introduction(span)}\n`);
     const nearest = await nearestOnly({ ...context, name: 'nearest only' }, span, progress);
     print(`${report.policyReport('Nearest only', nearest)}\n`);
@@ -64,6 +52,27 @@ export async function runDemo(options: DemoOptions, ending: AbortController): Pr
     print(report.indent(await wardrop.explanation(ending.signal)));
     if (options.keep) await keepRunning({ ...context, name: 'Wardrop' });
     return { valid: report.isValid(results) };
+  });
+}
+
+/** Gives what phases need, and leaves no process and no file behind. */
+export async function inHarness<T>(
+  options: Pick<DemoOptions, 'basePort' | 'envoyBinary'>,
+  ending: AbortController,
+  run: (context: Omit<PhaseContext, 'name'>) => Promise<T>,
+): Promise<T> {
+  const envoyBinary = requireEnvoy(options.envoyBinary);
+  const addresses = addressesFrom(options.basePort);
+  await requireFree(addresses);
+  const folder = mkdtempSync(join(tmpdir(), 'wardrop-demo-'));
+  const children = new Children(folder, (error) => ending.abort(error));
+  const lastMoment = () => {
+    children.killAll();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  process.once('exit', lastMoment);
+  try {
+    return await run({ folder, envoyBinary, addresses, children, signal: ending.signal });
   } finally {
     await children.stopAll();
     lastMoment();
@@ -84,7 +93,8 @@ async function nearestOnly(context: PhaseContext, span: Span, progress: Progress
   return result;
 }
 
-async function withWardrop(
+/** Control server and Envoys, measured under the demo's load; they go on running. */
+export async function withWardrop(
   context: PhaseContext,
   span: Span,
   progress: Progress,

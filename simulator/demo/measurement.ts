@@ -29,6 +29,7 @@ export interface PolicyResult {
   readonly meanE2eMs: number;
   readonly p50E2eMs: number;
   readonly p90E2eMs: number;
+  readonly p99E2eMs: number;
   readonly p50TtftMs: number;
   readonly p90TtftMs: number;
   readonly sloShare: number;
@@ -78,6 +79,7 @@ export class Measurement {
       meanE2eMs: meanOf(e2eMs),
       p50E2eMs: quantile(e2eMs, 0.5),
       p90E2eMs: quantile(e2eMs, 0.9),
+      p99E2eMs: quantile(e2eMs, 0.99),
       p50TtftMs: quantile(ttftMs, 0.5),
       p90TtftMs: quantile(ttftMs, 0.9),
       sloShare: this.#samples.filter(meetsSlo).length / results.length,

@@ -10,10 +10,10 @@ import type { Children } from './children.js';
 import { Measurement, type PolicyResult, type Weights } from './measurement.js';
 import { withSourceAddress } from './nearest.js';
 import type { Progress } from './progress.js';
-import { CLIENT_TIMEOUT_MS, engines, frontends, MODEL, rttMs, SCALE } from './scenario.js';
+import { CLIENT_TIMEOUT_MS, engines, frontends, MODEL, rttMs, SCALE, type Span } from './scenario.js';
 
 /** Both policies get the same requests. */
-const SEED = 1;
+export const LOAD_SEED = 1;
 
 const ENGINE = fileURLToPath(new URL('../engine/main.js', import.meta.url));
 
@@ -66,11 +66,6 @@ export async function startEnvoys(
   await Promise.all(started);
 }
 
-export interface Span {
-  readonly warmupSeconds: number;
-  readonly seconds: number;
-}
-
 export interface PhaseResult {
   readonly policy: PolicyResult;
   /** Event-loop delay at the 99th percentile by process, while it was measured. */
@@ -115,7 +110,7 @@ export async function sendLoad(
 ): Promise<void> {
   await Promise.all(
     frontends.map(({ id, requestsPerSecond }) => {
-      const random = new Random(SEED, `${name}-${id}`);
+      const random = new Random(LOAD_SEED, `${name}-${id}`);
       const turns = conversationTurns(exampleConversations, requestsPerSecond, random, `${name}-${id}`);
       return openLoop(
         {

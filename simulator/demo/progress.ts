@@ -1,5 +1,5 @@
 import type { ChatResult } from '../load/chat-request.js';
-import type { Span } from './phase.js';
+import type { Span } from './scenario.js';
 
 /** One line that changes on a terminal; a line every ten seconds elsewhere. */
 export class Progress {

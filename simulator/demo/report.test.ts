@@ -9,6 +9,7 @@ function phase(lag: number, change: Partial<PolicyResult> = {}): PhaseResult {
     meanE2eMs: 700.04,
     p50E2eMs: 650,
     p90E2eMs: 900,
+    p99E2eMs: 1200,
     p50TtftMs: 50,
     p90TtftMs: Number.NaN,
     sloShare: 0.98765,

@@ -23,9 +23,9 @@ export interface DemoEngine {
 
 /**
  * All rates and all engines' speeds are multiplied by this. Where two cores cannot carry 250 requests per second,
- * a smaller factor keeps the picture.
+ * a smaller factor keeps the picture: set WARDROP_DEMO_SCALE.
  */
-export const SCALE = 1;
+export const SCALE = Number(process.env.WARDROP_DEMO_SCALE ?? 1);
 
 export const MODEL = 'demo-8b';
 
@@ -62,3 +62,8 @@ export const MAX_LAG_MS = 20;
 
 /** The weight that the demo explains at its end: of what the engine in the middle cannot take. */
 export const EXPLAINED = { frontend: 'middle', engine: 'c' };
+
+export interface Span {
+  readonly warmupSeconds: number;
+  readonly seconds: number;
+}

@@ -11,6 +11,7 @@ export interface RequestEnd {
   readonly ttftSeconds: number;
   readonly e2eSeconds: number;
   readonly requestClass: number;
+  readonly streamed: boolean;
 }
 
 /** One piece of the run. */
@@ -28,6 +29,8 @@ export interface Sample {
 export class Recorder {
   readonly e2eSeconds: number[] = [];
   readonly ttftSeconds: number[] = [];
+  /** Of requests whose answers are streamed. */
+  readonly streamedTtftSeconds: number[] = [];
   /** Mean time between the tokens of each answer with more than one. */
   readonly tbotSeconds: number[] = [];
   readonly ends = { answered: 0, shed: 0, timeout: 0, failed: 0 };
@@ -49,13 +52,13 @@ export class Recorder {
   weighted = 0;
   readonly #scenario: Scenario;
   #sent: number[][];
-  /** Requests that engines were sent in the measured time. */
-  readonly load: number[];
+  /** Requests that were sent in the measured time, `[frontend][engine]`. */
+  readonly flows: number[][];
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
     this.#sent = this.#zeros();
-    this.load = scenario.engines.map(() => 0);
+    this.flows = this.#zeros();
     this.frontendE2eSeconds = scenario.frontends.map(() => []);
     this.byClass = (scenario.classes ?? [undefined]).map(() => ({ requests: 0, shed: 0 }));
   }
@@ -65,6 +68,11 @@ export class Recorder {
     return answered + shed + timeout + failed;
   }
 
+  /** Requests that engines were sent in the measured time. */
+  get load(): number[] {
+    return this.#scenario.engines.map((_, engine) => this.flows.reduce((sum, row) => sum + row[engine]!, 0));
+  }
+
   measures(at: number): boolean {
     const { warmupSeconds, seconds } = this.#scenario;
     return at >= warmupSeconds && at < warmupSeconds + seconds;
@@ -72,16 +80,20 @@ export class Recorder {
 
   sent(frontend: number, engine: number, at: number): void {
     this.#sent[frontend]![engine]!++;
-    if (this.measures(at)) this.load[engine]!++;
+    if (this.measures(at)) this.flows[frontend]![engine]!++;
   }
 
-  ended(frontend: number, { firstAt, end, ttftSeconds, e2eSeconds, requestClass }: RequestEnd): void {
+  ended(
+    frontend: number,
+    { firstAt, end, ttftSeconds, e2eSeconds, requestClass, streamed }: RequestEnd,
+  ): void {
     if (!this.measures(firstAt)) return;
     this.ends[end]++;
     this.byClass[requestClass]!.requests++;
     if (end === 'shed') this.byClass[requestClass]!.shed++;
     this.e2eSeconds.push(e2eSeconds);
     this.ttftSeconds.push(ttftSeconds);
+    if (streamed) this.streamedTtftSeconds.push(ttftSeconds);
     this.frontendE2eSeconds[frontend]!.push(e2eSeconds);
     const { slo } = this.#scenario;
     if (end === 'answered' && ttftSeconds <= slo.ttftSeconds && e2eSeconds <= slo.e2eSeconds) this.good++;

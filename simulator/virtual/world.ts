@@ -444,14 +444,21 @@ export class World {
   }
 
   #finish(
-    { frontend, firstAt, conversation }: Request,
+    { frontend, firstAt, conversation, turn }: Request,
     end: 'answered' | 'shed' | 'timeout' | 'failed',
     ttft: number,
   ): void {
     this.#open--;
     const { requestClass } = conversation;
     const e2eSeconds = this.#now - firstAt;
-    this.recorder.ended(frontend, { firstAt, end, ttftSeconds: ttft, e2eSeconds, requestClass });
+    this.recorder.ended(frontend, {
+      firstAt,
+      end,
+      ttftSeconds: ttft,
+      e2eSeconds,
+      requestClass,
+      streamed: turn.streamed,
+    });
   }
 
   #scheduleFaults(): void {

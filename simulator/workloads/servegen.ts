@@ -5,7 +5,7 @@ import { merge, renewals } from './mix.js';
 
 /**
  * Arrivals as those of a service with clients of very different sizes and regularity (ServeGen, arXiv 2505.09999: its
- * DeepSeek-R1 service, 21 clients, the largest with a third of all requests): each is a stream of its own, with gaps
+ * DeepSeek-R1 service, 73 clients over a day, the largest with more than a quarter of all requests): each is a stream of its own, with gaps
  * of its own spread. What is asked is that of the source.
  */
 export function withServegenClients(source: ConversationSource): ConversationSource {

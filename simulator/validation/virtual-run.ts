@@ -1,0 +1,91 @@
+import { LOAD_SEED } from '../demo/phase.js';
+import type { Span } from '../demo/scenario.js';
+import { engines, frontends, rttMs, SCALE } from '../demo/scenario.js';
+import { engineKinds, speedUp } from '../engine/parameters.js';
+import { conversationTurns, exampleConversations, exampleSizes, type Turn } from '../load/conversations.js';
+import { meanOf, quantile } from '../load/statistics.js';
+import { wardrop } from '../policies/wardrop.js';
+import { Random } from '../random.js';
+import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
+import { World } from '../virtual/world.js';
+import { type ConversationSource, shaped } from '../workloads/conversation-source.js';
+import { steady } from '../workloads/rate-curve.js';
+import type { Observed } from './agreement.js';
+
+/** The demo's world in virtual time, with the very requests that the demo sends. */
+export async function virtualRun({ warmupSeconds, seconds }: Span): Promise<Observed> {
+  const scenario: Scenario = {
+    id: 'demo',
+    about: 'The demo in virtual time.',
+    frontends: frontends.map(({ id, requestsPerSecond }) => ({
+      id,
+      region: id,
+      source: sameTurns(id, requestsPerSecond, warmupSeconds + seconds),
+      rate: steady(requestsPerSecond),
+    })),
+    engines: engines.map(({ id, region, kind, requestsPerSecond }) => ({
+      id,
+      engineId: id,
+      region,
+      parameters: speedUp(engineKinds[kind]!, SCALE),
+      profile: kind,
+      believedSlowness: 1 / SCALE,
+      nominalRps: requestsPerSecond,
+    })),
+    rttMs: frontends.map(({ id }) => engines.map((engine) => rttMs[id]![engine.id]!)),
+    warmupSeconds,
+    seconds,
+    settledFrom: warmupSeconds,
+    faults: [],
+    slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
+    // The demo's clients do not come back.
+    client: { ...DEFAULT_CLIENT, retries: 0 },
+    expectedRps: frontends.map(({ requestsPerSecond }) => requestsPerSecond),
+    signals: { periodSeconds: 1, delaySeconds: 0.2 },
+  };
+  const record = await World.run(scenario, wardrop(), 1);
+  const e2eMs = record.e2eSeconds.map((value) => 1000 * value);
+  const ttftMs = record.streamedTtftSeconds.map((value) => 1000 * value);
+  return {
+    requests: record.requests,
+    meanE2eMs: meanOf(e2eMs),
+    p50E2eMs: quantile(e2eMs, 0.5),
+    p90E2eMs: quantile(e2eMs, 0.9),
+    p99E2eMs: quantile(e2eMs, 0.99),
+    p50TtftMs: quantile(ttftMs, 0.5),
+    p90TtftMs: quantile(ttftMs, 0.9),
+    cacheHitShare: record.cachedTokens / record.promptTokens,
+    flows: frontends.flatMap((frontend, row) =>
+      engines.map((engine, column) => ({
+        frontend: frontend.id,
+        engine: engine.id,
+        rps: record.flows[row]![column]! / seconds,
+      })),
+    ),
+  };
+}
+
+/** The conversations that the demo's clients of a frontend hold, at their times. */
+function sameTurns(frontendId: string, requestsPerSecond: number, seconds: number): ConversationSource {
+  const name = `demo-${frontendId}`;
+  const conversations = new Map<string, Turn[]>();
+  for (const turn of conversationTurns(
+    exampleConversations,
+    requestsPerSecond,
+    new Random(LOAD_SEED, name),
+    name,
+  )) {
+    if (turn.atSeconds >= seconds) break;
+    const turns = conversations.get(turn.conversationId) ?? [];
+    turns.push(turn);
+    conversations.set(turn.conversationId, turns);
+  }
+  const inOrder = [...conversations.values()];
+  let begun = 0;
+  let given = 0;
+  return {
+    ...shaped(exampleConversations, exampleSizes),
+    arrivals: () => ({ next: () => inOrder[begun++]?.[0]?.atSeconds ?? Number.POSITIVE_INFINITY }),
+    conversation: () => inOrder[given++] ?? [],
+  };
+}
