@@ -375,6 +375,7 @@ function routeObserved(stream: Stream, pool: u32): i32 {
   stream.state = ROUTED;
   count(stream.reason);
   letGo(pool);
+  nameRoute(stream);
   return CONTINUE;
 }
 
@@ -388,7 +389,7 @@ function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
     letGo(pool);
   } else {
     steerNatively(pool, hash, keyed);
-    nameRoute(stream);
   }
+  nameRoute(stream);
   return CONTINUE;
 }

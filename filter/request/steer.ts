@@ -18,8 +18,9 @@ const CLUSTER_BIT: u32 = 1;
 const DESTINATION_BIT: u32 = 2;
 const RETRIES_BIT: u32 = 4;
 const HASH_BIT: u32 = 8;
-/** Those by which a client could name a host. The others are a matter between it and a route that is not ours. */
-const HOST_BITS: u32 = DESTINATION_BIT | HASH_BIT | 0b11110000;
+const ROUTE_BIT: u32 = 1 << 16;
+/** Those by which a client could name a host or its limits. The others are a matter between it and a route that is not ours. */
+const NEVER_SENT_BITS: u32 = DESTINATION_BIT | HASH_BIT | 0b11110000 | ROUTE_BIT;
 
 /** Names the cluster, the endpoints to try in turn and the retries. */
 export function steer(stream: Stream, pool: u32): void {
@@ -67,7 +68,7 @@ export function letGo(pool: i32): bool {
   } else {
     nameCluster(pool);
   }
-  removeSent(steeringSent & HOST_BITS);
+  removeSent(steeringSent & NEVER_SENT_BITS);
   return true;
 }
 
