@@ -9,7 +9,7 @@ import { readConfiguration, syncPeriodMs } from './config';
 import { watchHeaders } from './request/attributes';
 import { chooseKeyFields } from './request/body';
 import { decideNew, decideOnBody, finishReading } from './request/decide';
-import { noteBody, noteEnd, noteGone, noteResponse } from './request/outcome';
+import { noteBody, noteEnd, noteGone, noteResponse, noteTrailers } from './request/outcome';
 import { findStream, HELD, READING, Stream } from './request/streams';
 import { defineCounters } from './state/counters';
 import { isRoot, noteAnswer, setRoot, startSync, tick } from './sync/sync';
@@ -97,7 +97,10 @@ export function proxy_on_response_body(context: u32, size: u32, ended: u32): i32
 
 export function proxy_on_response_trailers(context: u32, trailers: u32): i32 {
   const stream = findStream(context);
-  if (stream) noteBody(changetype<Stream>(stream), 0, true);
+  if (!stream) return CONTINUE;
+  enter();
+  noteTrailers(changetype<Stream>(stream));
+  noteBody(changetype<Stream>(stream), 0, true);
   return CONTINUE;
 }
 

@@ -31,6 +31,7 @@ export const OK: u32 = 0;
 // Header maps.
 export const REQUEST_HEADERS: i32 = 0;
 export const RESPONSE_HEADERS: i32 = 2;
+export const RESPONSE_TRAILERS: i32 = 3;
 export const CALL_RESPONSE_HEADERS: i32 = 6;
 
 // Buffers.
@@ -51,6 +52,7 @@ export const HOLD: i32 = 4;
 // Metrics.
 export const COUNTER: i32 = 0;
 export const GAUGE: i32 = 1;
+export const HISTOGRAM: i32 = 2;
 
 // Log levels.
 export const WARN: usize = 3;

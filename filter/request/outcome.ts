@@ -3,7 +3,16 @@
 import * as L from '../../wire/layout';
 import { ATTEMPTS_HEADER, ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import { nowNs } from '../abi/clock';
-import { getHeaders, getProperty, OK, RESPONSE_HEADERS, replaceHeader } from '../abi/host';
+import {
+  getHeader,
+  getHeaders,
+  getProperty,
+  OK,
+  removeHeader,
+  replaceHeader,
+  RESPONSE_HEADERS,
+  RESPONSE_TRAILERS,
+} from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
 import { ANSWER, Field } from '../body/fields';
@@ -11,13 +20,22 @@ import { Kind, kindOf, messagesHold, Scan } from '../body/scan';
 import { logFields } from '../config';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
-import { count, ENGINE_EJECTIONS, REPLICA_EJECTIONS, RETRIES_USED } from '../state/counters';
+import {
+  ANSWERS_BROKEN,
+  ANSWERS_STALLED,
+  count,
+  ENGINE_EJECTIONS,
+  recordFirstToken,
+  REPLICA_EJECTIONS,
+  RETRIES_USED,
+} from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
 import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
 import { newReplicaUsage, ReplicaUsage } from '../state/replica-usage';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeAnswer, openAnswer, readAnswer, tokensOf } from './answer';
 import { closeBody, completeBody } from './body';
+import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
 import { promptTokens } from './needs';
 import { RETRY, reasonName } from './reasons';
@@ -61,6 +79,11 @@ let attempts: i32 = -1;
 let isStream: bool = false;
 /** The body is text that may tell tokens. */
 let isReadable: bool = false;
+/** Load reports; 0 if there are none. */
+let loadAt: usize = 0;
+let loadLength: usize = 0;
+let binaryLoadAt: usize = 0;
+let binaryLoadLength: usize = 0;
 
 /** Keeps what the body, if it was read, says of prompt and answer. */
 export function notePrompt(stream: Stream, offered: bool): void {
@@ -103,6 +126,8 @@ export function noteResponse(stream: Stream, ended: bool): void {
   stream.answeredWell = status >= 200 && status < 300;
   stream.streamed = stream.answeredWell && isStream;
   moveTo(stream, entry);
+  if (loadAt) takeLoadReport(stream, RESPONSE_HEADERS, loadAt, loadLength, false);
+  if (binaryLoadAt) takeLoadReport(stream, RESPONSE_HEADERS, binaryLoadAt, binaryLoadLength, true);
   if (failed) noteAttempt(stream, entry, false);
   // Engines send the headers of a stream before they have done anything for it.
   else if (status < 500 && !stream.streamed) noteAttempt(stream, entry, true);
@@ -139,6 +164,26 @@ function moveTo(stream: Stream, entry: u32): void {
   usageOf(stream).sent++;
 }
 
+/** Trailers have arrived; Envoy hands them over before the end of the body. */
+export function noteTrailers(stream: Stream): void {
+  if (stream.state != ANSWERED) return;
+  takeLoadTrailer(stream, LOAD_HEADER, false);
+  takeLoadTrailer(stream, LOAD_HEADER_BINARY, true);
+}
+
+function takeLoadTrailer(stream: Stream, name: Text, binary: bool): void {
+  store<u64>(RESULT, 0);
+  if (getHeader(RESPONSE_TRAILERS, name.at, name.length, RESULT, RESULT + 4) != OK) return;
+  takeLoadReport(stream, RESPONSE_TRAILERS, resultAt(), resultLength(), binary);
+}
+
+/** Reads a load report of the replica that answers, and keeps it from the client. */
+function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, binary: bool): void {
+  noteLoadReport(usageOf(stream), at, length, binary);
+  const name = binary ? LOAD_HEADER_BINARY : LOAD_HEADER;
+  removeHeader(map, name.at, name.length);
+}
+
 // @ts-ignore: decorator
 @inline
 function usageOf(stream: Stream): ReplicaUsage {
@@ -169,6 +214,7 @@ function noteFirstToken(stream: Stream): void {
   flow.firstTokenCount++;
   flow.engine.streams++;
   countFirstToken(flow.engine, seconds);
+  recordFirstToken((now - stream.startedNs) / 1_000_000);
 }
 
 /** The answer has come to its end. */
@@ -252,8 +298,10 @@ function noteBroken(stream: Stream): void {
   const at = resultAt();
   const length = resultLength();
   if (equals(at, length, SILENT.at, SILENT.length)) {
+    count(ANSWERS_STALLED);
     if (stream.counted) stream.served.stalled++;
   } else if (length >= RESET.length && memory.compare(at, RESET.at, RESET.length) == 0) {
+    count(ANSWERS_BROKEN);
     if (stream.counted) stream.served.broken++;
   } else {
     return;
@@ -411,6 +459,8 @@ function readResponse(): void {
   status = 0;
   attempts = -1;
   isStream = false;
+  loadAt = 0;
+  binaryLoadAt = 0;
   let isJson = false;
   let isEncoded = false;
   store<u64>(RESULT, 0);
@@ -429,6 +479,12 @@ function readResponse(): void {
       isJson = startsWith(value, length, JSON);
     } else if (equals(name, nameLength, ENCODING.at, ENCODING.length)) {
       isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
+    } else if (equals(name, nameLength, LOAD_HEADER.at, LOAD_HEADER.length)) {
+      loadAt = value;
+      loadLength = length;
+    } else if (equals(name, nameLength, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length)) {
+      binaryLoadAt = value;
+      binaryLoadLength = length;
     }
     lengths += 8;
     name = value + length + 1;

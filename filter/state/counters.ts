@@ -1,7 +1,7 @@
 // Envoy statistics of this VM. Requests count in memory; a tick passes the differences on, so that a request pays for
 // no host call. Names are fixed: the number of series does not depend on traffic.
 
-import { COUNTER, defineMetric, GAUGE, incrementMetric, recordMetric } from '../abi/host';
+import { COUNTER, defineMetric, GAUGE, HISTOGRAM, incrementMetric, recordMetric } from '../abi/host';
 import { RESULT } from '../abi/memory';
 import { begin, lengthFrom, put, Text } from '../abi/text';
 import { REASONS, reasonCode } from '../request/reasons';
@@ -17,7 +17,10 @@ export const SNAPSHOT_INSTALLS: i32 = REASONS + 6;
 export const SNAPSHOT_REFUSALS: i32 = REASONS + 7;
 export const SYNC_CALLS: i32 = REASONS + 8;
 export const SYNC_FAILURES: i32 = REASONS + 9;
-const COUNTERS: i32 = REASONS + 10;
+export const ANSWERS_STALLED: i32 = REASONS + 10;
+export const ANSWERS_BROKEN: i32 = REASONS + 11;
+export const LOAD_REPORTS_GARBLED: i32 = REASONS + 12;
+const COUNTERS: i32 = REASONS + 13;
 
 const names: StaticArray<Text> = [
   new Text('client_retries'),
@@ -30,16 +33,21 @@ const names: StaticArray<Text> = [
   new Text('snapshot_refusals'),
   new Text('sync_calls'),
   new Text('sync_failures'),
+  new Text('answers_stalled'),
+  new Text('answers_broken'),
+  new Text('load_reports_garbled'),
 ];
 const PREFIX = new Text('wardrop_');
 const REQUESTS = new Text('requests_');
 const SNAPSHOT_VERSION = new Text('snapshot_version');
 const SNAPSHOT_AGE = new Text('snapshot_age_seconds');
+const FIRST_TOKEN = new Text('first_token_ms');
 
 const pending: StaticArray<u32> = new StaticArray<u32>(COUNTERS);
 const ids: StaticArray<u32> = new StaticArray<u32>(COUNTERS);
 let versionId: u32 = 0;
 let ageId: u32 = 0;
+let firstTokenId: u32 = 0;
 let defined: bool = false;
 
 export function defineCounters(): void {
@@ -51,6 +59,7 @@ export function defineCounters(): void {
   }
   versionId = define(GAUGE, null, SNAPSHOT_VERSION);
   ageId = define(GAUGE, null, SNAPSHOT_AGE);
+  firstTokenId = define(HISTOGRAM, null, FIRST_TOKEN);
 }
 
 function define(type: i32, group: Text | null, name: Text): u32 {
@@ -80,4 +89,9 @@ export function flushCounters(): void {
 export function recordSnapshot(version: u64, ageSeconds: u64): void {
   recordMetric(versionId, version);
   recordMetric(ageId, ageSeconds);
+}
+
+/** A streamed answer has begun; the one statistic that is passed on at once. */
+export function recordFirstToken(ms: u64): void {
+  recordMetric(firstTokenId, ms);
 }

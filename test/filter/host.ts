@@ -166,6 +166,7 @@ export class Vm {
     if (type === 6) return this.#answer.headers;
     const stream = this.#streams.get(this.#effective);
     if (!stream) throw new Error(`headers of context ${this.#effective}, which is no stream`);
+    if (type === 3) return stream.responseTrailers;
     return type === 0 ? stream.requestHeaders : stream.responseHeaders;
   }
 
@@ -356,6 +357,7 @@ export class Stream {
   readonly context: number;
   requestHeaders: Headers;
   responseHeaders: Headers = [];
+  responseTrailers: Headers = [];
   readonly properties = new Map<string, Uint8Array>();
   /** What the filter has set for access logs. */
   readonly filterState = new Map<string, string>();
@@ -448,8 +450,9 @@ export class Stream {
   }
 
   /** The response's body ends with trailers. */
-  responseTrailers(): this {
-    this.#vm.enter(this, 'proxy_on_response_trailers', 1);
+  endWithTrailers(trailers: Headers = []): this {
+    this.responseTrailers = trailers;
+    this.#vm.enter(this, 'proxy_on_response_trailers', trailers.length);
     return this;
   }
 

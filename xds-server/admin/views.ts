@@ -1,12 +1,15 @@
 import type { ControlServer } from '../control-server.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
 import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
+import type { ReplicaLoad } from '../signals/usage-totals.js';
 
 // What the API shows, as plain values.
 
 /** Configured engines and frontends with all that is known about them now. */
 export function fleetView(server: ControlServer): object {
   const { fleet } = server.config;
+  const nowMs = Date.now();
+  const inFlight = server.signals.inFlight(nowMs);
   const { state, vetoes, outside, outliers, drifts, heldPools, silentFrontends, rates } = server.view;
   return {
     atMs: state.atMs,
@@ -29,10 +32,12 @@ export function fleetView(server: ControlServer): object {
         leftOut: vetoes.get(engine.id) ?? null,
         latency: outliers.find(({ engineId }) => engineId === engine.id) ?? null,
         workFromOutside: outside.get(engine.id) ?? null,
+        inFlight: inFlight?.get(engine.id) ?? null,
         replicas: replicas.map((replica) => ({
           ...replica,
           health: server.signals.health(replica.address, state.atMs),
           load: loadView(server.engineWatch.readings.get(replica.address), state.atMs),
+          reported: reportedView(server.signals.totals.load(replica.address), nowMs),
         })),
       };
     }),
@@ -49,8 +54,22 @@ export function fleetView(server: ControlServer): object {
       };
     }),
     profileDrifts: drifts,
-    usage: { pools: server.signals.totals.pools, engines: server.signals.totals.engines },
+    usage: {
+      pools: server.signals.totals.pools,
+      engines: server.signals.totals.engines,
+      latencies: server.signals.totals.latencies,
+    },
   };
+}
+
+/** What the responses of a replica say about its load; null when they say nothing. */
+function reportedView(load: ReplicaLoad | undefined, nowMs: number): object | null {
+  if (load === undefined) return null;
+  const readings = [...load.readings].map(([name, { value, atMs }]) => [
+    name,
+    { value, ageSeconds: Math.max(0, nowMs - atMs) / 1_000 },
+  ]);
+  return { ...Object.fromEntries(readings), reports: load.reports, garbled: load.garbled };
 }
 
 /** What a replica says about its load; each signal with where it is from, its age and how far it can be trusted. */

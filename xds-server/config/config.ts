@@ -22,6 +22,8 @@ export interface Config {
   readonly filter: FilterSettings;
   /** How long engines may be silent. */
   readonly timeouts: ConfigFile['timeouts'];
+  /** Whether engines are asked for load reports in their responses. */
+  readonly loadReports: boolean;
   /** Where Envoys write their access log; absent for nowhere. */
   readonly accessLog?: string;
   /** Who picks the host of a request. */

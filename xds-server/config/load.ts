@@ -54,6 +54,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     discovery: buildDiscovery(config, dirname(resolve(file))),
     filter: buildFilter(config.filter),
     timeouts: config.timeouts,
+    loadReports: config.loadReports,
     ...(config.accessLog !== undefined && { accessLog: config.accessLog }),
     steering: config.steering,
     ...(config.policy.retries.backstop !== undefined && { retryBackstop: config.policy.retries.backstop }),

@@ -725,6 +725,12 @@ export const configSchema = {
     },
     filter,
     timeouts,
+    loadReports: {
+      type: 'boolean',
+      description:
+        'Ask engines to say in each response how loaded they are (ORCA, `endpoint-load-metrics-format: TEXT`), as vLLM and Triton can; see filter.md.',
+      default: false,
+    },
     accessLog: {
       ...filePath,
       description:

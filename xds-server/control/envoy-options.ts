@@ -16,17 +16,22 @@ export function envoyOptions(
   {
     filter,
     timeouts,
+    loadReports,
     accessLog,
     steering,
     retryBackstop,
     server,
-  }: Pick<Config, 'filter' | 'timeouts' | 'accessLog' | 'steering' | 'retryBackstop' | 'server'>,
+  }: Pick<
+    Config,
+    'filter' | 'timeouts' | 'loadReports' | 'accessLog' | 'steering' | 'retryBackstop' | 'server'
+  >,
   frontendId: string,
 ): EnvoyOptions {
   const { readBodies, maxBodyBytes, ...rest } = filter;
   return {
     steering: steeringOf[steering],
     timeouts,
+    ...(loadReports && { loadReports }),
     ...(accessLog !== undefined && { accessLog }),
     ...(retryBackstop !== undefined && { retryBackstop }),
     filter: {

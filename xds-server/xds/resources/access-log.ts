@@ -1,4 +1,4 @@
-import { LOG_STATE } from '../../../wire/names.js';
+import { LOG_STATE, READY_PATH } from '../../../wire/names.js';
 import { FileAccessLogSchema } from '../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js';
 import {
   StderrAccessLogSchema,
@@ -33,6 +33,25 @@ const format = {
   output_tokens: told('output_tokens'),
 };
 
+/** All but the checks of whether the filter is ready. */
+const but = {
+  filter: {
+    filterSpecifier: {
+      case: 'headerFilter' as const,
+      value: {
+        header: {
+          name: ':path',
+          headerMatchSpecifier: {
+            case: 'stringMatch' as const,
+            value: { matchPattern: { case: 'exact' as const, value: READY_PATH } },
+          },
+          invertMatch: true,
+        },
+      },
+    },
+  },
+};
+
 /** Writes a line of JSON for each request: what was asked for, who answered it and why, and how fast. */
 export function accessLogOf(path: string) {
   const accessLogFormat = {
@@ -41,10 +60,13 @@ export function accessLogOf(path: string) {
   };
   switch (path) {
     case '/dev/stdout':
-      return filter('envoy.access_loggers.stdout', StdoutAccessLogSchema, { accessLogFormat });
+      return { ...but, ...filter('envoy.access_loggers.stdout', StdoutAccessLogSchema, { accessLogFormat }) };
     case '/dev/stderr':
-      return filter('envoy.access_loggers.stderr', StderrAccessLogSchema, { accessLogFormat });
+      return { ...but, ...filter('envoy.access_loggers.stderr', StderrAccessLogSchema, { accessLogFormat }) };
     default:
-      return filter('envoy.access_loggers.file', FileAccessLogSchema, { path, accessLogFormat });
+      return {
+        ...but,
+        ...filter('envoy.access_loggers.file', FileAccessLogSchema, { path, accessLogFormat }),
+      };
   }
 }

@@ -37,6 +37,8 @@ export interface EnvoyOptions extends FilterOptions {
   readonly retryBackstop?: number;
   /** Default: 120 s for streams, 600 s for other answers. */
   readonly timeouts?: Timeouts;
+  /** Asks engines for load reports in their responses; default false. */
+  readonly loadReports?: boolean;
   /** Where Envoy writes a line of JSON for each request: a path, `/dev/stdout` and `/dev/stderr` among them. Default none. */
   readonly accessLog?: string;
 }
@@ -87,7 +89,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
           [ENDPOINTS_TYPE, assignments],
           [EXTENSION_TYPE, createCollection([filterOf(filter)])],
           [LISTENER_TYPE, createCollection([listener])],
-          [ROUTE_TYPE, createCollection([routes(features.steering, timeouts)])],
+          [ROUTE_TYPE, createCollection([routes(features.steering, timeouts, input.loadReports)])],
           [RUNTIME_TYPE, runtime],
         ]);
         views.set(key, view);

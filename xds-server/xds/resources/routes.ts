@@ -1,4 +1,5 @@
 import { CLUSTER_HEADER, HASH_HEADER, KEY_HEADERS, ROUTE_HEADER, ROUTES } from '../../../wire/names.js';
+import { HeaderValueOption_HeaderAppendAction } from '../../gen/envoy/config/core/v3/base_pb.js';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
 import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import type { Resource } from '../protocol/resource.js';
@@ -49,7 +50,7 @@ const hashHeaders = (steering: Steering) => (steering === 'override-host' ? KEY_
  * Routes that differ in their limits only: the filter names the cluster, how often Envoy may try and, for answers that
  * it knows to be streamed, the limits.
  */
-export function routes(steering: Steering, timeouts: Timeouts): Resource {
+export function routes(steering: Steering, timeouts: Timeouts, loadReports = false): Resource {
   const streams = ROUTES.map((name, index) => {
     const idleMs = timeouts.streamIdleSeconds * STREAM_FACTORS[index]! * 1_000;
     return { name, header: name, idleMs };
@@ -63,6 +64,7 @@ export function routes(steering: Steering, timeouts: Timeouts): Resource {
         domains: ['*'],
         // The filter settles its retry budget by it.
         includeAttemptCountInResponse: true,
+        requestHeadersToAdd: loadReports ? [askForLoad] : [],
         routes: [...streams, others].map(({ name, header, idleMs }) => ({
           name,
           match: {
@@ -75,6 +77,12 @@ export function routes(steering: Steering, timeouts: Timeouts): Resource {
     ],
   });
 }
+
+/** What the filter reads of the response, and takes out of it. */
+const askForLoad = {
+  header: { key: 'endpoint-load-metrics-format', value: 'TEXT' },
+  appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
+};
 
 function action(steering: Steering, idleMs: number) {
   return {

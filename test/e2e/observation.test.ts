@@ -1,0 +1,182 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
+import { eventually, sleep } from './harness/process.js';
+import { type Behaviour, StubEngine } from './harness/stub-engine.js';
+
+const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
+let mesh: Mesh;
+let envoy: EnvoyHandle;
+let logFile: string;
+
+const USAGE = {
+  usage: { prompt_tokens: 20, completion_tokens: 11, prompt_tokens_details: { cached_tokens: 16 } },
+};
+const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`;
+
+/** Sends headers at once, as vLLM does, then so many tokens with pauses, then nothing, or the end. */
+const stream =
+  (tokens: number, pauseMs: number, ends: boolean): Behaviour =>
+  async (_attempt, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    for (let token = 0; token < tokens; token++) {
+      await sleep(pauseMs);
+      response.write(event({ token }));
+    }
+    if (ends) response.end(`${event(USAGE)}data: [DONE]\n\n`);
+  };
+const never: Behaviour = () => {};
+
+/** By path. */
+const behaviours: Record<string, Behaviour> = {
+  '/long': stream(8, 250, true),
+  '/silent': stream(0, 0, false),
+  '/stuck': stream(3, 50, false),
+  '/never': never,
+  '/retried': (attempt, response) => {
+    const attempts = Object.values(stubs).flatMap((stub) => stub.attempts);
+    if (attempts.filter(({ path }) => path === '/retried').length > 1) stream(2, 10, true)(attempt, response);
+  },
+  '/whole': async (_attempt, response) => {
+    await sleep(1500);
+    response.setHeader('content-type', 'application/json');
+    response.setHeader('endpoint-load-metrics', 'TEXT named_metrics.kv_cache_usage_perc=0.93, eps=0');
+    response.end(JSON.stringify(USAGE));
+  },
+  '/left': stream(100, 100, false),
+  '/waits': never,
+  '/cut': stream(1, 10, false),
+};
+
+/** A request that is found by its path again. It has no key: either engine may be asked first. */
+async function ask(path: string, asksForStream = true, signal?: AbortSignal) {
+  const answer = await request(`${envoy.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'm',
+      stream: asksForStream,
+      messages: [{ role: 'user', content: 'hello' }],
+    }),
+    ...(signal && { signal }),
+  });
+  return { status: answer.statusCode, headers: answer.headers, body: await answer.body.text().catch(String) };
+}
+
+type Line = Record<string, string | number | null>;
+
+interface FleetView {
+  readonly engines: readonly {
+    readonly inFlight: number | null;
+    readonly replicas: readonly { readonly reported: object | null }[];
+  }[];
+  readonly usage: { readonly engines: readonly Record<string, number>[] };
+}
+
+beforeAll(async () => {
+  for (const stub of Object.values(stubs)) {
+    stub.behaviour = (attempt, response) => behaviours[attempt.path]!(attempt, response);
+    await stub.start();
+  }
+  const engines = Object.values(stubs).map(({ name, address }) => ({
+    id: name,
+    region: 'r',
+    models: ['m'],
+    profile: 'stub',
+    endpoints: [address],
+    slowStartSeconds: 0,
+  }));
+  logFile = join(mkdtempSync(join(tmpdir(), 'wardrop-log-')), 'access.log');
+  mesh = await Mesh.start({
+    engines,
+    rttMs: { west: { a: 2, b: 2 } },
+    profiles: { stub: { requestsPerSecond: 100 } },
+    demand: { west: { requestsPerSecond: 20 } },
+    config: { timeouts: { streamIdleSeconds: 1 }, accessLog: logFile },
+  });
+  envoy = await mesh.startEnvoy('west', { concurrency: 2 });
+});
+
+afterAll(async () => {
+  await mesh?.stop();
+  await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
+  rmSync(dirname(logFile), { recursive: true, force: true });
+});
+
+it('ends what is silent by the limit of streams, and no stream that goes on', async () => {
+  const paths = ['/long', '/silent', '/stuck', '/retried', '/never'];
+  const [whole, ...streams] = await Promise.all([ask('/whole', false), ...paths.map((path) => ask(path))]);
+  const [long, silent, stuck, retried, lost] = streams;
+  expect(long).toMatchObject({ status: 200, body: expect.stringContaining('[DONE]') });
+  // Headers have come, so there is no retry; the limit holds before the first token and between two.
+  for (const ended of [silent, stuck]) {
+    expect(ended).toMatchObject({ status: 200, body: expect.stringContaining('closed') });
+  }
+  // Without headers there is one, at another engine.
+  expect(retried).toMatchObject({ status: 200, body: expect.stringContaining('[DONE]') });
+  expect(lost!.status).toBe(504);
+  expect(JSON.parse(lost!.body)).toMatchObject({ error: { code: 'upstream_per_try_idle_timeout' } });
+  // Other answers have a limit of their own.
+  expect(whole).toMatchObject({ status: 200, body: JSON.stringify(USAGE) });
+  expect(whole.headers).not.toHaveProperty('endpoint-load-metrics');
+});
+
+it('has nothing in flight when clients have left and engines have died', async () => {
+  const leave = (path: string, ms: number) =>
+    ask(path, ms % 40 > 0, AbortSignal.timeout(ms)).catch(() => undefined);
+  await Promise.all([
+    ...Array.from({ length: 40 }, (_, index) => leave('/left', 50 + 10 * index)),
+    ...Array.from({ length: 20 }, () => leave('/waits', 300)),
+  ]);
+  const cut = Array.from({ length: 10 }, () => ask('/cut').catch(() => undefined));
+  await sleep(300);
+  await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
+  await Promise.all(cut);
+
+  const fleet = await eventually('nothing in flight', async () => {
+    const view = await mesh.api<FleetView>('/v1/fleet');
+    return view.engines.every(({ inFlight }) => inFlight === 0) && view;
+  });
+  const sum = (name: string) => fleet.usage.engines.reduce((total, row) => total + row[name]!, 0);
+  expect(sum('planned') + sum('diverted')).toBe(sum('ended'));
+  expect(sum('stalled')).toBe(2);
+  expect(sum('broken')).toBeGreaterThanOrEqual(1);
+  const loads = fleet.engines.flatMap(({ replicas }) => replicas.flatMap(({ reported }) => reported ?? []));
+  expect(loads).toEqual([
+    expect.objectContaining({ reports: 1, garbled: 0, kvUse: expect.objectContaining({ value: 0.93 }) }),
+  ]);
+});
+
+it('explains every request in the access log', async () => {
+  const stats = await (await fetch(`${envoy.adminUrl}/stats?filter=wardrop`)).text();
+  expect(stats).toContain('wasmcustom.wardrop_answers_stalled: 2');
+  expect(stats).toContain('wasmcustom.wardrop_first_token_ms: P0');
+  // Envoy flushes its log when it ends.
+  await envoy.process.stop();
+  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n');
+  const log = new Map(lines.map((line) => JSON.parse(line) as Line).map((line) => [line.path, line]));
+  expect(log.get('/long')).toMatchObject({
+    status: 200,
+    pool: 'm',
+    limits: 'stream-short',
+    engine: expect.stringMatching(/^[ab]$/),
+    plan: expect.stringMatching(/^[0-9a-f]{16}$/),
+    reason: 'no-key',
+    attempts: 1,
+    prompt_tokens: '20',
+    cached_tokens: '16',
+    output_tokens: '11',
+  });
+  expect(Number(log.get('/long')!.ttft_ms)).toBeGreaterThanOrEqual(250);
+  expect(log.get('/stuck')).toMatchObject({ flags: 'UT', details: 'upstream_per_try_idle_timeout' });
+  expect(log.get('/retried')).toMatchObject({ attempts: 2, reason: 'retry', status: 200 });
+  expect(log.get('/never')).toMatchObject({ status: 504 });
+  expect(log.get('/whole')).toMatchObject({ limits: 'answer', ttft_ms: null, output_tokens: '11' });
+  // No answer had come, but where it was to come from is known.
+  expect(log.get('/waits')).toMatchObject({ flags: 'DC', engine: expect.stringMatching(/^[ab]$/) });
+  expect(log.has('/wardrop/ready')).toBe(false);
+  expect(suspiciousLines(envoy.process.output)).toEqual([]);
+});
