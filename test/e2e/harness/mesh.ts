@@ -23,6 +23,8 @@ export interface MeshOptions {
   readonly server?: Readonly<Record<string, unknown>>;
   /** Other sections of the configuration. */
   readonly config?: Readonly<Record<string, unknown>>;
+  /** Files beside the configuration, by name. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 /** Request and admin address of a running Envoy. */
@@ -37,13 +39,15 @@ export class Mesh {
   readonly folder: string;
   readonly configFile: string;
   readonly adminUrl: string;
+  readonly syncUrl: string;
   readonly envoys: EnvoyHandle[] = [];
   #control: Process | undefined;
 
-  private constructor(folder: string, adminUrl: string) {
+  private constructor(folder: string, adminUrl: string, syncUrl: string) {
     this.folder = folder;
     this.configFile = join(folder, 'fleet.yaml');
     this.adminUrl = adminUrl;
+    this.syncUrl = syncUrl;
   }
 
   /** Writes the configuration and starts the control server. */
@@ -52,7 +56,7 @@ export class Mesh {
     const frontends = Object.keys(options.rttMs);
     const ports = await freePorts(3 + frontends.length);
     const [xds, sync, admin] = ports;
-    const mesh = new Mesh(folder, `http://127.0.0.1:${admin}`);
+    const mesh = new Mesh(folder, `http://127.0.0.1:${admin}`, `http://127.0.0.1:${sync}`);
     const config = {
       server: {
         xds: { listen: `127.0.0.1:${xds}` },
@@ -70,6 +74,7 @@ export class Mesh {
       ...options.config,
     };
     writeFileSync(mesh.configFile, stringify(config));
+    for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(folder, name), text);
     try {
       await mesh.startControlServer();
     } catch (error) {

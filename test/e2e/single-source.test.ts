@@ -1,0 +1,163 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
+import { keysOf, OpenLoop } from './harness/load.js';
+import { type EnvoyHandle, Mesh } from './harness/mesh.js';
+import { eventually, sleep } from './harness/process.js';
+import { answerOk, StubEngine } from './harness/stub-engine.js';
+
+type Answer = (response: ServerResponse) => void;
+
+interface FleetJson {
+  readonly engines: readonly {
+    readonly id: string;
+    readonly replicas: readonly {
+      readonly ready: boolean;
+      readonly health: { readonly detail: string };
+      readonly load: { readonly running: { readonly problem?: { readonly reason: string } } };
+    }[];
+  }[];
+  readonly demands: readonly { readonly frontendId: string; readonly source: string }[];
+}
+
+interface PlanJson {
+  readonly rows: readonly {
+    readonly weights: readonly { readonly engineId: string; readonly weight: number }[];
+  }[];
+}
+
+const PAGE = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.1\n';
+const goodPage: Answer = (response) => response.end(PAGE);
+const goodHealth: Answer = (response) => response.end();
+const hanging: Answer = () => {};
+
+const engines = ['a', 'b', 'c'].map((id) => new StubEngine(id));
+/** What engine a says on its pages. */
+let page = goodPage;
+let health = goodHealth;
+let mesh: Mesh;
+let east: EnvoyHandle;
+let load: OpenLoop;
+let replicaFile: string;
+
+beforeAll(async () => {
+  for (const [at, engine] of engines.entries()) {
+    engine.behaviour = (request, response) => {
+      if (request.path === '/metrics') (at === 0 ? page : goodPage)(response);
+      else if (request.path === '/healthy') (at === 0 ? health : goodHealth)(response);
+      else answerOk(request, response);
+    };
+    await engine.start();
+  }
+  mesh = await Mesh.start({
+    engines: engines.map(({ name, address }) => ({
+      id: name,
+      region: 'west',
+      models: ['demo-8b'],
+      profile: 'p',
+      ...(name === 'b' ? { discovery: { file: 'replicas.txt' } } : { endpoints: [address] }),
+      metrics: { kind: 'vllm' },
+      healthPath: '/healthy',
+    })),
+    rttMs: Object.fromEntries(['west', 'east'].map((id) => [id, { a: 1, b: 1, c: 1 }])),
+    profiles: { p: { requestsPerSecond: 50 } },
+    demand: Object.fromEntries(['west', 'east'].map((id) => [id, { requestsPerSecond: 30 }])),
+    files: { 'replicas.txt': `${engines[1]!.address}\n` },
+  });
+  replicaFile = join(mesh.folder, 'replicas.txt');
+  const west = await mesh.startEnvoy('west');
+  east = await mesh.startEnvoy('east');
+  load = new OpenLoop(west.url, 30, keysOf(100));
+  await sleep(2_000);
+});
+
+afterAll(async () => {
+  east?.process.signal('SIGCONT');
+  await mesh?.stop();
+  await Promise.all(engines.map((engine) => engine.kill()));
+});
+
+it('no single source that freezes or says nonsense costs a request or spoils the plan, and the admin view tells', async () => {
+  east.process.signal('SIGSTOP');
+
+  page = (response) => response.end('vllm:num_requests_running many\n\0{{{');
+  await seen('the garbled page', async () => (await problemOfA()) === 'not a valid number');
+  page = hanging;
+  await seen('the hanging page', async () => /no answer/.test((await problemOfA()) ?? ''));
+  page = goodPage;
+
+  health = (response) => {
+    response.statusCode = 500;
+    response.end();
+  };
+  await seen('the failing health page', async () => (await replicaOfA()).health.detail === 'status 500');
+  health = hanging;
+  await seen('the hanging health page', async () => /no answer/.test((await replicaOfA()).health.detail));
+  health = goodHealth;
+  expect((await replicaOfA()).ready).toBe(true);
+
+  writeFileSync(replicaFile, 'no address\n');
+  await seen('the garbled file of replicas', () => isAlarmed('discovery:b'));
+  rmSync(replicaFile);
+  await seen('the missing file of replicas', () => isAlarmed('discovery:b', /ENOENT/));
+  writeFileSync(replicaFile, `${engines[1]!.address}\n`);
+
+  const config = readFileSync(mesh.configFile);
+  writeFileSync(mesh.configFile, config.subarray(0, config.length / 2));
+  await seen('half of a configuration', () => isAlarmed('config'));
+  writeFileSync(mesh.configFile, config);
+  await seen('the good configuration', async () => !(await isAlarmed('config')));
+
+  const [node] = (await mesh.api<{ envoys: { nodeId: string }[] }>('/v1/envoys')).envoys;
+  const nonsense = await fetch(`${mesh.syncUrl}/v1/sync`, {
+    method: 'POST',
+    headers: {
+      [SYNC_FRONTEND_HEADER]: 'west',
+      [SYNC_NODE_HEADER]: node!.nodeId,
+      [SYNC_SNAPSHOT_HEADER]: '0',
+    },
+    body: Buffer.alloc(200, 0xff),
+  });
+  expect(nonsense.status).toBe(400);
+  await seen('the garbled report', async () => {
+    const metrics = await (await fetch(`${mesh.adminUrl}/metrics`)).text();
+    return /^wardrop_sync_calls_total\{status="400"\} 1$/m.test(metrics);
+  });
+
+  await seen('the silent frontend', () => isAlarmed('frontend-silent:east'));
+  const { demands } = await mesh.api<FleetJson>('/v1/fleet');
+  expect(demands.find(({ frontendId }) => frontendId === 'west')!.source).toBe('measured');
+
+  const results = await load.stop();
+  expect(results.length).toBeGreaterThan(200);
+  expect(results.filter(({ status }) => status !== 200)).toEqual([]);
+}, 60_000);
+
+/** Waits until the admin view shows what is wrong; the plan is whole then. */
+async function seen(what: string, condition: () => Promise<boolean>): Promise<void> {
+  await eventually(`${what} to show`, condition, 12_000);
+  const { rows } = await mesh.api<PlanJson>('/v1/plan');
+  expect(rows).toHaveLength(2);
+  for (const { weights } of rows) {
+    expect(weights.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(1, 6);
+    expect(weights.every(({ engineId }) => ['a', 'b', 'c'].includes(engineId))).toBe(true);
+  }
+}
+
+async function replicaOfA() {
+  const { engines: all } = await mesh.api<FleetJson>('/v1/fleet');
+  return all.find(({ id }) => id === 'a')!.replicas[0]!;
+}
+
+async function problemOfA(): Promise<string | undefined> {
+  return (await replicaOfA()).load.running.problem?.reason;
+}
+
+async function isAlarmed(alarm: string, message = /./): Promise<boolean> {
+  const { alarms } = await mesh.api<{ alarms: { id: string; message: string }[] }>('/v1/alarms');
+  return alarms.some(
+    ({ id, message: text }) => (id === alarm || id.startsWith(`${alarm}:`)) && message.test(text),
+  );
+}
