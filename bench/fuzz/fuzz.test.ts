@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { endure } from './endurance.js';
 import { fuzzHeaders } from './headers.js';
 import { Random } from './random.js';
 import { fuzzScanner } from './scanner.js';
@@ -13,6 +14,10 @@ describe(`inputs made from seed ${seed}`, () => {
 
   it('make the snapshot reader neither trap nor grow, nor refuse what is sound', () => {
     expect(fuzzSnapshots(30_000, new Random(seed))).toBeGreaterThan(1_000);
+  });
+
+  it('leave memory as it is, however many requests and installs there are', () => {
+    expect(endure(20_000, new Random(seed))).toBe(20);
   });
 
   it('make the filter neither trap nor steer where it must not', () => {

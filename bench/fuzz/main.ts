@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { endure } from './endurance.js';
 import { fuzzHeaders } from './headers.js';
 import { Random } from './random.js';
 import { fuzzScanner } from './scanner.js';
@@ -7,13 +8,18 @@ import { fuzzSnapshots } from './snapshots.js';
 
 const USAGE = 'usage: npm run bench -- fuzz [--quick] [--inputs N] [--seed N] [--only NAME] [--json FILE]';
 
-const targets = { scanner: fuzzScanner, snapshots: fuzzSnapshots, headers: fuzzHeaders } as const;
+const targets = {
+  scanner: fuzzScanner,
+  snapshots: fuzzSnapshots,
+  headers: fuzzHeaders,
+  endurance: endure,
+} as const;
 
 /** What `--json FILE` writes for each target. */
 interface Figures {
   readonly inputs: number;
   readonly seed: number;
-  /** Inputs that were JSON, were installed, or were sent on. */
+  /** Inputs that were JSON, were installed, or were sent on; installs for endurance. */
   readonly accepted: number;
   readonly cpuSeconds: number;
 }

@@ -172,6 +172,7 @@ function refuses(stream: Stream, reason: u8, pool: i32 = -1): bool {
   stream.reason = reason;
   stream.state = SETTLED;
   if (!stream.observed || !letGo(pool)) return true;
+  nameRoute(stream);
   stream.state = LET_GO;
   return false;
 }
@@ -385,11 +386,8 @@ function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   stream.reason = NATIVE;
   stream.state = ROUTED;
   count(NATIVE);
-  if (stream.observed) {
-    letGo(pool);
-  } else {
-    steerNatively(pool, hash, keyed);
-  }
+  if (stream.observed) letGo(pool);
+  else steerNatively(pool, hash, keyed);
   nameRoute(stream);
   return CONTINUE;
 }

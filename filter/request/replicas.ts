@@ -2,7 +2,7 @@
 // address, the highest wins. Only keys of a replica that fails move, and each to its own second choice.
 
 import * as L from '../../wire/layout';
-import { mix64, overflowPoint } from '../hash';
+import { mix64, overflowMark, overflowPoint } from '../hash';
 import { admits, Guarded, USABLE } from '../state/guarded';
 import { EngineState, ReplicaState } from '../state/rows';
 
@@ -71,6 +71,8 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
 
 /** Whether a key leaves its replica for the second of its choice. */
 function overflows(replica: usize): bool {
-  const below = changetype<ReplicaState>(replica).overflowBelow;
-  return below != 0 && <u64>overflowPoint(overflowHash, changetype<ReplicaState>(replica).mark) < below;
+  const state = changetype<ReplicaState>(replica);
+  const fraction = load<f64>(state.snapshotRow, L.REPLICA_OVERFLOW);
+  if (fraction == 0) return false;
+  return <f64>overflowPoint(overflowHash, overflowMark(state.key)) < fraction * 4294967296.0;
 }

@@ -18,9 +18,8 @@ const CLUSTER_BIT: u32 = 1;
 const DESTINATION_BIT: u32 = 2;
 const RETRIES_BIT: u32 = 4;
 const HASH_BIT: u32 = 8;
-const ROUTE_BIT: u32 = 1 << 16;
-/** Those by which a client could name a host or its limits. The others are a matter between it and a route that is not ours. */
-const NEVER_SENT_BITS: u32 = DESTINATION_BIT | HASH_BIT | 0b11110000 | ROUTE_BIT;
+/** Envoy's own, how to retry and how long to wait: a matter between the client and a route that is not ours. */
+const ENVOY_BITS: u32 = RETRIES_BIT | 0xff00;
 
 /** Names the cluster, the endpoints to try in turn and the retries. */
 export function steer(stream: Stream, pool: u32): void {
@@ -68,7 +67,7 @@ export function letGo(pool: i32): bool {
   } else {
     nameCluster(pool);
   }
-  removeSent(steeringSent & NEVER_SENT_BITS);
+  removeSent(steeringSent & ~(CLUSTER_BIT | ENVOY_BITS));
   return true;
 }
 

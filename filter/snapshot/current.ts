@@ -149,8 +149,6 @@ function bindEngines(now: u64): void {
       if (ready && !state.ready) trickle(state, now);
       state.ready = ready;
       state.snapshotRow = replica;
-      state.overflowBelow = pointsOf(load<f64>(replica, L.REPLICA_OVERFLOW));
-      state.mark = overflowMark(key);
       if (ready) readyCount++;
       replica += L.REPLICA_SIZE;
       place++;

@@ -104,8 +104,6 @@ export class ReplicaState extends Guarded {
   ready: bool;
   /** What it has been sent, 0 before the first attempt. */
   usage: usize;
-  overflowBelow: u64;
-  mark: u64;
 }
 
 /** A pool's traffic to one of its engines: counters since the VM started, from `planned` on as in a usage report. */
