@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
@@ -589,4 +590,12 @@ describe('load reports in responses', () => {
       expect(load!.sums[at]!).toBeLessThanOrEqual(load!.counts[at]! * most);
     }
   });
+});
+
+it('every statistic is documented', () => {
+  const docs = readFileSync(new URL('../../docs/filter.md', import.meta.url), 'utf8');
+  const listed = docs.slice(docs.indexOf('## Statistics'), docs.indexOf('## Limits'));
+  const names = [...started().host.metrics.keys()].map((name) => name.replace(/^wardrop_(requests_)?/, ''));
+  expect(names.length).toBeGreaterThan(30);
+  expect(names.filter((name) => !new RegExp(`[{,\\s\`_]${name}[},\`]`).test(listed))).toEqual([]);
 });

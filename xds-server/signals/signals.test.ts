@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
 import {
   type EngineUsage,
+  FIRST_TOKEN_BOUNDS,
+  LOAD_NAMES,
   noEngineUsage,
   noPoolUsage,
   noVmUsage,
@@ -234,6 +236,38 @@ describe('Signals', () => {
     expect(blind.state.engines).toEqual(before.state.engines);
     signals.acceptReport('f', 'n', reportOf(200), 61_000);
     expect(signals.evaluate(61_000).isBlind).toBe(false);
+  });
+
+  it('keeps what reports say of streams by engine, and of loads by replica with their age', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    const buckets = (one: number) => FIRST_TOKEN_BOUNDS.map(() => 0).concat(one);
+    const report = (streams: number, reports: number, kvUse: number): UsageReport => ({
+      vms: [
+        {
+          ...noVmUsage(1n, ++sequence),
+          latencies: [{ engine: id64('a'), firstTokens: buckets(streams), paces: [] }],
+          loads: [id64('10.0.0.1:80'), id64('10.9.9.9:80')].map((replica) => ({
+            engine: id64('a'),
+            replica,
+            reports,
+            garbled: 1,
+            sums: LOAD_NAMES.map((name) => (name === 'kvUse' ? kvUse : 0)),
+            counts: LOAD_NAMES.map((name) => (name === 'kvUse' ? reports : 0)),
+          })),
+        },
+      ],
+    });
+    signals.acceptReport('f', 'n', report(0, 0, 0), 0);
+    signals.acceptReport('f', 'n', report(3, 2, 1), 1_000);
+    signals.acceptReport('f', 'n', report(5, 6, 4), 2_000);
+    signals.acceptReport('f', 'n', report(5, 6, 4), 3_000);
+    expect(signals.totals.latencies).toEqual([
+      { frontendId: 'f', engineId: 'a', firstTokens: buckets(5), paces: [] },
+    ]);
+    expect(signals.totals.loads).toMatchObject([{ engineId: 'a', address: '10.0.0.1:80', reports: 6 }]);
+    expect([...signals.totals.load('10.0.0.1:80')!.readings]).toEqual([
+      ['kvUse', { value: 0.75, atMs: 2_000 }],
+    ]);
   });
 
   it('takes work that an engine gets from elsewhere off its capacity, and holds that while nothing is known', () => {
