@@ -81,7 +81,7 @@ async function main(): Promise<void> {
     added: each(NAMES.slice(1), (name) => (measured(name) ? figures?.addedMicros(name) : undefined)),
     perChunkMicros: each(CHUNKED, (name) => (measured(name) ? figures?.chunkMicros(name) : undefined)),
     memoryMiBPerVm: memory.mibPerVm,
-    installMs: memory.installMs,
+    installMs: { p50: thousandths(memory.installMs.p50), p99: thousandths(memory.installMs.p99) },
     hostCalls: total(calls),
   };
   writeFileSync(options.json, `${JSON.stringify(json, null, 2)}\n`);
@@ -110,9 +110,13 @@ function readArguments(): { readonly quick: boolean; readonly json: string | und
   }
 }
 
-/** Microseconds to the nanosecond; null for what could not be measured. */
+/** Null for what could not be measured. */
 function rounded(figure: Estimate | undefined): number | null {
-  return figure ? Math.round(figure.value * 1000) / 1000 : null;
+  return figure ? thousandths(figure.value) : null;
+}
+
+function thousandths(value: number): number {
+  return Math.round(value * 1000) / 1000;
 }
 
 function report(line: string): void {
@@ -123,4 +127,9 @@ function progress(line: string): void {
   if (process.stderr.isTTY) console.error(line);
 }
 
-await main();
+try {
+  await main();
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}

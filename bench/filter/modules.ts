@@ -100,7 +100,6 @@ export function loadC(file: string, counting = false): ModuleHost {
 /** Times batches of both in turn, by the CPU that they use: other processes get in the way less than on the clock. */
 export function timeModules(cFile: string, batches: number): ModuleTimes {
   const times = [loadFilter(), loadC(cFile)].map((host) => ({
-    host,
     serve: host.server(exchange),
     micros: [] as number[],
   }));
