@@ -28,9 +28,11 @@ interface Listener {
 }
 
 interface ConnectionManager {
-  readonly route_config: {
-    readonly virtual_hosts: readonly [{ readonly routes: readonly [{ readonly route: object }] }];
-  };
+  readonly route_config: { readonly virtual_hosts: readonly [{ readonly routes: readonly Route[] }] };
+}
+
+interface Route {
+  readonly route: { readonly cluster_header?: string };
 }
 
 /** A bootstrap that takes everything from the control server, and one that has it all in itself. */
@@ -110,10 +112,11 @@ function listener(name: string, port: number, connectionManager: object): object
 function likeOwn(own: Listener, name: string, cluster: string, filters: readonly object[]): object {
   const manager = own.filter_chains[0].filters[0].typed_config;
   const [host] = manager.route_config.virtual_hosts;
-  const [entry] = host.routes;
-  const { cluster_header: _, ...route } = entry.route as { cluster_header?: string };
   const hashed = cluster === 'maglev' && { hash_policy: [{ header: { header_name: 'x-conversation-id' } }] };
-  const routes = [{ ...entry, route: { ...route, cluster, ...hashed } }];
+  const routes = host.routes.map(({ route: { cluster_header: _, ...route }, ...entry }) => ({
+    ...entry,
+    route: { ...route, cluster, ...hashed },
+  }));
   return {
     ...manager,
     stat_prefix: name,

@@ -104,7 +104,7 @@ function requestsOf({ load }: Variant, requests: number): number {
 
 async function slice(
   { envoyPid, loadCommand }: World,
-  { load, pickerPid }: Variant,
+  { name, load, pickerPid }: Variant,
   requests: number,
   connections: number,
   chunks = 0,
@@ -112,6 +112,8 @@ async function slice(
   const used = () => cpuNs(envoyPid) + (pickerPid === undefined ? 0 : cpuNs(pickerPid));
   const full: Load = { ...load, requests, connections, chunks };
   const before = used();
-  const result = await runLoad(loadCommand, full);
+  const result = await runLoad(loadCommand, full).catch((error: Error) => {
+    throw new Error(`${name}: ${error.message}`);
+  });
   return { micros: (used() - before) / 1000 / requests, result };
 }
