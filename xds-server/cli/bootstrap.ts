@@ -30,6 +30,7 @@ interface BootstrapOptions {
   readonly delta?: boolean;
   readonly static?: boolean;
   readonly from?: string;
+  readonly envoy: string;
   readonly format: 'yaml' | 'json';
 }
 
@@ -60,6 +61,7 @@ export function registerBootstrap(program: Command): void {
       '--from <url>',
       "with --static: admin address of the running control server, whose snapshot is taken (default: the state file's, or a plan made here)",
     )
+    .option('--envoy <version>', 'with --static: version of the Envoy, which is not asked', '1.40.0')
     .addOption(new Option('--format <format>', 'output format').choices(['yaml', 'json']).default('yaml'))
     .action(async (options: BootstrapOptions) => {
       const bootstrap = await bootstrapOf(options);
@@ -99,6 +101,7 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
         config,
         snapshot: await snapshotOf(config, frontend.id, options.from),
         wasmModule: readWasmModule(),
+        envoyVersion: versionOption(options.envoy),
         ...listen,
       }),
     }),
@@ -147,6 +150,11 @@ function tlsOf(options: BootstrapOptions, needsClient: boolean): BootstrapTls {
     ...(serverName === undefined ? {} : { serverName }),
     ...(hasClient ? { client: { certificateFile: clientCert, keyFile: clientKey } } : {}),
   };
+}
+
+function versionOption(text: string): string {
+  if (/^\d+\.\d+\.\d+$/.test(text)) return text;
+  throw new UsageError(`--envoy: ${JSON.stringify(text)} is no version such as 1.40.0`);
 }
 
 function addressOption(name: string, text: string): Address {

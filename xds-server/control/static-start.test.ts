@@ -48,6 +48,7 @@ const start = (changes: Partial<SnapshotView> = {}, listen?: string) =>
     config,
     snapshot: { ...snapshot, ...changes },
     wasmModule: new Uint8Array([0]),
+    envoyVersion: '1.40.0',
     ...(listen === undefined ? {} : { listen }),
   });
 

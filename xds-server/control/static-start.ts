@@ -6,8 +6,8 @@ import type { EngineState } from '../fleet/fleet-state.js';
 import { HASH_SPACE } from '../plan/plan.js';
 import {
   buildResources,
+  envoyNode,
   inlineSnapshot,
-  nodeListeningAt,
   type StaticResources,
   staticResources,
 } from '../xds/index.js';
@@ -18,6 +18,8 @@ export interface StaticStart {
   /** Of the frontend that the Envoy belongs to. */
   readonly snapshot: SnapshotView;
   readonly wasmModule: Uint8Array;
+  /** `major.minor.patch` of the Envoy: nobody asks it at its start. */
+  readonly envoyVersion: string;
   /** Where this Envoy listens; default: the frontend's address. */
   readonly listen?: Address;
 }
@@ -28,7 +30,13 @@ export interface StaticStart {
  *
  * @throws {WardropError} WARDROP_CONFIG_INVALID when the snapshot has engines that the configuration lacks
  */
-export function staticStart({ config, snapshot, wasmModule, listen }: StaticStart): StaticResources {
+export function staticStart({
+  config,
+  snapshot,
+  wasmModule,
+  envoyVersion,
+  listen,
+}: StaticStart): StaticResources {
   const { frontendId } = snapshot;
   const engines = snapshot.engines.map(({ id, replicas }) => {
     const engine = config.fleet.engines.find((candidate) => candidate.id === id);
@@ -67,7 +75,7 @@ export function staticStart({ config, snapshot, wasmModule, listen }: StaticStar
     engines: snapshot.engines.map(stateOf),
     filter: { ...options.filter, snapshot: inlineSnapshot(snapshot) },
   });
-  return staticResources(resources.viewOf(nodeListeningAt(listen)));
+  return staticResources(resources.viewOf(envoyNode(envoyVersion, listen)));
 }
 
 /** The share of the hash space that each engine owns. */

@@ -8,7 +8,7 @@ export {
   type ResourceInput,
   type WeightPlan,
 } from './resources/build-resources.js';
-export { frontendOf, nodeListeningAt } from './resources/node-metadata.js';
+export { envoyNode, frontendOf } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';
 export { type ServerTls, XdsServer, type XdsServerOptions } from './transport/xds-server.js';

@@ -7,10 +7,10 @@ import type { NodeIdentity } from '../protocol/node.js';
 /** Key of our part of an Envoy's node metadata. */
 export const METADATA_KEY = 'wardrop';
 
-/** An Envoy that is current, and listens here or where its frontend does. */
-export function nodeListeningAt(listen: Address | undefined): NodeIdentity {
+/** An Envoy of this version (`major.minor.patch`) that listens here, or where its frontend does. */
+export function envoyNode(userAgentVersion: string, listen: Address | undefined): NodeIdentity {
   const metadata = listen === undefined ? {} : { [METADATA_KEY]: { listen } };
-  return { id: '', cluster: '', region: '', metadata, userAgent: '', userAgentVersion: '' };
+  return { id: '', cluster: '', region: '', metadata, userAgent: 'envoy', userAgentVersion };
 }
 
 /** Where this Envoy listens, when its bootstrap says so (`metadata.wardrop.listen`); checked by `frontendOf`. */
