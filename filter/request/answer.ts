@@ -11,7 +11,7 @@ const KEPT: usize = 1024;
 /** Most bytes of a piece that are looked at, so that it fits scratch memory. */
 const LOOKED_AT: u32 = 16384;
 /** Answers read at the same time, at most; others are measured but not read. */
-const MOST: u32 = 2048;
+const MOST: u32 = 1024;
 
 @unmanaged
 class Answer extends Tokens {

@@ -205,6 +205,8 @@ function bindClasses(pool: usize): void {
       classBinder.bind(i, classKey(load<u64>(pool, L.POOL_HASH), priority)),
     );
     store<u32>(classStates + (i << 2), <u32>changetype<usize>(state));
+    state.pool = load<u64>(pool, L.POOL_HASH);
+    state.priority = priority;
     state.home = classState(<u32>first);
   }
 }

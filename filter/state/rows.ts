@@ -24,6 +24,9 @@ export class PoolState extends Row {
   outputCount: u64;
   outputTokens: u64;
 
+  /** Hash of the pool's id. */
+  pool: u64;
+  priority: i32;
   /** The class of priority 0 of the same pool. */
   home: PoolState;
   /** Tokens of the retry budget that this VM may spend. */

@@ -137,8 +137,8 @@ function writePools(): u32 {
   for (let row = pools.first; row; row = changetype<Row>(row).next) {
     const pool = changetype<PoolState>(row);
     if (!(pool.offered | pool.clientRetries)) continue;
-    store<u64>(end, pool.key, L.POOL_USAGE_POOL);
-    store<i64>(end, 0, L.POOL_USAGE_PRIORITY);
+    store<u64>(end, pool.pool, L.POOL_USAGE_POOL);
+    store<i64>(end, pool.priority, L.POOL_USAGE_PRIORITY);
     const counters = row + offsetof<PoolState>('offered');
     memory.copy(end + L.POOL_USAGE_OFFERED, counters, L.POOL_USAGE_SIZE - L.POOL_USAGE_OFFERED);
     end += L.POOL_USAGE_SIZE;

@@ -1,4 +1,4 @@
-import { classKey, id64 } from '../../wire/hash.js';
+import { id64 } from '../../wire/hash.js';
 import { MODEL_HEADER } from '../../wire/names.js';
 import type { NeedCondition } from '../../wire/snapshot-view.js';
 import type { Config } from '../../xds-server/config/config.js';
@@ -7,7 +7,6 @@ import type { Recorded, RecordedSolve } from '../../xds-server/control/recording
 import { readRecording } from '../../xds-server/control/recording-file.js';
 import { WardropError } from '../../xds-server/errors.js';
 import type { Fleet, Pool } from '../../xds-server/fleet/fleet.js';
-import { prioritiesOf } from '../../xds-server/fleet/priority-class.js';
 import { idleTbotSeconds, idleTtftSeconds } from '../../xds-server/profiles/curves.js';
 import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { UsageLedger } from '../../xds-server/signals/usage-ledger.js';
@@ -106,11 +105,7 @@ class Counts {
 
   constructor(fleet: Fleet, startMs: number) {
     this.#startMs = startMs;
-    this.#poolOf = new Map(
-      fleet.pools.flatMap(({ id }, index) =>
-        prioritiesOf(fleet).map((priority): [bigint, number] => [classKey(id64(id), priority), index]),
-      ),
-    );
+    this.#poolOf = new Map(fleet.pools.map(({ id }, index) => [id64(id), index]));
     for (const { id } of fleet.frontends) this.#bins.set(id, { bins: [], pools: fleet.pools.map(() => 0) });
   }
 

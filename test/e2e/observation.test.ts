@@ -41,7 +41,7 @@ const behaviours: Record<string, Behaviour> = {
     if (attempts.filter(({ path }) => path === '/retried').length > 1) stream(2, 10, true)(attempt, response);
   },
   '/whole': async (_attempt, response) => {
-    await sleep(1500);
+    await sleep(2000);
     response.setHeader('content-type', 'application/json');
     response.setHeader('endpoint-load-metrics', 'TEXT named_metrics.kv_cache_usage_perc=0.93, eps=0');
     response.end(JSON.stringify(USAGE));
@@ -95,7 +95,7 @@ beforeAll(async () => {
     rttMs: { west: { a: 2, b: 2 } },
     profiles: { stub: { requestsPerSecond: 100 } },
     demand: { west: { requestsPerSecond: 20 } },
-    config: { timeouts: { streamIdleSeconds: 1 }, accessLog: logFile },
+    config: { timeouts: { streamIdleSeconds: 1.5 }, accessLog: logFile },
   });
   envoy = await mesh.startEnvoy('west', { concurrency: 2 });
 });

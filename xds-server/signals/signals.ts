@@ -146,7 +146,7 @@ export class Signals {
     }
     const offered = new Map<string, number>();
     for (const usage of delta.pools) {
-      const name = this.#classes.get(usage.pool);
+      const name = this.#classes.get(classKey(usage.pool, usage.priority));
       if (name === undefined) continue;
       const { poolId, id } = name;
       // A client that comes back asks for as much work as before: without these a storm of retries is not seen.
