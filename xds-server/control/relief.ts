@@ -11,6 +11,8 @@ import { mixOf } from '../signals/request-mix.js';
 
 /** Where `maxInFlight` is not configured, requests are turned away at this many times what the profile expects. */
 const BRAKE_FACTOR = 2;
+/** Where it is, overflow begins before. */
+const CONFIGURED_SHARE = 0.8;
 /** Fewer than this many in flight per replica are no surplus, whatever the profile says. */
 const LEAST_IN_FLIGHT = 4;
 /** Limits take account of outside requests in steps of this share of the limit, so that they do not flutter. */
@@ -33,7 +35,7 @@ export interface ReliefInput {
 /** Per replica, and how long a request takes at that. */
 interface Allowance {
   readonly most: number;
-  readonly brake: number;
+  readonly limit: number;
   readonly requestSeconds: number;
 }
 
@@ -73,11 +75,11 @@ function allowanceOf(engine: Engine, { config, state }: ReliefInput): Allowance 
   const rho = Math.min(config.policy.maxUtilization, endOfCurves(profile));
   const requestSeconds = secondsAt(profile, mix, rho);
   if (engine.maxInFlight !== undefined)
-    return { most: engine.maxInFlight, brake: engine.maxInFlight, requestSeconds };
+    return { most: CONFIGURED_SHARE * engine.maxInFlight, limit: engine.maxInFlight, requestSeconds };
   const work = workSeconds(profile, mix);
   if (profile.ttft.baseSeconds + profile.tbot.baseSeconds === 0 || work === 0) return undefined;
   const most = Math.max(LEAST_IN_FLIGHT, (rho / work) * requestSeconds);
-  return { most, brake: BRAKE_FACTOR * most, requestSeconds };
+  return { most, limit: BRAKE_FACTOR * most, requestSeconds };
 }
 
 function secondsAt(profile: Profile, mix: TokenMix, rho: number): number {
@@ -96,11 +98,12 @@ function engineLoads(
     const allowance = allowances.get(engine.id);
     const ready = readyOf(engine);
     if (allowance === undefined || ready.length === 0) return [];
-    const { most, requestSeconds } = allowance;
+    const { most, limit, requestSeconds } = allowance;
     // Pages count what comes from elsewhere, too.
     const own = requestsAt(ready, readings, nowMs) ?? 0;
     const load = { id: engine.id, inFlight: Math.max(inFlight.get(engine.id) ?? 0, own) };
-    return [{ ...load, most: most * ready.length * engine.ramp, requestSeconds }];
+    const replicas = ready.length;
+    return [{ ...load, most: most * replicas * engine.ramp, limit: limit * replicas, requestSeconds }];
   });
   const hasRoom = new Set(loads.filter((load) => load.inFlight < load.most).map(({ id }) => id));
   // Who has no limit has room as long as it is up.
@@ -125,14 +128,13 @@ function replicaLoads(
     const allowance = allowances.get(engine.id);
     const ready = readyOf(engine);
     if (allowance === undefined || ready.length < 2) return [];
-    const { most, requestSeconds } = allowance;
     const loads = ready.flatMap((id) => {
       const inFlight = requestsAt([id], readings, nowMs);
-      return inFlight === undefined ? [] : [{ id, inFlight, most, requestSeconds }];
+      return inFlight === undefined ? [] : [{ id, inFlight, ...allowance }];
     });
     return loads.map((load) => ({
       ...load,
-      hasRoomElsewhere: loads.some(({ id, inFlight }) => id !== load.id && inFlight < most),
+      hasRoomElsewhere: loads.some(({ id, inFlight }) => id !== load.id && inFlight < allowance.most),
     }));
   });
 }
@@ -146,7 +148,7 @@ function limits(
       const allowance = allowances.get(engine.id);
       const ready = readyOf(engine).length;
       if (allowance === undefined || ready === 0) return [];
-      const total = allowance.brake * ready;
+      const total = allowance.limit * ready;
       const step = OUTSIDE_STEP * total;
       const taken = Math.floor((outside.get(engine.id) ?? 0) / step) * step;
       return [[engine.id, Number((Math.max(0, total - taken) / ready / envoys).toPrecision(6))]];

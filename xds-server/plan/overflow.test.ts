@@ -38,6 +38,7 @@ class Queues {
           id,
           inFlight: this.inFlight[at]!,
           most,
+          limit: 2 * most,
           requestSeconds: 1,
           hasRoomElsewhere: room[1 - at]!,
         }),
@@ -91,6 +92,15 @@ describe('overflow', () => {
     expect(queues.turns(1_200)).toBeLessThan(4);
   });
 
+  it('sees too much also where a limit hides how much it is', () => {
+    const overflow = new Overflow();
+    for (let second = 0; second < 60; second++) {
+      const load = { id: 'a', inFlight: 4.8, most: 4, limit: 5, requestSeconds: 0.7, hasRoomElsewhere: true };
+      overflow.update([load], second * 1_000);
+    }
+    expect(overflow.fractions.get('a')).toBeGreaterThan(0.3);
+  });
+
   it('moves nothing while nobody has room', () => {
     const queues = new Queues();
     queues.run(300, [30, 30], [4, 4]);
@@ -112,7 +122,7 @@ describe('overflow', () => {
         let nowMs = 0;
         for (const { afterMs, ...load } of looks) {
           nowMs += afterMs;
-          overflow.update([{ id: 'a', ...load }], nowMs);
+          overflow.update([{ id: 'a', limit: 1.25 * load.most, ...load }], nowMs);
           const fraction = overflow.fractions.get('a') ?? 0;
           expect(fraction >= 0 && fraction <= 1).toBe(true);
           expect(Math.abs(fraction / 0.02 - Math.round(fraction / 0.02))).toBeLessThan(1e-6);

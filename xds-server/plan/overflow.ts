@@ -3,6 +3,8 @@ export interface Load {
   readonly id: string;
   readonly inFlight: number;
   readonly most: number;
+  /** Above this, requests are turned away, so that no more can be seen; at least `most`. */
+  readonly limit: number;
   /** About how long a request takes: so long it takes to see what a change does. */
   readonly requestSeconds: number;
   /** Whether somebody who may serve the same requests has room. */
@@ -14,6 +16,8 @@ const SMOOTHING_SECONDS = 4;
 /** Above `most` by this share, and by this many standard deviations of a random number of that size, is too much. */
 const TOO_MUCH_SHARE = 0.2;
 const TOO_MUCH_SIGMA = 2;
+/** So is this share of the limit, whatever the above say. */
+const TOO_CLOSE_SHARE = 0.9;
 /** Below this share of `most` there is room for keys to come back. */
 const ROOM_SHARE = 0.75;
 /** Part of the surplus that leaves at once; the rest if it is still there when the effect can be seen. */
@@ -82,7 +86,7 @@ export class Overflow {
     const sinceMs = nowMs - place.changedMs;
     if (sinceMs > FORGIVEN_MS) place.patience = 1;
     if (sinceMs < waitMs) return;
-    if (isTooMuch(place.inFlight, load.most)) {
+    if (isTooMuch(place.inFlight, load)) {
       if (load.hasRoomElsewhere) passOn(place, load.most, nowMs);
       return;
     }
@@ -92,8 +96,9 @@ export class Overflow {
   }
 }
 
-function isTooMuch(inFlight: number, most: number): boolean {
-  return inFlight > most + Math.max(TOO_MUCH_SHARE * most, TOO_MUCH_SIGMA * Math.sqrt(most));
+function isTooMuch(inFlight: number, { most, limit }: Load): boolean {
+  const surely = most + Math.max(TOO_MUCH_SHARE * most, TOO_MUCH_SIGMA * Math.sqrt(most));
+  return inFlight > Math.min(surely, TOO_CLOSE_SHARE * limit);
 }
 
 function passOn(place: Place, most: number, nowMs: number): void {

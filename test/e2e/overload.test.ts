@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keysOf, OpenLoop, type Result } from './harness/load.js';
+import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
+import { eventually, sleep } from './harness/process.js';
+import { answerOk, StubEngine } from './harness/stub-engine.js';
+
+const MOST_IN_FLIGHT = 5;
+const WORKERS = 2;
+
+/** Takes any number of requests at a time and remembers how many there were at most. */
+class BusyEngine {
+  readonly stub: StubEngine;
+  serviceMs = 20;
+  most = 0;
+  #inFlight = 0;
+
+  constructor(name: string) {
+    this.stub = new StubEngine(name);
+    this.stub.behaviour = async (request, response) => {
+      this.most = Math.max(this.most, ++this.#inFlight);
+      await sleep(this.serviceMs);
+      this.#inFlight--;
+      answerOk(request, response);
+    };
+  }
+}
+
+describe('engines with more in flight than they should have', () => {
+  const engines = [new BusyEngine('a'), new BusyEngine('b')] as const;
+  const [a, b] = engines;
+  let mesh: Mesh;
+  let envoy: EnvoyHandle;
+
+  beforeAll(async () => {
+    await Promise.all(engines.map(({ stub }) => stub.start()));
+    mesh = await Mesh.start({
+      engines: engines.map(({ stub }) => ({
+        id: stub.name,
+        region: 'west',
+        models: ['demo-8b'],
+        profile: 'stub',
+        endpoints: [stub.address],
+        maxInFlight: MOST_IN_FLIGHT,
+      })),
+      rttMs: { west: { a: 1, b: 1 } },
+      profiles: { stub: { requestsPerSecond: 100 } },
+      demand: { west: { models: { 'demo-8b': { requestsPerSecond: 30 } } } },
+    });
+    envoy = await mesh.startEnvoy('west', { concurrency: WORKERS });
+  });
+
+  afterAll(async () => {
+    await mesh?.stop();
+    await Promise.all(engines.map(({ stub }) => stub.kill()));
+  });
+
+  const homesOf = (results: readonly Result[]) =>
+    new Map(results.map(({ key, headers }) => [key, String(headers['x-stub'])]));
+
+  it('pass keys on to their backups, and nobody else’s keys move', async () => {
+    const keys = keysOf(60);
+    const calm = new OpenLoop(envoy.url, 30, keys);
+    await sleep(2_500);
+    await calm.stop();
+    const before = homesOf(calm.results);
+    expect([...new Set(before.values())].sort()).toEqual(['a', 'b']);
+
+    a.serviceMs = 700;
+    const busy = new OpenLoop(envoy.url, 30, keys);
+    await eventually('keys to overflow', async () => {
+      const page = await (await fetch(`${mesh.adminUrl}/metrics`)).text();
+      return /^wardrop_overflow_fraction\{engine="a"\} 0\.\d+$/m.test(page);
+    });
+    await sleep(500);
+    await busy.stop();
+    expect(busy.results.filter(({ status }) => status !== 200)).toEqual([]);
+    const reasons = new Set(busy.results.map(({ headers }) => String(headers['x-wardrop-reason'])));
+    expect(reasons).toContain('overflow');
+    for (const { key, headers } of busy.results) {
+      if (before.get(key) === 'b') expect(headers['x-stub']).toBe('b');
+    }
+    // A VM learns of the others' requests with the next tick; what they admit until then is the excess.
+    expect(a.most).toBeLessThanOrEqual(MOST_IN_FLIGHT + 3);
+  });
+
+  it('refuse what is too much for all of them', async () => {
+    b.serviceMs = 700;
+    for (const engine of engines) engine.most = 0;
+    const load = new OpenLoop(envoy.url, 60, keysOf(200, 'crowd'));
+    await sleep(1_500);
+    await load.stop();
+    const refused = load.results.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(10);
+    for (const { headers, body } of refused) {
+      expect([headers['x-wardrop-reason'], JSON.parse(body).error.code]).toEqual([
+        'overloaded',
+        'overloaded',
+      ]);
+      expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    }
+    expect(load.results.filter(({ status }) => status !== 200 && status !== 429)).toEqual([]);
+    for (const engine of engines) expect(engine.most).toBeLessThanOrEqual(MOST_IN_FLIGHT + 6);
+  });
+
+  it('leave no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {
+    expect(suspiciousLines(envoy.process.output)).toEqual([]);
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../config/load.js';
+import type { EngineState } from '../fleet/fleet-state.js';
+import { type ReliefInput, ReliefWatch } from './relief.js';
+
+/** A request takes 2 s on an idle replica and 0.1 replica-seconds of work. */
+const text = `
+frontends: [{id: f, region: r}]
+engines:
+- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:1", "10.0.0.1:2"]}
+- {id: b, region: r, models: [m], profile: p, endpoints: ["10.0.0.2:1"], maxInFlight: 10}
+- {id: c, region: r, models: [m], profile: rate, endpoints: ["10.0.0.3:1"]}
+profiles:
+  p: {work: {secondsPerRequest: 0.1}, ttft: {baseSeconds: 0.73}, tbot: {baseSeconds: 0.01}}
+  rate: {requestsPerSecond: 1}
+`;
+
+function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> = {}): ReliefInput {
+  const config = loadConfig('/none/fleet.yaml', () => text);
+  const engines = config.fleet.engines.map(
+    ({ id, endpoints }): EngineState => ({
+      id,
+      replicas: endpoints.map((address) => ({ address, ready: true })),
+      health: 1,
+      ramp: 1,
+      drain: 1,
+      penalty: 0,
+      latencyFactor: 1,
+    }),
+  );
+  const state = { fleet: config.fleet, atMs: 0, engines, demands: [], settledSeconds: 0 };
+  const counts = new Map(Object.entries(inFlight));
+  return {
+    config,
+    state,
+    inFlight: counts,
+    outside: new Map(),
+    readings: new Map(),
+    envoys: 1,
+    nowMs: 0,
+    ...change,
+  };
+}
+
+function watchFor(seconds: number, inFlight: Record<string, number>, change: Partial<ReliefInput> = {}) {
+  const watch = new ReliefWatch();
+  let relief = watch.update(inputOf(inFlight, change));
+  for (let second = 1; second <= seconds; second++)
+    relief = watch.update(inputOf(inFlight, { nowMs: second * 1_000, ...change }));
+  return relief;
+}
+
+describe('relief', () => {
+  it('allows what Little’s law expects at full utilisation, or what is configured, and nothing by a mere rate', () => {
+    const { limits } = watchFor(0, {});
+    // 0.98 / 0.1 requests/s of 2 s each, twice that as a limit.
+    expect(limits.get('a')).toBeCloseTo(2 * 9.8 * 2, 3);
+    expect(limits.get('b')).toBe(10);
+    expect(limits.has('c')).toBe(false);
+  });
+
+  it('divides limits by the Envoys that share them, and leaves room for requests from elsewhere', () => {
+    expect(watchFor(0, {}, { envoys: 4 }).limits.get('b')).toBe(2.5);
+    expect(watchFor(0, {}, { outside: new Map([['b', 6.5]]) }).limits.get('b')).toBe(4);
+    expect(watchFor(0, {}, { outside: new Map([['b', 99]]) }).limits.get('b')).toBe(0);
+  });
+
+  it('lets keys overflow from the engine with too much in flight, and from no other', () => {
+    expect([...watchFor(20, { a: 90, b: 1 }).engines.keys()]).toEqual(['a']);
+    expect([...watchFor(20, { a: 30, b: 10 }).engines.keys()]).toEqual(['b']);
+    expect(watchFor(20, { a: 39, b: 7, c: 1_000 }).engines.size).toBe(0);
+  });
+
+  it('leaves everything as it is while Envoys are silent', () => {
+    const watch = new ReliefWatch();
+    for (let second = 0; second < 20; second++)
+      watch.update(inputOf({ a: 90, b: 1 }, { nowMs: second * 1_000 }));
+    const before = watch.update(inputOf({}, { inFlight: undefined, nowMs: 20_000 })).engines.get('a');
+    expect(before).toBeGreaterThan(0);
+    expect(watch.update(inputOf({}, { inFlight: undefined, nowMs: 900_000 })).engines.get('a')).toBe(before);
+  });
+});
