@@ -12,7 +12,7 @@ import { mixOf } from '../signals/request-mix.js';
 /** Where `maxInFlight` is not configured, requests are turned away at this many times what the profile expects. */
 const BRAKE_FACTOR = 2;
 /** Where it is, overflow begins before. */
-const CONFIGURED_SHARE = 0.8;
+const CONFIGURED_SHARE = 0.7;
 /** Fewer than this many in flight per replica are no surplus, whatever the profile says. */
 const LEAST_IN_FLIGHT = 4;
 /** Limits take account of outside requests in steps of this share of the limit, so that they do not flutter. */

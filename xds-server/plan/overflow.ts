@@ -17,7 +17,7 @@ const SMOOTHING_SECONDS = 4;
 const TOO_MUCH_SHARE = 0.2;
 const TOO_MUCH_SIGMA = 2;
 /** So is this share of the limit, whatever the above say. */
-const TOO_CLOSE_SHARE = 0.9;
+const TOO_CLOSE_SHARE = 0.8;
 /** Below this share of `most` there is room for keys to come back. */
 const ROOM_SHARE = 0.75;
 /** Part of the surplus that leaves at once; the rest if it is still there when the effect can be seen. */
