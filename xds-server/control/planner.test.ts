@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { explain, explanationText, Optimizer } from '../optimizer/index.js';
+import { explain, explanationText, Optimizer, type Solution } from '../optimizer/index.js';
 import type { Plan } from '../plan/plan.js';
-import type { PlanOutcome } from './planner.js';
+import type { PlanOutcome, Solver } from './planner.js';
 import { pieces, planFor, rowOf, type TestFleet } from './test-planning.js';
 
 const optimizer = new Optimizer();
@@ -121,4 +121,43 @@ describe('demand above capacity', () => {
     expect(shedOf(plan, 'island')).toBe(1);
     expect(shedOf(plan, 'f')).toBe(0);
   });
+});
+
+describe('a solution that is wrong', () => {
+  const fleet: TestFleet = {
+    engines: { e1: 100, e2: 100 },
+    rttMs: { f: { e1: 2, e2: 30 } },
+    demand: { f: 60 },
+  };
+  const tampering = (change: (solution: Solution) => Solution): Solver => ({
+    solve: async (input) => change(await optimizer.solve(input)),
+  });
+  const faults: [string, RegExp, (solution: Solution) => Solution][] = [
+    [
+      'loses demand',
+      /flows add up to/,
+      (solution) => ({ ...solution, rows: solution.rows.map((row) => ({ ...row, flows: [] })) }),
+    ],
+    [
+      'states another objective than its flows have',
+      /the objective is .* instead of/,
+      (solution) => ({ ...solution, objectiveSeconds: solution.objectiveSeconds * 1.01 }),
+    ],
+    [
+      'claims to be better than is possible',
+      /lower bound .* is above the objective/,
+      (solution) => ({ ...solution, lowerBoundSeconds: solution.objectiveSeconds * 1.01 }),
+    ],
+  ];
+
+  for (const [what, why, change] of faults) {
+    it(`because it ${what} leaves the last good plan in force and says why`, async () => {
+      const good = await planOf(fleet, null);
+      const changed = { ...fleet, demand: { f: 150 } };
+      const { plan, failure } = await planFor(tampering(change), changed, good);
+      expect(plan).toBe(good);
+      expect(failure?.code).toBe('WARDROP_PLAN_REJECTED');
+      expect(failure?.message).toMatch(why);
+    });
+  }
 });

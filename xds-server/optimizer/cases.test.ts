@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { Optimizer } from './index.js';
+import { checkSolution, Optimizer } from './index.js';
 import type { OptimizerInput, Solution } from './solution.js';
 import { simpleProfile, threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
 
@@ -217,6 +217,20 @@ describe("operators' bounds", () => {
       'bound of central and chat on c is not followed: the engine cannot serve them now',
     ]);
     expect(rows[0]!.bounds).toEqual([]);
+  });
+
+  test('that put more on an engine than it can do are kept, before the first plan and after; the excess is refused', async () => {
+    const input = bounded([{ engineId: 'c', min: 1, max: 1 }]);
+    const first = await optimizer.solve(input);
+    const later = { ...input, previousWeights: weightsOf(first) };
+    for (const [given, solution] of [
+      [input, first],
+      [later, await optimizer.solve(later)],
+    ] as const) {
+      expect(solution.rows[0]!.weights).toEqual([{ engineId: 'c', weight: 1 }]);
+      expect(solution.rows[0]!.shed[0]!.fraction).toBeGreaterThan(0.33);
+      expect(checkSolution(given, solution)).toEqual([]);
+    }
   });
 });
 

@@ -1,6 +1,6 @@
 import type { Demand, EngineState } from '../fleet/fleet-state.js';
 import type { Profile } from '../profiles/profile.js';
-import type { OptimizerInput, ReferenceMix, Solution, SolutionRow } from './solution.js';
+import type { OptimizerInput, ReferenceMix, RowWeights, Solution, SolutionRow } from './solution.js';
 
 /**
  * Checks a solution from its own numbers and the input, with code of its own: nothing here is shared with the code that
@@ -39,11 +39,35 @@ class SolutionCheck {
   /** Replica-seconds of work per second by engine id. */
   readonly #loads = new Map<string, number>();
   readonly #engineIndex: ReadonlyMap<string, number>;
+  readonly #frontendIndex: ReadonlyMap<string, number>;
+  /** Engines that a pool names. */
+  readonly #eligible: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Ids of the pools that name an engine. */
+  readonly #poolsOf: ReadonlyMap<string, readonly string[]>;
+  /** By row. */
+  readonly #demands: ReadonlyMap<string, readonly Demand[]>;
+  readonly #previous: ReadonlyMap<string, RowWeights>;
+  readonly #requests = new Map<SolutionRow, ServedRow>();
+  /** Mixes by what makes engines equal. */
+  readonly #mixes = new Map<string, ReferenceMix>();
+  readonly #measured: ReadonlyMap<string, readonly ReferenceMix[]>;
+  readonly #bounded: ReadonlySet<string>;
 
   constructor(input: OptimizerInput, solution: Solution) {
+    const { fleet, demands } = input.state;
     this.#input = input;
     this.#solution = solution;
-    this.#engineIndex = new Map(input.state.fleet.engines.map(({ id }, at) => [id, at]));
+    this.#engineIndex = new Map(fleet.engines.map(({ id }, at) => [id, at]));
+    this.#frontendIndex = new Map(fleet.frontends.map(({ id }, at) => [id, at]));
+    this.#eligible = new Map(fleet.pools.map(({ id, engineIds }) => [id, new Set(engineIds)]));
+    const poolsOf = fleet.pools.flatMap(({ id, engineIds }) =>
+      engineIds.map((engine) => [engine, id] as const),
+    );
+    this.#poolsOf = grouped(poolsOf);
+    this.#demands = grouped(demands.map((demand) => [keyOf(demand), demand] as const));
+    this.#previous = new Map(input.previousWeights.map((row) => [keyOf(row), row]));
+    this.#bounded = new Set(input.policy.bounds.map(({ engineId }) => engineId));
+    this.#measured = this.#measuredMixes();
   }
 
   run(): string[] {
@@ -73,14 +97,12 @@ class SolutionCheck {
 
   #checkRow(row: SolutionRow): void {
     const where = nameOf(row);
-    const demands = this.#demandsOf(row);
+    const { demands, all } = this.#servedOf(row);
     const offered = total(demands.map(({ requestsPerSecond }) => requestsPerSecond));
     if (!near(row.demandRps, offered))
       this.#fault(`${where}: demand is ${row.demandRps} instead of ${offered}`);
-    const served = this.#servedRates(row);
     const flows = total(row.flows.map(({ rps }) => rps));
-    if (!near(flows, total(served)))
-      this.#fault(`${where}: flows add up to ${flows} instead of ${total(served)}`);
+    if (!near(flows, all)) this.#fault(`${where}: flows add up to ${flows} instead of ${all}`);
     for (const { engineId, rps } of row.flows) {
       if (!(rps > 0)) this.#fault(`${where}: the flow to ${engineId} is ${rps}`);
       this.#addLoad(row, engineId, rps);
@@ -109,9 +131,8 @@ class SolutionCheck {
   #checkEligible({ frontendId, poolId }: SolutionRow, engineId: string): void {
     const { fleet, engines } = this.#input.state;
     const at = this.#engineIndex.get(engineId) ?? -1;
-    const frontend = fleet.frontends.findIndex(({ id }) => id === frontendId);
-    const pool = fleet.pools.find(({ id }) => id === poolId);
-    const may = pool?.engineIds.includes(engineId) === true;
+    const frontend = this.#frontendIndex.get(frontendId) ?? -1;
+    const may = this.#eligible.get(poolId)?.has(engineId) === true;
     const can = capacityOf(engines[at]) > 0 && Number.isFinite(fleet.networkSeconds[frontend]?.[at]);
     if (!may || !can)
       this.#fault(`${frontendId} and ${poolId}: ${engineId} ${may ? 'cannot' : 'may not'} serve them`);
@@ -139,10 +160,8 @@ class SolutionCheck {
       this.#fault(`engine ${engineId} has a flow but no profile`);
       return;
     }
-    const demands = this.#demandsOf(row);
-    const served = this.#servedRates(row);
-    const all = total(served);
-    const work = total(demands.map((demand, at) => (served[at]! / all) * workOf(profile, demand)));
+    const { demands, rates, all } = this.#servedOf(row);
+    const work = total(demands.map((demand, at) => (rates[at]! / all) * workOf(profile, demand)));
     this.#loads.set(engineId, (this.#loads.get(engineId) ?? 0) + rps * work);
   }
 
@@ -213,8 +232,8 @@ class SolutionCheck {
   /** Seconds that all requests of a row take without load. */
   #rowCost(row: SolutionRow): number {
     const { fleet, engines } = this.#input.state;
-    const frontend = fleet.frontends.findIndex(({ id }) => id === row.frontendId);
-    const mean = this.#meanRequest(row);
+    const frontend = this.#frontendIndex.get(row.frontendId)!;
+    const { mean } = this.#servedOf(row);
     return total(
       row.flows.map(({ engineId, rps }) => {
         const at = this.#engineIndex.get(engineId)!;
@@ -232,7 +251,7 @@ class SolutionCheck {
 
   /** Flow that left engines which could have kept it, at the price of the cached tokens it leaves behind. */
   #moveCost(row: SolutionRow): number {
-    const previous = this.#input.previousWeights.find((each) => isOf(each, row));
+    const previous = this.#previous.get(keyOf(row));
     if (!previous) return 0;
     const alive = this.#enginesOf(row);
     const flows = new Map(row.flows.map(({ engineId, rps }) => [engineId, rps]));
@@ -244,7 +263,7 @@ class SolutionCheck {
       ({ id, latencyFactor }) => latencyFactor * this.#profileOf(id)!.ttft.secondsPerUncachedPromptToken,
     );
     const meanPerToken = total(perToken) / Math.max(1, alive.length);
-    const price = (this.#meanRequest(row).cachedTokenSeconds * meanPerToken) / this.#horizon();
+    const price = (this.#servedOf(row).mean.cachedTokenSeconds * meanPerToken) / this.#horizon();
     return gone * Math.max(LEAST_MOVE_SECONDS, price);
   }
 
@@ -272,25 +291,33 @@ class SolutionCheck {
     return delay + steep + 0.5 * EVEN_LOAD_SECONDS * requests * rho * rho;
   }
 
-  /** Mean of what was measured on engines equal to this one; without any, the mix that its pools' demand would make. */
+  /** Mean of what was measured on engines equal to this one; without any, the mix that its demand would make. */
   #mixOf(at: number, profile: Profile): ReferenceMix {
-    const { fleet, engines, demands } = this.#input.state;
     const kind = this.#kindOf(at);
-    const measured = engines.flatMap((state, other) => {
+    const known = this.#mixes.get(kind);
+    if (known) return known;
+    const measured = this.#measured.get(kind);
+    const mix = measured ? meanMix(measured) : this.#mixOfDemand(at, profile);
+    this.#mixes.set(kind, mix);
+    return mix;
+  }
+
+  #measuredMixes(): ReadonlyMap<string, readonly ReferenceMix[]> {
+    const measured: (readonly [string, ReferenceMix])[] = [];
+    if (this.#input.referenceMix.size === 0) return new Map();
+    this.#input.state.engines.forEach((state, at) => {
       const mix = this.#input.referenceMix.get(state.id);
-      const counts =
-        mix && mix.requestsPerWorkSecond > 0 && capacityOf(state) > 0 && this.#kindOf(other) === kind;
-      return counts ? [mix] : [];
+      if (mix && mix.requestsPerWorkSecond > 0 && capacityOf(state) > 0)
+        measured.push([this.#kindOf(at), mix]);
     });
-    if (measured.length > 0) {
-      return {
-        requestsPerWorkSecond: mean(measured.map((mix) => mix.requestsPerWorkSecond)),
-        outputTokensPerWorkSecond: mean(measured.map((mix) => mix.outputTokensPerWorkSecond)),
-      };
-    }
-    const { id } = fleet.engines[at]!;
-    const pools = fleet.pools.filter(({ engineIds }) => engineIds.includes(id)).map((pool) => pool.id);
-    const eligible = demands.filter(({ poolId }) => pools.includes(poolId));
+    return grouped(measured);
+  }
+
+  /** The mix that all demand which an engine may serve would make on it. */
+  #mixOfDemand(at: number, profile: Profile): ReferenceMix {
+    const { fleet, demands } = this.#input.state;
+    const pools = new Set(this.#poolsOf.get(fleet.engines[at]!.id) ?? []);
+    const eligible = demands.filter(({ poolId }) => pools.has(poolId));
     const request = meanOf(
       eligible,
       eligible.map(({ requestsPerSecond }) => requestsPerSecond),
@@ -306,44 +333,45 @@ class SolutionCheck {
     };
   }
 
-  /** Equal for engines between which the optimizer does not distinguish. */
+  /**
+   * Equal for engines between which the optimizer does not distinguish; without measured mixes, whose mean is over such
+   * engines, for all that may serve the same.
+   */
   #kindOf(at: number): string {
     const { fleet, engines } = this.#input.state;
     const { id, profile } = fleet.engines[at]!;
-    if (this.#input.policy.bounds.some(({ engineId }) => engineId === id)) return id;
-    const pools = fleet.pools.filter(({ engineIds }) => engineIds.includes(id)).map((pool) => pool.id);
+    const pools = [...(this.#poolsOf.get(id) ?? [])].sort();
+    if (this.#input.referenceMix.size === 0) return JSON.stringify([profile, pools]);
+    if (this.#bounded.has(id)) return id;
     const network = fleet.networkSeconds.map((row) => String(row[at]));
     const egress = (fleet.egressDollarsPerRequest ?? []).map((row) => row[at]);
-    return JSON.stringify([profile, engines[at]!.latencyFactor, pools.sort(), network, egress]);
+    return JSON.stringify([profile, engines[at]!.latencyFactor, pools, network, egress]);
   }
 
-  #meanRequest(row: SolutionRow): MeanRequest {
-    return meanOf(this.#demandsOf(row), this.#servedRates(row));
-  }
-
-  #demandsOf(row: SolutionRow): readonly Demand[] {
-    return this.#input.state.demands.filter((demand) => isOf(demand, row));
-  }
-
-  /** Served requests per second by demand of the row. */
-  #servedRates(row: SolutionRow): number[] {
-    return this.#demandsOf(row).map(({ priority, requestsPerSecond }) => {
+  /** What a row serves. */
+  #servedOf(row: SolutionRow): ServedRow {
+    const known = this.#requests.get(row);
+    if (known) return known;
+    const demands = this.#demands.get(keyOf(row)) ?? [];
+    const rates = demands.map(({ priority, requestsPerSecond }) => {
       const shed = row.shed.find((each) => each.priority === priority)?.fraction ?? 0;
       return requestsPerSecond * (1 - shed);
     });
+    const found = { demands, rates, all: total(rates), mean: meanOf(demands, rates) };
+    this.#requests.set(row, found);
+    return found;
   }
 
   /** Engines that may and can serve a row. */
   #enginesOf({ frontendId, poolId }: SolutionRow): EngineState[] {
     const { fleet, engines } = this.#input.state;
-    const frontend = fleet.frontends.findIndex(({ id }) => id === frontendId);
-    const eligible = fleet.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
-    return engines.filter(
-      (state, at) =>
-        eligible.includes(state.id) &&
-        capacityOf(state) > 0 &&
-        Number.isFinite(fleet.networkSeconds[frontend]?.[at]),
-    );
+    const network = fleet.networkSeconds[this.#frontendIndex.get(frontendId) ?? -1] ?? [];
+    const usable: EngineState[] = [];
+    for (const id of this.#eligible.get(poolId) ?? []) {
+      const at = this.#engineIndex.get(id)!;
+      if (capacityOf(engines[at]) > 0 && Number.isFinite(network[at])) usable.push(engines[at]!);
+    }
+    return usable;
   }
 
   #profileOf(engineId: string): Profile | undefined {
@@ -357,6 +385,15 @@ class SolutionCheck {
 interface Pair {
   readonly frontendId: string;
   readonly poolId: string;
+}
+
+interface ServedRow {
+  readonly demands: readonly Demand[];
+  /** Served requests per second by demand. */
+  readonly rates: readonly number[];
+  /** Their sum. */
+  readonly all: number;
+  readonly mean: MeanRequest;
 }
 
 interface MeanRequest {
@@ -380,6 +417,13 @@ function meanOf(demands: readonly Demand[], rates: readonly number[]): MeanReque
   };
 }
 
+function meanMix(mixes: readonly ReferenceMix[]): ReferenceMix {
+  return {
+    requestsPerWorkSecond: mean(mixes.map((mix) => mix.requestsPerWorkSecond)),
+    outputTokensPerWorkSecond: mean(mixes.map((mix) => mix.outputTokensPerWorkSecond)),
+  };
+}
+
 function workOf({ work }: Profile, { uncachedPromptTokens, outputTokens }: Demand): number {
   return (
     work.secondsPerRequest +
@@ -393,6 +437,20 @@ function capacityOf(state: EngineState | undefined): number {
   const ready = state.replicas.filter((replica) => replica.ready).length;
   const capacity = ready * state.health * state.ramp * state.drain * (1 - state.penalty);
   return capacity >= LEAST_CAPACITY ? capacity : 0;
+}
+
+function keyOf({ frontendId, poolId }: Pair): string {
+  return JSON.stringify([frontendId, poolId]);
+}
+
+function grouped<T>(entries: readonly (readonly [string, T])[]): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const [key, value] of entries) {
+    const group = groups.get(key);
+    if (group) group.push(value);
+    else groups.set(key, [value]);
+  }
+  return groups;
 }
 
 function isOf(entry: Pair, row: Pair): boolean {

@@ -120,12 +120,9 @@ class Description {
       if (!(values[arc]! > 0)) continue;
       const { members, capacities, capacity } = columns[arcColumn[arc]!]!;
       members.forEach((engine, at) => {
-        parts.push({
-          engine,
-          engineId: this.#idOf(engine),
-          arc,
-          value: (values[arc]! * capacities[at]!) / capacity,
-        });
+        const value = (values[arc]! * capacities[at]!) / capacity;
+        // The smallest numbers there are become nothing when they are shared.
+        if (value > 0) parts.push({ engine, engineId: this.#idOf(engine), arc, value });
       });
     }
     return parts.sort((a, b) => a.engine - b.engine);

@@ -45,6 +45,11 @@ export function checkInput(input: OptimizerInput): CheckedInput {
   };
 }
 
+/** The input as a solve takes it: what is merely too large is bounded, lists are sorted. */
+export function believedInput(input: OptimizerInput): OptimizerInput {
+  return checkInput(input).input;
+}
+
 type Bound = (where: string, value: number, most: number) => number;
 
 function bounder(warnings: string[]): Bound {

@@ -68,6 +68,8 @@ function fromWeightsInForce(flowProblem: FlowProblem): OptimumResult | undefined
 /** Best flows by way of the linear program; how much has no room when not everything has. */
 export function findByProgram(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
   const flowProblem = buildFlowProblem(problem, served);
+  const tooMuch = aboveLimitsByBounds(flowProblem);
+  if (tooMuch) return { fits: false, unplaced: tooMuch, useful: workingSet(flowProblem, flowProblem.kink) };
   let best: Optimum | undefined;
   let spread = FIRST_SPREAD;
   for (let round = 0; round < MOST_ROUNDS; round++) {
@@ -83,6 +85,26 @@ export function findByProgram(solver: LinearSolver, problem: Problem, served: Fl
     spread /= 8;
   }
   return { fits: true, optimum: best! };
+}
+
+/**
+ * What rows must give up, in requests per second, where operators' minima alone drive a column above its hard limit;
+ * nothing when they do not. No flows can help there, and the program would have no solution.
+ */
+function aboveLimitsByBounds(flowProblem: FlowProblem): Float64Array | undefined {
+  const { problem, served, lower } = flowProblem;
+  const loads = loadsOf(flowProblem, lower);
+  let tooMuch: Float64Array | undefined;
+  lower.forEach((flow, arc) => {
+    const column = problem.arcColumn[arc]!;
+    const { congestion, capacity } = problem.columns[column]!;
+    const limit = congestion.max * capacity;
+    if (!(flow > 0 && loads[column]! > limit)) return;
+    const row = problem.arcRow[arc]!;
+    tooMuch ??= new Float64Array(served.length);
+    tooMuch[row] = Math.max(tooMuch[row]!, served[row]! * (1 - limit / loads[column]!));
+  });
+  return tooMuch;
 }
 
 /** Prices of the program where a column is full, which it knows; elsewhere the curve's own, which tangents blur. */

@@ -32,7 +32,7 @@ interface Shift {
   readonly amount: number;
 }
 
-/** Changes of flow around a cycle of a tree and one arc outside it, the first one. */
+/** Changes of flow around a cycle of a tree and one arc outside it. */
 interface Cycle {
   readonly arcs: readonly number[];
   readonly changes: Float64Array;
@@ -144,7 +144,7 @@ class Polisher {
 
   /**
    * Shifts flow around the cycle that an arc closes with a tree, and opens it where something blocks. No load changes but
-   * that of the arc's column, so the rest of the tree can wait; nodes from which it is to be settled go to `changed`.
+   * that of one column, so the rest of the tree can wait; nodes from which it is to be settled go to `changed`.
    * False when the best shift comes before anything blocks: then all of the tree has to give way.
    */
   #pivot(arc: number, side: number, changed: number[]): boolean {
@@ -159,18 +159,37 @@ class Polisher {
     }
     const { sides } = this.#arcs;
     sides[arc] = side;
-    const cycle = this.#cycle([arc, ...path]);
+    const cycle = this.#cycle(this.#fromFlattest([arc, ...path]));
     const tolerance = turnTolerance(this.#price[row]!);
     const step = this.#reachOf(cycle);
     const isWorthIt = cycle.rate < -tolerance;
     const isBlocked = isWorthIt && this.#rateAfter(cycle, step) <= -tolerance;
     if (isBlocked) {
       this.#aside.delete(arc);
-      this.#turn(cycle, step, changed);
+      this.#turn(cycle, step, arc, changed);
     } else {
       sides[arc] = FIXED;
     }
     return isBlocked || !isWorthIt;
+  }
+
+  /**
+   * Arcs of a cycle, in the order in which they follow each other, of which the first two share a row: turned so that the
+   * column before the first one is the one whose price changes least with its load.
+   */
+  #fromFlattest(arcs: readonly number[]): readonly number[] {
+    const { columns, arcColumn } = this.#flowProblem.problem;
+    let flattest = 0;
+    let least = Infinity;
+    for (let at = 0; at < arcs.length; at += 2) {
+      const column = arcColumn[arcs[at]!]!;
+      const { capacity, congestion } = columns[column]!;
+      const slope = congestion.worthSlope(this.#arcs.loads[column]! / capacity) / capacity;
+      if (slope >= least) continue;
+      least = slope;
+      flattest = at;
+    }
+    return flattest === 0 ? arcs : [...arcs.slice(flattest), ...arcs.slice(0, flattest)];
   }
 
   /**
@@ -211,12 +230,11 @@ class Polisher {
     );
   }
 
-  /** Turns a cycle and takes out of the forest one arc that blocks; if that is not the first one, the first one joins. */
-  #turn({ arcs, changes }: Cycle, step: number, changed: number[]): void {
+  /** Turns a cycle and takes one arc that blocks out of the forest; unless that is the one outside, this one joins. */
+  #turn({ arcs, changes }: Cycle, step: number, outside: number, changed: number[]): void {
     const { sides, flows } = this.#arcs;
     const { columns, arcColumn } = this.#flowProblem.problem;
-    const first = arcs[0]!;
-    let blocking = first;
+    let blocking = outside;
     arcs.forEach((arc, at) => {
       const change = changes[at]!;
       const low = this.#arcs.low(arc, sides[arc]!);
@@ -226,15 +244,16 @@ class Polisher {
       if (isAtEnd) blocking = arc;
       this.#arcs.set(arc, isAtEnd ? end : Math.min(Math.max(flows[arc]! + step * change, low), high));
     });
-    const side = sides[first]!;
+    const side = sides[outside]!;
     sides[blocking] = FIXED;
-    if (blocking !== first) {
+    if (blocking !== outside) {
       this.#forest.cut(blocking);
-      this.#join(first, side);
+      this.#join(outside, side);
     }
-    const { capacity, congestion } = columns[arcColumn[first]!]!;
-    this.#price[this.#columnNode(first)] = congestion.worth(this.#arcs.loads[arcColumn[first]!]! / capacity);
-    for (const arc of [first, blocking]) {
+    const column = arcColumn[arcs[0]!]!;
+    const { capacity, congestion } = columns[column]!;
+    this.#price[this.#columnNode(arcs[0]!)] = congestion.worth(this.#arcs.loads[column]! / capacity);
+    for (const arc of [arcs[0]!, outside, blocking]) {
       for (const node of [this.#rowNode(arc), this.#columnNode(arc)]) {
         this.#settledIn[node] = 0;
         changed.push(node);
