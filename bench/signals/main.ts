@@ -1,0 +1,61 @@
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { vllmPage } from './vllm-page.js';
+import { measureWatching, startReplicas } from './watching.js';
+
+/** What `--json FILE` writes. */
+interface Figures {
+  readonly replicas: number;
+  readonly pageBytes: number;
+  readonly probesCores: number;
+  readonly pagesCores: number;
+  readonly pagesPerSecond: number;
+}
+
+const USAGE = 'usage: npm run bench -- signals [--quick] [--json FILE]';
+const REPLICAS = 1_000;
+
+async function main(): Promise<void> {
+  const { quick, json } = readArguments();
+  const seconds = quick ? 8 : 30;
+  const page = vllmPage(1);
+  const replicas = await startReplicas(REPLICAS, page);
+  try {
+    const probes = await measureWatching(replicas.ports, 'none', seconds);
+    const both = await measureWatching(replicas.ports, 'vllm', seconds);
+    const figures: Figures = {
+      replicas: REPLICAS,
+      pageBytes: Buffer.byteLength(page),
+      probesCores: probes.cores,
+      pagesCores: both.cores - probes.cores,
+      pagesPerSecond: both.pagesPerSecond,
+    };
+    console.log(
+      `${REPLICAS} replicas, pages of ${(figures.pageBytes / 1024).toFixed(1)} KB as vLLM exports them with all histograms`,
+    );
+    console.log(`health probes, twice a second: ${percent(figures.probesCores)} of a core`);
+    console.log(
+      `metrics pages, every 2 s:      ${percent(figures.pagesCores)} of a core (${figures.pagesPerSecond.toFixed(0)} pages/s)`,
+    );
+    console.log('processor time of the watching process; the replicas are served by another one');
+    if (json) writeFileSync(json, `${JSON.stringify(figures, null, 2)}\n`);
+  } finally {
+    replicas.stop();
+  }
+}
+
+function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
+  try {
+    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
+    return { quick: values.quick ?? false, json: values.json };
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+await main();
