@@ -356,7 +356,7 @@ export class ControlServer {
     await this.#xds.start();
     await this.#sync.start();
     this.#goOn();
-    this.engineWatch.watch(this.#config.fleet);
+    this.engineWatch.watch(this.#config.fleet, this.#config.upstreams);
     await this.#configWatch.start();
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
@@ -585,7 +585,7 @@ export class ControlServer {
     this.#log.level = this.#config.server.logLevel;
     this.#generation++;
     this.signals.reconfigure(this.#config, Date.now());
-    this.engineWatch.watch(this.#config.fleet);
+    this.engineWatch.watch(this.#config.fleet, this.#config.upstreams);
     this.#log.info({ reason }, 'configuration in force');
     this.#published = undefined;
     // The kill switch does not wait for a plan.

@@ -3,10 +3,11 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '../../wire/names.js';
-import { keysOf, OpenLoop } from './harness/load.js';
+import { CertificateAuthority } from '../conformance/certificates.js';
+import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, Mesh } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
-import { answerOk, StubEngine } from './harness/stub-engine.js';
+import { type Attempt, answerOk, StubEngine } from './harness/stub-engine.js';
 
 type Answer = (response: ServerResponse) => void;
 
@@ -34,11 +35,15 @@ const goodHealth: Answer = (response) => response.end();
 const hanging: Answer = () => {};
 
 const engines = ['a', 'b', 'c'].map((id) => new StubEngine(id));
+const authority = new CertificateAuthority();
+const { certificate: cert, key } = authority.issue('engines.example');
+const secure = new StubEngine('secure', { cert, key });
 /** What engine a says on its pages. */
 let page = goodPage;
 let health = goodHealth;
 let mesh: Mesh;
 let east: EnvoyHandle;
+let url: string;
 let load: OpenLoop;
 let replicaFile: string;
 
@@ -51,32 +56,63 @@ beforeAll(async () => {
     };
     await engine.start();
   }
+  await secure.start();
   mesh = await Mesh.start({
-    engines: engines.map(({ name, address }) => ({
-      id: name,
-      region: 'west',
-      models: ['demo-8b'],
-      profile: 'p',
-      ...(name === 'b' ? { discovery: { file: 'replicas.txt' } } : { endpoints: [address] }),
-      metrics: { kind: 'vllm' },
-      healthPath: '/healthy',
-    })),
-    rttMs: Object.fromEntries(['west', 'east'].map((id) => [id, { a: 1, b: 1, c: 1 }])),
+    engines: [
+      ...engines.map(({ name, address }) => ({
+        id: name,
+        region: 'west',
+        models: ['demo-8b'],
+        profile: 'p',
+        ...(name === 'b' ? { discovery: { file: 'replicas.txt' } } : { endpoints: [address] }),
+        metrics: { kind: 'vllm' },
+        healthPath: '/healthy',
+      })),
+      {
+        id: secure.name,
+        region: 'west',
+        models: ['demo-secure'],
+        profile: 'p',
+        endpoints: [secure.address],
+        healthPath: '/healthy',
+        tls: { sni: 'engines.example', caFile: 'ca.pem' },
+        auth: { valueFile: 'authorization.txt' },
+      },
+    ],
+    rttMs: Object.fromEntries(['west', 'east'].map((id) => [id, { a: 1, b: 1, c: 1, secure: 1 }])),
     profiles: { p: { requestsPerSecond: 50 } },
-    demand: Object.fromEntries(['west', 'east'].map((id) => [id, { requestsPerSecond: 30 }])),
-    files: { 'replicas.txt': `${engines[1]!.address}\n` },
+    demand: Object.fromEntries(
+      ['west', 'east'].map((id) => [id, { models: { 'demo-8b': { requestsPerSecond: 30 } } }]),
+    ),
+    files: {
+      'replicas.txt': `${engines[1]!.address}\n`,
+      'ca.pem': authority.certificate.toString(),
+      'authorization.txt': 'Bearer 100%\n',
+    },
   });
   replicaFile = join(mesh.folder, 'replicas.txt');
   const west = await mesh.startEnvoy('west');
   east = await mesh.startEnvoy('east');
-  load = new OpenLoop(west.url, 30, keysOf(100));
+  url = west.url;
+  load = new OpenLoop(url, 30, keysOf(100));
   await sleep(2_000);
 });
 
 afterAll(async () => {
   east?.process.signal('SIGCONT');
   await mesh?.stop();
-  await Promise.all(engines.map((engine) => engine.kill()));
+  await Promise.all([...engines, secure].map((engine) => engine.kill()));
+});
+
+it('an engine that wants TLS and credentials is probed and served with them, whatever the client sends', async () => {
+  const isOurs = ({ headers }: Attempt) => headers.authorization === 'Bearer 100%';
+  await eventually('a probe', () => secure.attempts.some(({ path }) => path === '/healthy'));
+  for (let sent = 0; sent < 5; sent++) {
+    const headers = { authorization: "Bearer client's" };
+    expect((await chat(url, { model: 'demo-secure', headers })).status).toBe(200);
+  }
+  expect(secure.requests).toHaveLength(5);
+  expect(secure.attempts.every(isOurs)).toBe(true);
 });
 
 it('no single source that freezes or says nonsense costs a request or spoils the plan, and the admin view tells', async () => {
@@ -139,10 +175,10 @@ it('no single source that freezes or says nonsense costs a request or spoils the
 async function seen(what: string, condition: () => Promise<boolean>): Promise<void> {
   await eventually(`${what} to show`, condition, 12_000);
   const { rows } = await mesh.api<PlanJson>('/v1/plan');
-  expect(rows).toHaveLength(2);
+  expect(rows).toHaveLength(4);
   for (const { weights } of rows) {
     expect(weights.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(1, 6);
-    expect(weights.every(({ engineId }) => ['a', 'b', 'c'].includes(engineId))).toBe(true);
+    expect(weights.every(({ engineId }) => ['a', 'b', 'c', 'secure'].includes(engineId))).toBe(true);
   }
 }
 

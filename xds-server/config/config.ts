@@ -1,5 +1,6 @@
 import type { Address, Fleet } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
+import type { Upstream } from '../fleet/upstream.js';
 import type { Profile } from '../profiles/profile.js';
 import type { ConfigProblem } from './problem.js';
 import type { ConfigFile } from './schema.js';
@@ -19,6 +20,8 @@ export interface Config {
   readonly expectedDemand: readonly ExpectedDemand[];
   /** Where replicas are found, by the id of engines that do not list them. */
   readonly discovery: ReadonlyMap<string, DiscoverySource>;
+  /** By the id of engines that are not spoken to in plain HTTP; those of one model are equal. */
+  readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly filter: FilterSettings;
   /** How long engines may be silent. */
   readonly timeouts: ConfigFile['timeouts'];

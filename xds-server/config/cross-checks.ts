@@ -129,6 +129,25 @@ class Checker implements CrossChecked {
         );
       }
     }
+    this.#checkUpstreams();
+  }
+
+  /** Engines of a model share a cluster in Envoy, which speaks to all of them alike. */
+  #checkUpstreams(): void {
+    const first = new Map<string, { readonly id: string; readonly upstream: string }>();
+    for (const [index, engine] of (this.#config.engines ?? []).entries()) {
+      const upstream = JSON.stringify([engine?.tls, engine?.auth]);
+      for (const model of engine?.models ?? []) {
+        if (model === undefined) continue;
+        const other = first.get(model);
+        if (other === undefined) first.set(model, { id: engine?.id ?? String(index), upstream });
+        else if (other.upstream !== upstream) {
+          const message = `tls and auth differ from those of engine ${JSON.stringify(other.id)}, which serves ${JSON.stringify(model)}, too`;
+          this.#problem(['engines', index], message, { hint: 'give both the same' });
+          break;
+        }
+      }
+    }
   }
 
   #checkReplicas(index: number, engine: Partly<ConfigFile['engines'][number]> | undefined): void {

@@ -1,6 +1,8 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import type { Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
 import { normaliseAddress } from './address.js';
 import { buildDiscovery, buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
 import { buildFilter } from './build-needs.js';
@@ -36,6 +38,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
   const files = new NamedFiles(source, readFile);
   const table = files.readTable(value);
   const secrets = files.readSecrets(value);
+  const upstreams = files.readUpstreams(value);
   const crossChecked = crossCheck(value, source, table);
   const all = [...problems, ...files.problems, ...crossChecked.problems];
   if (all.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', all.sort(byPlace(file)));
@@ -52,6 +55,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     steered: config.policy.mode === 'observe' ? 0 : config.policy.steerPercent / 100,
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
+    upstreams,
     filter: buildFilter(config.filter),
     timeouts: config.timeouts,
     loadReports: config.loadReports,
@@ -108,6 +112,40 @@ class NamedFiles {
     const tls = { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
     this.#checkTls(tls);
     return { ...(token === undefined ? {} : { token }), tls };
+  }
+
+  /** How engines are spoken to, by their id. */
+  readUpstreams({ engines }: Partly<ConfigFile>): ReadonlyMap<string, Upstream> {
+    const upstreams = new Map<string, Upstream>();
+    for (const [index, engine] of (engines ?? []).entries()) {
+      if (engine?.id === undefined) continue;
+      const tls = this.#upstreamTls(['engines', index, 'tls', 'caFile'], engine.tls);
+      const auth = this.#upstreamAuth(['engines', index, 'auth', 'valueFile'], engine.auth);
+      if (tls === undefined && auth === undefined) continue;
+      upstreams.set(engine.id, { ...(tls && { tls }), ...(auth && { auth }) });
+    }
+    return upstreams;
+  }
+
+  #upstreamTls(path: Path, tls: Partly<ConfigFile['engines'][number]['tls']>): UpstreamTls | undefined {
+    if (tls?.sni === undefined) return undefined;
+    const ca = this.#text(path, tls.caFile);
+    if (ca === undefined) return { sni: tls.sni };
+    try {
+      new X509Certificate(ca);
+    } catch (error) {
+      this.problems.push(this.#source.problem(path, `cannot be used: ${messageOf(error)}`));
+    }
+    return { sni: tls.sni, ca };
+  }
+
+  #upstreamAuth(path: Path, auth: Partly<ConfigFile['engines'][number]['auth']>): UpstreamAuth | undefined {
+    const value = this.#text(path, auth?.valueFile)?.trim();
+    if (auth?.header === undefined || value === undefined) return undefined;
+    if (!/^[\x20-\x7e]+$/.test(value)) {
+      this.problems.push(this.#source.problem(path, 'the file must hold one line of printable characters'));
+    }
+    return { header: auth.header.toLowerCase(), value };
   }
 
   #checkTls({ cert, key, clientCa }: TlsSettings): void {

@@ -321,6 +321,46 @@ const engines = {
         description:
           'Requests in flight per replica above which conversations overflow to their backups, and from which on no more are sent. Default: what the profile expects at `policy.maxUtilization`, where it knows latencies; nothing is sent above twice that.',
       },
+      tls: {
+        type: 'object',
+        description:
+          'Envoys, probes and scrapes speak TLS to its replicas; 1.2 or later. Engines that share a model must agree.',
+        additionalProperties: false,
+        required: ['sni'],
+        properties: {
+          sni: {
+            type: 'string',
+            minLength: 1,
+            description: 'Name that is asked for (SNI), and that the certificate must be for.',
+          },
+          caFile: {
+            ...filePath,
+            description:
+              'PEM file of the authorities that are trusted. Relative to the configuration file. Default: those of the system.',
+          },
+        },
+      },
+      auth: {
+        type: 'object',
+        description:
+          'Header that its replicas want to see, in place of what clients send. Engines that share a model must agree.',
+        additionalProperties: false,
+        required: ['valueFile'],
+        properties: {
+          header: {
+            type: 'string',
+            pattern: '^[a-zA-Z0-9-]+$',
+            hint: 'letters, digits and hyphens',
+            description: 'Name of the header.',
+            default: 'authorization',
+          },
+          valueFile: {
+            ...filePath,
+            description:
+              'File that holds its value in one line, such as `Bearer …`. Relative to the configuration file.',
+          },
+        },
+      },
       slowStartSeconds: {
         type: 'number',
         minimum: 0,

@@ -10,20 +10,16 @@ export function needsRestart(before: ServerSettings, after: ServerSettings): boo
 /** Whether two configurations mean the same to a running server. */
 export function isSameConfig(a: Config, b: Config): boolean {
   const essence = (config: Config) => {
-    const { fleet, profiles, policy, steered, expectedDemand, filter, steering, retryBackstop, server } =
-      config;
-    return [
-      fleet,
-      profiles,
-      policy,
-      steered,
-      expectedDemand,
-      filter,
-      steering,
-      retryBackstop,
-      server.edsIntervalSeconds,
-      server.logLevel,
-    ];
+    const {
+      file: _file,
+      files: _files,
+      warnings: _warnings,
+      shown: _shown,
+      discovery: _found,
+      ...meaning
+    } = config;
+    const { edsIntervalSeconds, logLevel } = config.server;
+    return { ...meaning, server: { edsIntervalSeconds, logLevel } };
   };
   return isDeepStrictEqual(essence(a), essence(b));
 }

@@ -20,10 +20,18 @@ export function envoyOptions(
     accessLog,
     steering,
     retryBackstop,
+    upstreams,
     server,
   }: Pick<
     Config,
-    'filter' | 'timeouts' | 'loadReports' | 'accessLog' | 'steering' | 'retryBackstop' | 'server'
+    | 'filter'
+    | 'timeouts'
+    | 'loadReports'
+    | 'accessLog'
+    | 'steering'
+    | 'retryBackstop'
+    | 'upstreams'
+    | 'server'
   >,
   frontendId: string,
 ): EnvoyOptions {
@@ -31,6 +39,7 @@ export function envoyOptions(
   return {
     steering: steeringOf[steering],
     timeouts,
+    upstreams,
     ...(loadReports && { loadReports }),
     ...(accessLog !== undefined && { accessLog }),
     ...(retryBackstop !== undefined && { retryBackstop }),

@@ -1,4 +1,5 @@
 import type { Address, Engine, Fleet } from '../fleet/fleet.js';
+import type { Upstream } from '../fleet/upstream.js';
 import { PageReader } from './engine-metrics.js';
 import { HttpPoller, type PollAnswer, type PollTarget } from './http-poller.js';
 import { signalMapping } from './metric-names.js';
@@ -49,17 +50,33 @@ export class EngineWatch {
   }
 
   /** Watches the engines of this fleet and no others. */
-  watch(fleet: Fleet): void {
+  watch(fleet: Fleet, upstreams: ReadonlyMap<string, Upstream> = new Map()): void {
+    const spokenTo = (engineId: string) => {
+      const upstream = upstreams.get(engineId);
+      return upstream && { upstream };
+    };
     const scraped = fleet.engines.filter(({ metrics }) => metrics.kind !== 'none');
     this.#expect(scraped);
     this.#prober.setTargets(
       fleet.engines.flatMap(({ id, endpoints, healthPath }) =>
-        endpoints.map((address) => ({ engineId: id, address, asked: address, path: healthPath })),
+        endpoints.map((address) => ({
+          engineId: id,
+          address,
+          asked: address,
+          path: healthPath,
+          ...spokenTo(id),
+        })),
       ),
     );
     this.#scraper.setTargets(
       scraped.flatMap(({ id, endpoints, metrics: { path, port } }) =>
-        endpoints.map((address) => ({ engineId: id, address, asked: withPort(address, port), path })),
+        endpoints.map((address) => ({
+          engineId: id,
+          address,
+          asked: withPort(address, port),
+          path,
+          ...spokenTo(id),
+        })),
       ),
     );
   }

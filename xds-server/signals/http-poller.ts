@@ -1,5 +1,6 @@
 import { Agent } from 'undici';
 import type { Address } from '../fleet/fleet.js';
+import type { Upstream, UpstreamTls } from '../fleet/upstream.js';
 import type { ProbeFailure } from './replica-health.js';
 import { StallWatch } from './stall-watch.js';
 
@@ -10,6 +11,8 @@ export interface PollTarget {
   /** Where it is asked. */
   readonly asked: Address;
   readonly path: string;
+  /** Plain HTTP when absent. */
+  readonly upstream?: Upstream;
 }
 
 /** A body is given byte by byte (Latin-1), which is all that metric names and numbers need. */
@@ -39,20 +42,18 @@ const STALL_RETRY_MS = 100;
 /** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
 export class HttpPoller {
   readonly #options: PollerOptions;
-  readonly #agent: Agent;
+  /** By how they speak; plain HTTP and every kind of TLS has its own connections. */
+  readonly #agents = new Map<string, Agent>();
   readonly #stalls = new StallWatch();
   readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout }>();
 
   constructor(options: PollerOptions) {
     this.#options = options;
-    this.#agent = new Agent({ connections: 1, pipelining: 1, connect: { timeout: options.timeoutMs } });
   }
 
   /** Replaces the targets; those that stay keep their schedule. */
   setTargets(targets: readonly PollTarget[]): void {
-    const wanted = new Map(
-      targets.map((target) => [`${target.engineId} ${target.address} ${target.asked}${target.path}`, target]),
-    );
+    const wanted = new Map(targets.map((target) => [keyOf(target), target]));
     for (const [key, { timer }] of this.#timers) {
       if (wanted.has(key)) continue;
       clearTimeout(timer);
@@ -66,7 +67,19 @@ export class HttpPoller {
   async stop(): Promise<void> {
     this.setTargets([]);
     this.#stalls.stop();
-    await this.#agent.destroy();
+    await Promise.all([...this.#agents.values()].map((agent) => agent.destroy()));
+  }
+
+  #agent(tls: UpstreamTls | undefined): Agent {
+    const key = JSON.stringify(tls ?? null);
+    let agent = this.#agents.get(key);
+    if (agent === undefined) {
+      const names = tls && { servername: tls.sni, ...(tls.ca !== undefined && { ca: tls.ca }) };
+      const connect = { timeout: this.#options.timeoutMs, ...names };
+      agent = new Agent({ connections: 1, pipelining: 1, connect });
+      this.#agents.set(key, agent);
+    }
+    return agent;
   }
 
   #schedule(key: string, target: PollTarget, delayMs: number): void {
@@ -90,13 +103,14 @@ export class HttpPoller {
     this.#schedule(key, target, onAnswer(target, answer) ?? jittered);
   }
 
-  async #ask({ asked, path }: PollTarget): Promise<PollAnswer> {
+  async #ask({ asked, path, upstream }: PollTarget): Promise<PollAnswer> {
     const { timeoutMs, maxBytes } = this.#options;
     try {
-      const { statusCode, body } = await this.#agent.request({
-        origin: `http://${asked}`,
+      const { statusCode, body } = await this.#agent(upstream?.tls).request({
+        origin: `${upstream?.tls === undefined ? 'http' : 'https'}://${asked}`,
         path,
         method: 'GET',
+        ...(upstream?.auth && { headers: { [upstream.auth.header]: upstream.auth.value } }),
         signal: AbortSignal.timeout(timeoutMs),
       });
       if (maxBytes === 0) {
@@ -115,6 +129,11 @@ export class HttpPoller {
       return failureOf(error, timeoutMs);
     }
   }
+}
+
+/** A target whose key differs begins a schedule of its own. */
+function keyOf({ engineId, address, asked, path, upstream }: PollTarget): string {
+  return JSON.stringify([engineId, address, asked, path, upstream]);
 }
 
 function failureOf(error: unknown, timeoutMs: number): PollAnswer {

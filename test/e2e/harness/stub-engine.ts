@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /** One request that reached an engine. */
@@ -20,11 +21,14 @@ export class StubEngine {
   readonly name: string;
   readonly attempts: Attempt[] = [];
   behaviour: Behaviour = answerOk;
+  readonly #tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   #server: Server | undefined;
   #port = 0;
 
-  constructor(name: string) {
+  /** `tls`: certificate and key; plain HTTP without. */
+  constructor(name: string, tls?: { readonly cert: Buffer; readonly key: Buffer }) {
     this.name = name;
+    this.#tls = tls;
   }
 
   get address(): string {
@@ -33,7 +37,8 @@ export class StubEngine {
 
   /** Listens on a free port, or again on the one that it had. */
   async start(): Promise<this> {
-    const server = createServer((request, response) => void this.#serve(request, response));
+    const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
+    const server = this.#tls ? createTlsServer(this.#tls, serve) : createServer(serve);
     server.keepAliveTimeout = 60_000;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);

@@ -1,5 +1,6 @@
 import { type Engine, type Fleet, indexById } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
+import type { Upstream } from '../../fleet/upstream.js';
 import type { PlanRow } from '../../plan/plan.js';
 import type { ResourceSet } from '../protocol/control-plane.js';
 import type { NodeIdentity } from '../protocol/node.js';
@@ -37,6 +38,8 @@ export interface EnvoyOptions extends FilterOptions {
   readonly retryBackstop?: number;
   /** Default: 120 s for streams, 600 s for other answers. */
   readonly timeouts?: Timeouts;
+  /** By the id of engines that are not spoken to in plain HTTP; those of one pool are equal. */
+  readonly upstreams?: ReadonlyMap<string, Upstream>;
   /** Asks engines for load reports in their responses; default false. */
   readonly loadReports?: boolean;
   /** Where Envoy writes a line of JSON for each request: a path, `/dev/stdout` and `/dev/stderr` among them. Default none. */
@@ -81,7 +84,10 @@ export function buildResources(input: ResourceInput): ResourceSet {
       const key = JSON.stringify([listen, features]);
       let view = views.get(key);
       if (view === undefined) {
-        const clusters = pools.map((pool) => clusterOf(pool, { ...features, connectTimeoutMs }));
+        const clusters = pools.map((pool) => {
+          const upstream = input.upstreams?.get(pool.engineIds[0]!);
+          return clusterOf(pool, { ...features, connectTimeoutMs, ...(upstream && { upstream }) });
+        });
         const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
         const listener = listenerOf({ listen, filter, bufferBytes: input.bufferBytes, accessLog });
         view = new Map([

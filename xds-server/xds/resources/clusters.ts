@@ -1,7 +1,13 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER } from '../../../wire/names.js';
 import type { Pool } from '../../fleet/fleet.js';
+import type { Upstream, UpstreamAuth, UpstreamTls } from '../../fleet/upstream.js';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.js';
-import { RoutingPriority } from '../../gen/envoy/config/core/v3/base_pb.js';
+import type { HeaderMutationSchema as MutationSchema } from '../../gen/envoy/config/common/mutation_rules/v3/mutation_rules_pb.js';
+import {
+  HeaderValueOption_HeaderAppendAction,
+  RoutingPriority,
+} from '../../gen/envoy/config/core/v3/base_pb.js';
 import { ApiVersion } from '../../gen/envoy/config/core/v3/config_source_pb.js';
 import { HeaderMutationSchema } from '../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.js';
 import { UpstreamCodecSchema } from '../../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
@@ -12,6 +18,11 @@ import {
   RingHashSchema,
 } from '../../gen/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash_pb.js';
 import { RoundRobinSchema } from '../../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.js';
+import {
+  SubjectAltNameMatcher_SanType,
+  TlsParameters_TlsProtocol,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js';
+import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import type { Resource } from '../protocol/resource.js';
 import type { EnvoyFeatures } from './envoy-features.js';
@@ -39,13 +50,16 @@ const UPSTREAM_IDLE_MS = 4000;
 
 export interface ClusterOptions extends Omit<EnvoyFeatures, 'wholeBodies'> {
   readonly connectTimeoutMs: number;
+  /** How its engines are spoken to; plain HTTP when absent. */
+  readonly upstream?: Upstream;
 }
 
 const built = new WeakMap<Pool, Map<string, Resource>>();
 
 /** The cluster of a pool; built once for all frontends and plans. */
 export function clusterOf(pool: Pool, options: ClusterOptions): Resource {
-  const key = JSON.stringify([options.connectTimeoutMs, options.steering, options.retryBudgetInterval]);
+  const { connectTimeoutMs, steering, retryBudgetInterval, upstream } = options;
+  const key = JSON.stringify([connectTimeoutMs, steering, retryBudgetInterval, upstream]);
   let variants = built.get(pool);
   if (variants === undefined) {
     variants = new Map();
@@ -88,7 +102,8 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
         })),
       },
       ...(isNative && { outlierDetection }),
-      typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: httpOptions() },
+      typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: httpOptions(options.upstream?.auth) },
+      ...(options.upstream?.tls && { transportSocket: tlsSocket(options.upstream.tls) }),
     },
     [pool.id],
   );
@@ -138,8 +153,40 @@ const outlierDetection = {
   enforcingSuccessRate: 0,
 };
 
+/** The certificate must be for the name that is asked for, whatever the address. */
+function tlsSocket({ sni, ca }: UpstreamTls) {
+  return filter('envoy.transport_sockets.tls', UpstreamTlsContextSchema, {
+    sni,
+    commonTlsContext: {
+      tlsParams: { tlsMinimumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_2 },
+      validationContextType: {
+        case: 'validationContext',
+        value: {
+          ...(ca === undefined
+            ? { systemRootCerts: {} }
+            : { trustedCa: { specifier: { case: 'inlineString', value: ca } } }),
+          matchTypedSubjectAltNames: [
+            {
+              sanType: SubjectAltNameMatcher_SanType.DNS,
+              matcher: { matchPattern: { case: 'exact', value: sni } },
+            },
+          ],
+        },
+      },
+    },
+  });
+}
+
+/** Engines see our credentials and never those that clients have for us. */
+function authorization({ header, value }: UpstreamAuth): MessageInitShape<typeof MutationSchema>[] {
+  // A percent sign would begin a variable.
+  const escaped = value.replaceAll('%', '%%');
+  const appendAction = HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD;
+  return [{ action: { case: 'append', value: { header: { key: header, value: escaped }, appendAction } } }];
+}
+
 /** HTTP/1.1 to engines, without the headers that steered the request here. */
-function httpOptions() {
+function httpOptions(auth: UpstreamAuth | undefined) {
   return pack(HttpProtocolOptionsSchema, {
     commonHttpProtocolOptions: { idleTimeout: duration(UPSTREAM_IDLE_MS) },
     upstreamProtocolOptions: {
@@ -150,7 +197,10 @@ function httpOptions() {
     httpFilters: [
       filter('envoy.filters.http.header_mutation', HeaderMutationSchema, {
         mutations: {
-          requestMutations: removals([CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER]),
+          requestMutations: [
+            ...removals([CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER]),
+            ...(auth === undefined ? [] : authorization(auth)),
+          ],
         },
       }),
       filter('envoy.filters.http.upstream_codec', UpstreamCodecSchema, {}),
