@@ -180,7 +180,58 @@ describe('aliases in a configuration', () => {
   });
 });
 
+describe('classes in a configuration', () => {
+  it('become priorities and conditions, in their order', () => {
+    const { fleet } = load(`
+classes:
+  urgent: {priority: 10, when: {header: {X-Team: oncall}}}
+  batch: {priority: -10, when: {serviceTier: flex}}
+  background: {priority: -20, when: {priorityAbove: 3}}
+`);
+    expect(fleet.classes).toEqual([
+      { id: 'urgent', priority: 10, when: { kind: 'header', name: 'x-team', value: 'oncall' } },
+      { id: 'batch', priority: -10, when: { kind: 'serviceTier', value: 'flex' } },
+      { id: 'background', priority: -20, when: { kind: 'priority', above: 3 } },
+    ]);
+    expect(fleet.pools.map(({ id }) => id)).toEqual(['m', 'small']);
+  });
+
+  it('are refused when they say nothing, or what nobody can see', () => {
+    expect(problemsOf('classes: {a: {priority: 1, when: {}}}')).toEqual([
+      expect.stringContaining('classes.a.when: says nothing'),
+    ]);
+    expect(problemsOf('classes: {a: {priority: 1, when: {tenant: t}}}')).toEqual([
+      'classes.a.when.tenant: nothing says what the tenant is (set filter.tenantHeader)',
+    ]);
+    expect(
+      problemsOf('classes: {a: {priority: 1, when: {serviceTier: flex}}}\nfilter: {readBodies: false}'),
+    ).toEqual(['classes.a.when.serviceTier: bodies are not read (set filter.readBodies: true)']);
+    expect(problemsOf('classes: {a: {priority: 101, when: {path: /a}}}')).toHaveLength(1);
+    const many = Array.from({ length: 8 }, (_, at) => `c${at}: {priority: ${at + 1}, when: {path: /${at}}}`);
+    expect(problemsOf(`classes: {${many.join(', ')}}`)).toEqual([
+      'classes: there are 8 priorities besides 0; 7 are the most',
+    ]);
+  });
+});
+
+describe('the mode in a configuration', () => {
+  it('is a share of steered keys', () => {
+    expect(load('').steered).toBe(1);
+    expect(load('policy: {steerPercent: 25}').steered).toBe(0.25);
+    expect(load('policy: {mode: observe}').steered).toBe(0);
+    expect(problemsOf('policy: {mode: watch}')).toHaveLength(1);
+    expect(problemsOf('policy: {steerPercent: 101}')).toHaveLength(1);
+  });
+});
+
 describe('the filter in a configuration', () => {
+  it('takes lists of where keys may be', () => {
+    expect(
+      load('filter: {keyHeaders: [X-Mine], keyFields: [user], prefixKeyBytes: 512}').filter,
+    ).toMatchObject({ keyHeaders: ['x-mine'], keyFields: ['user'], prefixKeyBytes: 512 });
+    expect(problemsOf('filter: {keyFields: [usr]}')).toHaveLength(1);
+  });
+
   it('reads bodies unless told not to, and takes no tenant from anybody', () => {
     expect(load('').filter).toEqual({ readBodies: true, maxBodyBytes: 8_388_608 });
     expect(load('filter: {readBodies: false, tenantHeader: X-Tenant}').filter).toEqual({

@@ -107,4 +107,55 @@ describe('buildSnapshotView', () => {
     const view = buildSnapshotView({ ...input, frontendId: 'east' });
     expect(view.pools[0]!.segments).toEqual([]);
   });
+
+  it('lists the engines that the frontend can reach, the nearest first', () => {
+    const input = viewInput({ e0: 1 });
+    const fleet = { ...input.fleet, networkSeconds: [[0.02, Number.POSITIVE_INFINITY, 0.01]] };
+    expect(buildSnapshotView({ ...input, fleet }).nearest).toEqual([2, 0]);
+  });
+
+  it('has the shed fractions of all priorities: whole classes below one that is shed, if no demand of theirs is known', () => {
+    const input = viewInput({ e0: 1 });
+    const when = { kind: 'path' as const, prefix: '/b' };
+    const fleet = {
+      ...input.fleet,
+      classes: [
+        { id: 'batch', priority: -10, when },
+        { id: 'urgent', priority: 5, when },
+        { id: 'idle', priority: -20, when },
+      ],
+    };
+    const shedding = (shed: { priority: number; fraction: number }[]) => {
+      const plan = { ...input.plan, rows: input.plan.rows.map((row) => ({ ...row, shed })) };
+      const view = buildSnapshotView({ ...input, plan, fleet });
+      checkSnapshot(view);
+      const [pool] = view.pools;
+      return [
+        pool!.shedFraction,
+        ...pool!.otherClasses!.map(({ priority, shedFraction }) => [priority, shedFraction]),
+      ];
+    };
+    expect(shedding([])).toEqual([0, [5, 0], [-10, 0], [-20, 0]]);
+    expect(shedding([{ priority: -10, fraction: 0.5 }])).toEqual([0, [5, 0], [-10, 0.5], [-20, 1]]);
+    expect(shedding([{ priority: 0, fraction: 0.1 }])).toEqual([0.1, [5, 0], [-10, 1], [-20, 1]]);
+    expect(buildSnapshotView({ ...input, fleet }).classRules).toEqual([
+      { need: 0, priority: -10 },
+      { need: 1, priority: 5 },
+      { need: 2, priority: -20 },
+    ]);
+  });
+
+  it('tells how engines are relieved, and the share of keys that are steered', () => {
+    const relief = {
+      engines: new Map([['e1', 0.3]]),
+      replicas: new Map([['10.0.0.1:8000', 0.2]]),
+      limits: new Map([['e0', 4]]),
+    };
+    const view = buildSnapshotView({ ...viewInput({ e0: 1 }), relief, steered: 0.5 });
+    checkSnapshot(view);
+    expect(view.steered).toBe(0.5);
+    expect(view.engines[0]).toMatchObject({ replicaLimit: 4, replicas: [{ overflow: 0.2 }, {}] });
+    expect(view.engines[1]).toMatchObject({ overflow: 0.3 });
+    expect(view.engines[2]).toEqual({ id: 'e2', replicas: [expect.anything()] });
+  });
 });

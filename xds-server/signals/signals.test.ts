@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { id64 } from '../../wire/hash.js';
+import { classKey, id64 } from '../../wire/hash.js';
 import {
   type EngineUsage,
   FIRST_TOKEN_BOUNDS,
@@ -139,6 +139,33 @@ describe('Signals', () => {
     };
     expect(measured(0)).toBeCloseTo(10, 0);
     expect(measured(20)).toBeCloseTo(30, 0);
+  });
+
+  it('measures the demand of each class, which begins at nothing for all but the usual one', () => {
+    const config = configOf(['a']);
+    const when = { kind: 'path' as const, prefix: '/batch' };
+    const fleet = { ...config.fleet, classes: [{ id: 'batch', priority: -10, when }] };
+    const signals = new Signals({ ...config, fleet }, [], 0);
+    const rates = (nowMs: number) =>
+      signals
+        .evaluate(nowMs)
+        .state.demands.map(({ priority, requestsPerSecond }) => [priority, Math.round(requestsPerSecond)]);
+    expect(rates(0)).toEqual([
+      [0, 10],
+      [-10, 0],
+    ]);
+    for (let second = 0; second <= 60; second++) {
+      const { vms } = reportOf(second * 20);
+      const batch = { ...noPoolUsage(classKey(id64('m'), -10)), offered: second * 40 };
+      const report = { vms: [{ ...vms[0]!, pools: [...vms[0]!.pools, batch] }] };
+      signals.acceptReport('f', 'n', report, second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    expect(rates(60_000)).toEqual([
+      [0, 20],
+      [-10, 40],
+    ]);
+    expect(signals.totals.pools[0]!.offered).toBe(60 * 60);
   });
 
   it('takes a dead replica out and restarts the clock of settled conditions', () => {
