@@ -102,6 +102,33 @@ describe('engines with more in flight than they should have', () => {
     for (const engine of engines) expect(engine.most).toBeLessThanOrEqual(MOST_IN_FLIGHT + 6);
   });
 
+  it('are asked again only as often as the retry budget has earned, when all of them fail at once', async () => {
+    for (const { stub } of engines) {
+      stub.behaviour = (_request, response) => {
+        response.statusCode = 503;
+        response.end();
+      };
+    }
+    const used = async () => {
+      const stats = await (await fetch(`${envoy.adminUrl}/stats?filter=wardrop_retries_used`)).text();
+      return Number(/retries_used: (\d+)/.exec(stats)?.[1] ?? 0);
+    };
+    await sleep(300);
+    const usedBefore = await used();
+    const before = engines.reduce((sum, { stub }) => sum + stub.requests.length, 0);
+    const load = new OpenLoop(envoy.url, 200, keysOf(300, 'storm'));
+    await sleep(2_000);
+    await load.stop();
+    await sleep(300);
+    expect(load.results.every(({ status }) => status === 503 || status === 429)).toBe(true);
+    const asked = load.results.filter(({ status }) => status === 503).length;
+    const attempts = engines.reduce((sum, { stub }) => sum + stub.requests.length, 0) - before;
+    // The bucket holds 10 and what at most 30 s of the traffic so far have earned; then 0.2 for each request.
+    expect(attempts - asked).toBeLessThanOrEqual(10 + 0.2 * (30 * 60 + asked));
+    expect(attempts - asked).toBeLessThan(asked);
+    expect((await used()) - usedBefore).toBe(attempts - asked);
+  });
+
   it('leave no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {
     expect(suspiciousLines(envoy.process.output)).toEqual([]);
   });

@@ -230,6 +230,47 @@ describe('steering headers', () => {
     expect(spoofed.requestHeaders).toHaveLength(clean.requestHeaders.length);
   });
 
+  it('never reach Envoy from a client, whatever the request is and becomes of it', () => {
+    const hosts: [string, string][] = [
+      ['x-gateway-destination-endpoint', '127.0.0.1:9901'],
+      ['x-gateway-destination-endpoint', ''],
+      ['x-gateway-destination-endpoint-subset', '127.0.0.1:9901'],
+      ['x-prefiller-host-port', '169.254.169.254:80'],
+      ['target-pod', '127.0.0.1:9901'],
+      ['x-envoy-original-dst-host', '127.0.0.1:9901'],
+      ['x-wardrop-cluster', 'wardrop-sync'],
+    ];
+    const views = [
+      sketch([{ weight: 1 }, { weight: 1 }]),
+      sketch([{ weight: 1 }, { weight: 1 }], { steered: 0 }),
+      sketch([{ weight: 1 }, { weight: 1 }], { steered: 0, pool: { shedFraction: 1 } }),
+      sketch(
+        [
+          { weight: 1, ready: false },
+          { weight: 1, ready: false },
+        ],
+        { steered: 0 },
+      ),
+    ];
+    for (const view of views) {
+      const vm = started(view);
+      for (const [method, path] of [
+        ['POST', '/v1/chat/completions'],
+        ['GET', '/v1/models'],
+        ['POST', '/anything/else'],
+      ]) {
+        const stream = vm.request([[':method', method!], [':path', path!], ...hosts], {
+          ended: method === 'GET',
+        });
+        expect(stream.forwarded).toBe(true);
+        expect(stream.header('x-wardrop-cluster')).toBe('pool-m');
+        const left = stream.requestHeaders.filter(([, value]) => /9901|169\.254|wardrop-sync/.test(value));
+        expect(left).toEqual([]);
+        for (const endpoint of stream.endpoints) expect(endpoint).toMatch(/^10\.0\.[01]\.0:8000$/);
+      }
+    }
+  });
+
   it('leave the rest of the request alone', () => {
     const headers: [string, string][] = [
       ['x-custom', 'kept'],
