@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, expect, it, vi } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { READY_PATH } from '../../wire/names.js';
+import { suspiciousLines } from '../e2e/harness/mesh.js';
+import { envoyBinary } from './envoy/envoy.js';
+
+// Starting Envoy takes a while on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
+interface Container {
+  readonly name: string;
+  readonly args: string[];
+  readonly volumeMounts: { readonly name: string; readonly mountPath: string }[];
+  readonly readinessProbe?: { readonly httpGet: { readonly path: string; readonly port: number } };
+}
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels?: object };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly stringData?: Readonly<Record<string, string>>;
+  readonly spec?: {
+    readonly selector?: Readonly<Record<string, string>> & { readonly matchLabels?: object };
+    readonly template?: {
+      readonly metadata: { readonly labels: object };
+      readonly spec: {
+        readonly initContainers?: Container[];
+        readonly containers: Container[];
+        readonly volumes: { readonly name: string }[];
+      };
+    };
+  };
+}
+
+const run = promisify(execFile);
+const CLI = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
+const text = readFileSync(new URL('../../envoy/kubernetes/wardrop.yaml', import.meta.url), 'utf8');
+const manifests = parseAllDocuments(text).map((document) => {
+  expect(document.errors).toEqual([]);
+  return document.toJS() as Manifest;
+});
+const named = (kind: string, name: string) =>
+  manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name)!;
+const folder = mkdtempSync(join(tmpdir(), 'wardrop-kubernetes-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Files as the pods have them, in a folder of the test. */
+const local = (command: string) =>
+  command.replaceAll('/etc/wardrop-token', folder).replaceAll('/etc/wardrop', folder);
+const configFile = join(folder, 'fleet.yaml');
+writeFileSync(configFile, local(named('ConfigMap', 'wardrop').data!['fleet.yaml']!));
+writeFileSync(join(folder, 'token'), named('Secret', 'wardrop-token').stringData!.token!);
+
+it('the configuration in the manifest is valid', async () => {
+  const { stdout } = await run(process.execPath, [CLI, 'validate', '-c', configFile]);
+  expect(stdout).toContain('1 frontends, 1 engines, 1 pools');
+});
+
+it('the bootstrap that its pods print is valid for Envoy, with the token', async () => {
+  const [bootstrap] = named('Deployment', 'frontend-west').spec!.template!.spec.initContainers!;
+  const [command, target] = local(bootstrap!.args[0]!)
+    .replace('$(POD_NAME)', 'frontend-west-1')
+    .replace('wardrop ', '')
+    .replaceAll('"', '')
+    .split(' >');
+  const { stdout } = await run(process.execPath, [CLI, ...command!.split(' ')]);
+  expect(stdout).toContain('Bearer replace-me-by-a-secret-one');
+  const file = join(folder, 'envoy.yaml');
+  writeFileSync(file, stdout);
+  const { stderr } = await run(await envoyBinary(), [
+    '--mode',
+    'validate',
+    '--log-level',
+    'warning',
+    '-c',
+    file,
+  ]);
+  expect(suspiciousLines(stderr)).toEqual([]);
+  const { args } = named('Deployment', 'frontend-west').spec!.template!.spec.containers[0]!;
+  expect(args).toContain(target);
+});
+
+it('selectors find pods, mounts have volumes, and Envoy is ready when its filter is', () => {
+  const deployments = manifests.filter(({ kind }) => kind === 'Deployment');
+  for (const { spec } of deployments) {
+    const { metadata, spec: pod } = spec!.template!;
+    expect(metadata.labels).toEqual(spec!.selector!.matchLabels);
+    const volumes = pod.volumes.map(({ name }) => name);
+    for (const { volumeMounts } of [...(pod.initContainers ?? []), ...pod.containers]) {
+      for (const { name } of volumeMounts) expect(volumes).toContain(name);
+    }
+  }
+  for (const { spec } of manifests.filter(({ kind }) => kind === 'Service')) {
+    expect(deployments.map((deployment) => deployment.spec!.template!.metadata.labels)).toContainEqual(
+      spec!.selector,
+    );
+  }
+  const [envoy] = named('Deployment', 'frontend-west').spec!.template!.spec.containers;
+  expect(envoy!.readinessProbe!.httpGet).toEqual({ path: READY_PATH, port: 8080 });
+});
