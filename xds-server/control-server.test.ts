@@ -446,6 +446,9 @@ describe('ControlServer', () => {
     const server = await site.start();
     await vi.waitUntil(() => hasTwoEngines(server), 10_000);
     expect((await site.get('/v1/changes')).status).toBe(400);
+    const nonsense = await site.get('/v1/changes?since=abc');
+    expect(nonsense).toMatchObject({ status: 400, body: { code: 'WARDROP_QUERY_INVALID' } });
+    expect(JSON.stringify(nonsense.body)).toContain('since=abc: expected the number of a plan');
     const { sequence } = server.plan!;
     a.kill();
     await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
@@ -479,7 +482,9 @@ describe('ControlServer', () => {
     expect(answer.rows[0]!.refusedRps.after).toBeCloseTo(5, 1);
     expect(server.plan!.id).toBe(id);
     for (const wrong of ['{', '{"with": 1}', '{"without": ["x"]}', '[]']) {
-      expect((await ask(wrong)).status).toBe(400);
+      const refusal = await ask(wrong);
+      expect(refusal.status).toBe(400);
+      expect(await refusal.json()).toMatchObject({ code: 'WARDROP_QUERY_INVALID' });
     }
     expect((await site.get('/v1/headroom')).body).toMatchObject({
       frontends: [{ frontendId: 'f', growth: 4 }],

@@ -1,7 +1,7 @@
 import { Random } from '../../simulator/random.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
-import { defaultPolicy } from '../../xds-server/fleet/policy.js';
+import { defaultPolicy } from '../../xds-server/fleet/testing/policy.js';
 import type { OptimizerInput, Solution } from '../../xds-server/optimizer/solution.js';
 import { checkPlan } from '../../xds-server/plan/check-plan.js';
 import { evolvePlan } from '../../xds-server/plan/evolve.js';

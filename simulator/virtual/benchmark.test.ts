@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { type Profile, workSeconds } from '../../xds-server/profiles/profile.js';
 import { engineKinds } from '../engine/parameters.js';
 import { exampleConversations } from '../load/conversations.js';
-import { openLoop, saturationRps } from './benchmark.js';
+import { closedLoop, openLoop } from './benchmark.js';
 
 const capacities = { 'sim-100': 100, 'sim-80': 80 };
 
@@ -15,7 +15,14 @@ describe.each(Object.entries(capacities))(
   'engine kind %s under the example conversations',
   (kind, capacity) => {
     it(`answers ${capacity} requests per second when it is never idle`, () => {
-      const answered = saturationRps(engineKinds[kind]!, exampleConversations, 80);
+      const parameters = engineKinds[kind]!;
+      const span = { warmupSeconds: 20, seconds: 80 };
+      const answered = closedLoop(
+        parameters,
+        exampleConversations,
+        2 * parameters.maxRunning,
+        span,
+      ).completedRps;
       expect(Math.abs(answered / capacity - 1)).toBeLessThan(0.02);
     });
 

@@ -67,16 +67,6 @@ export function closedLoop(
   return run.result();
 }
 
-/** Requests per second of one replica that never runs out of work and whose cache serves every later turn. */
-export function saturationRps(
-  parameters: EngineParameters,
-  shape: ConversationShape,
-  seconds: number,
-): number {
-  const span = { warmupSeconds: seconds / 4, seconds };
-  return closedLoop(parameters, shape, 2 * parameters.maxRunning, span).completedRps;
-}
-
 class Run {
   readonly endAt: number;
   readonly #core: EngineCore;

@@ -105,8 +105,7 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     });
   });
   app.get('/v1/changes', async (request, response) => {
-    const since = text(request.query.since);
-    const changed = await server.changes(since === undefined ? undefined : Number(since));
+    const changed = await server.changes(planNumber(text(request.query.since)));
     response.format({
       json: () => response.json(changed),
       text: () => response.send(changedText(changed)),
@@ -132,8 +131,8 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
   const onError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
     const status = statusOf(error);
     if (status >= 500) log.error({ err: error }, 'an API call failed');
-    const code = error instanceof WardropError ? error.code : undefined;
     const message = error instanceof Error ? error.message : String(error);
+    const code = codeOf(error, status);
     response.status(status).json({ ...(code === undefined ? {} : { code }), message });
   };
   app.use(onError);
@@ -143,6 +142,15 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
 /** A query parameter that was given once. */
 function text(parameter: unknown): string | undefined {
   return typeof parameter === 'string' ? parameter : undefined;
+}
+
+/** @throws {WardropError} WARDROP_QUERY_INVALID */
+function planNumber(since: string | undefined): number | undefined {
+  if (since === undefined || /^\d{1,15}$/.test(since)) return since === undefined ? undefined : Number(since);
+  throw new WardropError(
+    'WARDROP_QUERY_INVALID',
+    `since=${since}: expected the number of a plan, such as 12`,
+  );
 }
 
 function changedText(changed: Changed): string {
@@ -157,6 +165,12 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   WARDROP_BUSY: 503,
   WARDROP_NOT_READY: 503,
 };
+
+/** What Express refuses by itself, such as a body that is no JSON, is a question that cannot be answered. */
+function codeOf(error: unknown, status: number): ErrorCode | undefined {
+  if (error instanceof WardropError) return error.code;
+  return status >= 400 && status < 500 ? 'WARDROP_QUERY_INVALID' : undefined;
+}
 
 function statusOf(error: unknown): number {
   if (error instanceof WardropError) return statuses[error.code] ?? 500;

@@ -15,6 +15,9 @@ export function demandOption(text: string, before: readonly DemandChange[] = [])
     throw new InvalidArgumentError('expected FRONTEND[/POOL]=+30%, =-10% or =120 (requests per second).');
   }
   const [, frontendId, poolId, percent, rps] = match;
+  if (Number(percent ?? 0) < -100) {
+    throw new InvalidArgumentError('demand cannot fall by more than 100 %.');
+  }
   return [
     ...before,
     {

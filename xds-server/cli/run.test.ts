@@ -184,5 +184,6 @@ describe('options of changes', () => {
       expect(() => withoutOption(wrong)).toThrow('engine=ID');
     for (const wrong of ['west=30%', 'west=', '=1', 'west=-5'])
       expect(() => demandOption(wrong)).toThrow('expected');
+    expect(() => demandOption('west=-120%')).toThrow('demand cannot fall by more than 100 %');
   });
 });

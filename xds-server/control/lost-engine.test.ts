@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Optimizer } from '../optimizer/index.js';
 import { randomNumbers } from '../optimizer/testing/random.js';
 import type { Plan } from '../plan/plan.js';
-import { pieces, planFor, type TestFleet } from './test-planning.js';
+import { pieces, planFor, type TestFleet } from './testing/planning.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { explain, explanationText, Optimizer, type Solution } from '../optimizer/index.js';
 import type { Plan } from '../plan/plan.js';
 import type { PlanOutcome, Solver } from './planner.js';
-import { pieces, planFor, rowOf, type TestFleet } from './test-planning.js';
+import { pieces, planFor, rowOf, type TestFleet } from './testing/planning.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());

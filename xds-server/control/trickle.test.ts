@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
-import { defaultPolicy } from '../fleet/policy.js';
+import { defaultPolicy } from '../fleet/testing/policy.js';
 import { withTrickle } from './trickle.js';
 
 function stateOf(latencyFactor: number): FleetState {

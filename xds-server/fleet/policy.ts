@@ -33,12 +33,3 @@ export interface MinShare {
   readonly priority: number;
   readonly share: number;
 }
-
-export const defaultPolicy: Policy = {
-  targetUtilization: 0.9,
-  maxUtilization: 1,
-  retries: { max: 0.2, min: 0 },
-  bounds: [],
-  minShares: [],
-  egressSecondsPerDollar: 0,
-};

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type CheckInput, checkPlan, type ViolationCode } from './check-plan.js';
 import { evolvePlan } from './evolve.js';
 import type { Plan, PlanRow } from './plan.js';
-import { evolveInput } from './test-fleet.js';
+import { evolveInput } from './testing/fleet.js';
 
 /** Two engines of one replica, each with half of 100 requests/s, so at half of their capacity. */
 function goodInput(): CheckInput {

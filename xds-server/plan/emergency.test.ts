@@ -6,7 +6,7 @@ import { emergencyPlan } from './emergency.js';
 import { evolvePlan } from './evolve.js';
 import type { Plan } from './plan.js';
 import { endOf, partsOf } from './segments.js';
-import { evolveInput } from './test-fleet.js';
+import { evolveInput } from './testing/fleet.js';
 
 const weights = { e0: 0.4, e1: 0.3, e2: 0.2, e3: 0.1 };
 

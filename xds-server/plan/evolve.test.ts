@@ -4,7 +4,7 @@ import { checkPlan } from './check-plan.js';
 import { type EvolveInput, evolvePlan } from './evolve.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
 import { endOf, partsOf } from './segments.js';
-import { evolveInput, type TestRow } from './test-fleet.js';
+import { evolveInput, type TestRow } from './testing/fleet.js';
 
 function evolve(previous: Plan | null, rows: readonly TestRow[], replicas: readonly number[]): Plan {
   return evolvePlan(evolveInput(rows, replicas, { previous }));

@@ -8,7 +8,7 @@ import type { Plan } from './plan.js';
 import { PlanStore } from './plan-store.js';
 import type { ServerState } from './server-state.js';
 import { decodeState, encodeState } from './state-format.js';
-import { evolveInput } from './test-fleet.js';
+import { evolveInput } from './testing/fleet.js';
 
 /** A plan with former owners, a backup-less row and an empty one. */
 function plan(): Plan {

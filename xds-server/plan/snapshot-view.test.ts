@@ -3,7 +3,7 @@ import { checkSnapshot } from '../../wire/snapshot-rules.js';
 import { evolvePlan } from './evolve.js';
 import { HASH_SPACE } from './plan.js';
 import { buildSnapshotView, type SnapshotViewInput } from './snapshot-view.js';
-import { evolveInput, POOL } from './test-fleet.js';
+import { evolveInput, POOL } from './testing/fleet.js';
 
 function viewInput(weights: Record<string, number>, replicas = [2, 1, 1]): SnapshotViewInput {
   const input = evolveInput([{ weights }], replicas);

@@ -1,6 +1,7 @@
 import type { Engine, Frontend, Pool } from '../../fleet/fleet.js';
 import type { Demand, EngineState } from '../../fleet/fleet-state.js';
-import { defaultPolicy, type Policy } from '../../fleet/policy.js';
+import type { Policy } from '../../fleet/policy.js';
+import { defaultPolicy } from '../../fleet/testing/policy.js';
 import type { Profile } from '../../profiles/profile.js';
 import type { OptimizerInput, ReferenceMix, RowWeights, Solution } from '../solution.js';
 

@@ -1,8 +1,8 @@
-import { loadConfig } from '../config/load.js';
-import { HASH_SPACE, type Plan, type PlanRow, type Segment } from '../plan/plan.js';
-import { endOf } from '../plan/segments.js';
-import { Signals } from '../signals/signals.js';
-import { makePlan, type PlanOutcome, type Solver } from './planner.js';
+import { loadConfig } from '../../config/load.js';
+import { HASH_SPACE, type Plan, type PlanRow, type Segment } from '../../plan/plan.js';
+import { endOf } from '../../plan/segments.js';
+import { Signals } from '../../signals/signals.js';
+import { makePlan, type PlanOutcome, type Solver } from '../planner.js';
 
 /** A fleet of one model in a few numbers. */
 export interface TestFleet {

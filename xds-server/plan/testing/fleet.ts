@@ -1,9 +1,9 @@
-import type { Engine, Fleet } from '../fleet/fleet.js';
-import type { FleetState } from '../fleet/fleet-state.js';
-import { defaultPolicy } from '../fleet/policy.js';
-import type { Solution, SolutionRow } from '../optimizer/solution.js';
-import type { Profile } from '../profiles/profile.js';
-import type { EvolveInput } from './evolve.js';
+import type { Engine, Fleet } from '../../fleet/fleet.js';
+import type { FleetState } from '../../fleet/fleet-state.js';
+import { defaultPolicy } from '../../fleet/testing/policy.js';
+import type { Solution, SolutionRow } from '../../optimizer/solution.js';
+import type { Profile } from '../../profiles/profile.js';
+import type { EvolveInput } from '../evolve.js';
 
 /** One row for a test: weights by engine, and what else is not ordinary. */
 export interface TestRow {
