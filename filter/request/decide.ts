@@ -44,7 +44,8 @@ import { closeBody, completeBody, isForm, judgeBody, openBody, readBody, takeFro
 import { findModel, onlyModel, poolFor } from './eligibility';
 import { nameRoute } from './limits';
 import { carriedNeeds, needsBody, priorityFor } from './needs';
-import { notePrompt, noteRouted } from './outcome';
+import { notePrompt } from './measure';
+import { noteRouted } from './outcome';
 import { atLimit, pick, pickAt, randomKey } from './pick';
 import {
   BODY_TOO_LARGE,

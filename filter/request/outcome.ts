@@ -2,7 +2,6 @@
 
 import * as L from '../../wire/layout';
 import { ATTEMPTS_HEADER, ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
-import { nowNs } from '../abi/clock';
 import {
   getHeader,
   getHeaders,
@@ -15,8 +14,6 @@ import {
 } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
-import { ANSWER, Field } from '../body/fields';
-import { Kind, kindOf, messagesHold, Scan } from '../body/scan';
 import { logFields } from '../config';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
@@ -25,19 +22,17 @@ import {
   ANSWERS_STALLED,
   count,
   ENGINE_EJECTIONS,
-  recordFirstToken,
   REPLICA_EJECTIONS,
   RETRIES_USED,
 } from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
-import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
 import { newReplicaUsage, ReplicaUsage } from '../state/replica-usage';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
-import { closeAnswer, openAnswer, readAnswer, tokensOf } from './answer';
-import { closeBody, completeBody } from './body';
+import { closeAnswer, openAnswer, readAnswer } from './answer';
+import { closeBody } from './body';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
-import { promptTokens } from './needs';
+import { noteComplete, noteFirstToken } from './measure';
 import { RETRY, reasonName } from './reasons';
 import { ANSWERED, closeStream, LET_GO, ROUTED, SETTLED, Stream } from './streams';
 
@@ -70,9 +65,6 @@ const NO_HOST = new Text('no_healthy_upstream');
 /** In the details when one of Envoy's own limits was in the way. */
 const OVERFLOW = new Text('overflow');
 
-/** A stream of OpenAI's begins with an event that has the role, and ends with one that says so. */
-const EVENTS_WITHOUT_TOKEN: u32 = 2;
-
 let status: u32 = 0;
 /** -1 when unknown; 0 when Envoy gave up before the first. */
 let attempts: i32 = -1;
@@ -84,23 +76,6 @@ let loadAt: usize = 0;
 let loadLength: usize = 0;
 let binaryLoadAt: usize = 0;
 let binaryLoadLength: usize = 0;
-
-/** Keeps what the body, if it was read, says of prompt and answer. */
-export function notePrompt(stream: Stream, offered: bool): void {
-  const at = completeBody(stream);
-  if (!at) return;
-  const body = changetype<Scan>(at);
-  stream.bodyRead = true;
-  stream.promptTokens = promptTokens(body);
-  stream.asksForStream = kindOf(body, Field.STREAM) == Kind.TRUE;
-  if (!offered) return;
-  stream.pool.bodiesRead++;
-  const continues =
-    (messagesHold(body) & ANSWER) != 0 ||
-    kindOf(body, Field.PREVIOUS_RESPONSE_ID) == Kind.TEXT ||
-    kindOf(body, Field.CONVERSATION) == Kind.TEXT;
-  if (continues) stream.pool.followUps++;
-}
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream, ended: bool): void {
@@ -197,84 +172,13 @@ export function noteBody(stream: Stream, size: u32, ended: bool): void {
     const isToken = !stream.answer || readAnswer(stream, size);
     if (isToken && !stream.firstByteSeen) {
       stream.firstByteSeen = true;
-      if (stream.streamed) noteFirstToken(stream);
+      if (stream.streamed) {
+        noteAttempt(stream, stream.entry, true);
+        noteFirstToken(stream);
+      }
     }
   }
   if (ended) noteComplete(stream);
-}
-
-function noteFirstToken(stream: Stream): void {
-  const now = nowNs();
-  stream.firstByteNs = now;
-  noteAttempt(stream, stream.entry, true);
-  if (!stream.counted) return;
-  const flow = stream.served;
-  const seconds = secondsBetween(stream.startedNs, now);
-  flow.firstTokenSum += seconds;
-  flow.firstTokenCount++;
-  flow.engine.streams++;
-  countFirstToken(flow.engine, seconds);
-  recordFirstToken((now - stream.startedNs) / 1_000_000);
-}
-
-/** The answer has come to its end. */
-function noteComplete(stream: Stream): void {
-  if (stream.complete) return;
-  stream.complete = true;
-  if (!stream.counted || !stream.answeredWell) return;
-  const now = nowNs();
-  const flow = stream.served;
-  if (!stream.streamed) {
-    flow.wholeSum += secondsBetween(stream.startedNs, now);
-    flow.wholeCount++;
-  }
-  const output = countTokens(stream);
-  if (!stream.firstByteNs || output < 2) return;
-  const seconds = secondsBetween(stream.firstByteNs, now);
-  flow.paceSum += seconds;
-  flow.paceTokens += output - 1;
-  countPace(flow.engine, seconds / <f64>(output - 1));
-}
-
-/** Adds the tokens of a complete answer to the counters; the tokens of its output are returned, 0 if unknown. */
-function countTokens(stream: Stream): u32 {
-  const pool = stream.pool;
-  const flow = stream.served;
-  const tokens = stream.answer ? tokensOf(stream) : null;
-  if (tokens && tokens.hasPrompt) {
-    const prompt = tokens.prompt + tokens.besides;
-    pool.promptCount++;
-    pool.promptTokens += prompt;
-    flow.promptTokens += prompt;
-    if (tokens.hasCached) {
-      const cached = min(tokens.cached, prompt);
-      pool.cachedTokens += cached;
-      pool.cachedOfTokens += prompt;
-      flow.cachedTokens += cached;
-      flow.cachedOfTokens += prompt;
-    }
-  } else if (stream.bodyRead) {
-    pool.promptCount++;
-    pool.promptTokens += stream.promptTokens;
-  }
-  if (!tokens) return 0;
-  if (tokens.hasOutput) {
-    flow.usageCount++;
-    flow.outputTokens += tokens.output;
-  } else if (stream.streamed && tokens.events > EVENTS_WITHOUT_TOKEN) {
-    tokens.output = tokens.events - EVENTS_WITHOUT_TOKEN;
-  } else {
-    return 0;
-  }
-  pool.outputCount++;
-  pool.outputTokens += tokens.output;
-  return tokens.output;
-}
-
-// @ts-ignore: decorator
-@inline
-function secondsBetween(startNs: u64, endNs: u64): f64 {
-  return <f64>(endNs - startNs) * 1e-9;
 }
 
 /** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */

@@ -328,6 +328,8 @@ function registerUsage(server: ControlServer, registers: Registers): void {
         this.inc({ ...labels, what: '4xx' }, total.status4xx);
         this.inc({ ...labels, what: '5xx' }, total.status5xx);
         this.inc({ ...labels, what: 'no_response' }, total.noResponse);
+        this.inc({ ...labels, what: 'stalled' }, total.stalled);
+        this.inc({ ...labels, what: 'broken' }, total.broken);
       }
     },
   });

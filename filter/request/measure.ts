@@ -1,0 +1,105 @@
+// How long answers take and what they tell of their tokens: for usage reports.
+
+import { nowNs } from '../abi/clock';
+import { ANSWER, Field } from '../body/fields';
+import { Kind, kindOf, messagesHold, Scan } from '../body/scan';
+import { recordFirstToken } from '../state/counters';
+import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
+import { tokensOf } from './answer';
+import { completeBody } from './body';
+import { promptTokens } from './needs';
+import { Stream } from './streams';
+
+/** A stream of OpenAI's begins with an event that has the role, and ends with one that says so. */
+const EVENTS_WITHOUT_TOKEN: u32 = 2;
+
+/** Keeps what the body, if it was read, says of prompt and answer. */
+export function notePrompt(stream: Stream, offered: bool): void {
+  const at = completeBody(stream);
+  if (!at) return;
+  const body = changetype<Scan>(at);
+  stream.bodyRead = true;
+  stream.promptTokens = promptTokens(body);
+  stream.asksForStream = kindOf(body, Field.STREAM) == Kind.TRUE;
+  if (!offered) return;
+  stream.pool.bodiesRead++;
+  const continues =
+    (messagesHold(body) & ANSWER) != 0 ||
+    kindOf(body, Field.PREVIOUS_RESPONSE_ID) == Kind.TEXT ||
+    kindOf(body, Field.CONVERSATION) == Kind.TEXT;
+  if (continues) stream.pool.followUps++;
+}
+
+/** The first bytes of a stream have arrived. */
+export function noteFirstToken(stream: Stream): void {
+  const now = nowNs();
+  stream.firstByteNs = now;
+  if (!stream.counted) return;
+  const flow = stream.served;
+  const seconds = secondsBetween(stream.startedNs, now);
+  flow.firstTokenSum += seconds;
+  flow.firstTokenCount++;
+  flow.engine.streams++;
+  countFirstToken(flow.engine, seconds);
+  recordFirstToken((now - stream.startedNs) / 1_000_000);
+}
+
+/** The answer has come to its end. */
+export function noteComplete(stream: Stream): void {
+  if (stream.complete) return;
+  stream.complete = true;
+  if (!stream.counted || !stream.answeredWell) return;
+  const now = nowNs();
+  const flow = stream.served;
+  if (!stream.streamed) {
+    flow.wholeSum += secondsBetween(stream.startedNs, now);
+    flow.wholeCount++;
+  }
+  const output = countTokens(stream);
+  if (!stream.firstByteNs || output < 2) return;
+  const seconds = secondsBetween(stream.firstByteNs, now);
+  flow.paceSum += seconds;
+  flow.paceTokens += output - 1;
+  countPace(flow.engine, seconds / <f64>(output - 1));
+}
+
+/** Adds the tokens of a complete answer to the counters; the tokens of its output are returned, 0 if unknown. */
+function countTokens(stream: Stream): u32 {
+  const pool = stream.pool;
+  const flow = stream.served;
+  const tokens = stream.answer ? tokensOf(stream) : null;
+  if (tokens && tokens.hasPrompt) {
+    const prompt = tokens.prompt + tokens.besides;
+    pool.promptCount++;
+    pool.promptTokens += prompt;
+    flow.promptTokens += prompt;
+    if (tokens.hasCached) {
+      const cached = min(tokens.cached, prompt);
+      pool.cachedTokens += cached;
+      pool.cachedOfTokens += prompt;
+      flow.cachedTokens += cached;
+      flow.cachedOfTokens += prompt;
+    }
+  } else if (stream.bodyRead) {
+    pool.promptCount++;
+    pool.promptTokens += stream.promptTokens;
+  }
+  if (!tokens) return 0;
+  if (tokens.hasOutput) {
+    flow.usageCount++;
+    flow.outputTokens += tokens.output;
+  } else if (stream.streamed && tokens.events > EVENTS_WITHOUT_TOKEN) {
+    tokens.output = tokens.events - EVENTS_WITHOUT_TOKEN;
+  } else {
+    return 0;
+  }
+  pool.outputCount++;
+  pool.outputTokens += tokens.output;
+  return tokens.output;
+}
+
+// @ts-ignore: decorator
+@inline
+function secondsBetween(startNs: u64, endNs: u64): f64 {
+  return <f64>(endNs - startNs) * 1e-9;
+}
