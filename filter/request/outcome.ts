@@ -1,10 +1,9 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
 import * as L from '../../wire/layout';
-import { ATTEMPTS_HEADER, ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
+import { ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import {
   getHeader,
-  getHeaders,
   getProperty,
   OK,
   removeHeader,
@@ -34,15 +33,19 @@ import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
 import { noteComplete, noteFirstToken } from './measure';
 import { RETRY, reasonName } from './reasons';
+import {
+  attempts,
+  binaryLoadAt,
+  binaryLoadLength,
+  isReadable,
+  isStream,
+  loadAt,
+  loadLength,
+  readResponse,
+  status,
+} from './response';
 import { ANSWERED, closeStream, LET_GO, ROUTED, SETTLED, Stream } from './streams';
 
-const STATUS = new Text(':status');
-const ATTEMPTS = new Text(ATTEMPTS_HEADER);
-const TYPE = new Text('content-type');
-const ENCODING = new Text('content-encoding');
-const EVENT_STREAM = new Text('text/event-stream');
-const JSON = new Text('application/json');
-const IDENTITY = new Text('identity');
 const ENGINE = new Text(ENGINE_HEADER);
 const PLAN = new Text(PLAN_HEADER);
 const REASON = new Text(REASON_HEADER);
@@ -65,18 +68,6 @@ const NO_HOST = new Text('no_healthy_upstream');
 /** In the details when one of Envoy's own limits was in the way. */
 const OVERFLOW = new Text('overflow');
 
-let status: u32 = 0;
-/** -1 when unknown; 0 when Envoy gave up before the first. */
-let attempts: i32 = -1;
-let isStream: bool = false;
-/** The body is text that may tell tokens. */
-let isReadable: bool = false;
-/** Load reports; 0 if there are none. */
-let loadAt: usize = 0;
-let loadLength: usize = 0;
-let binaryLoadAt: usize = 0;
-let binaryLoadLength: usize = 0;
-
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream, ended: bool): void {
   if (stream.state == LET_GO) tellMode(stream);
@@ -86,8 +77,8 @@ export function noteResponse(stream: Stream, ended: bool): void {
     return leave(stream);
   }
   readResponse();
-  if (attempts < 0) attempts = askAttempts();
-  const made = <u32>max(attempts, 1);
+  const told = attempts < 0 ? askAttempts() : attempts;
+  const made = <u32>max(told, 1);
   let entry = min(made - 1, <u32>stream.entries - 1);
   let failed = false;
   if (made > 1 || status >= 500) {
@@ -110,7 +101,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
     stream.reason = RETRY;
     count(RETRY);
   }
-  settleRetries(stream, attempts);
+  settleRetries(stream, told);
   if (stream.counted) {
     countStatus(stream);
     if (stream.answeredWell && isReadable && !ended) openAnswer(stream);
@@ -356,65 +347,6 @@ function askAttempts(): i32 {
 function property(path: Text): bool {
   store<u64>(RESULT, 0);
   return getProperty(path.at, path.length, RESULT, RESULT + 4) == OK && resultLength() > 0;
-}
-
-/** Reads status and attempt count. */
-function readResponse(): void {
-  status = 0;
-  attempts = -1;
-  isStream = false;
-  loadAt = 0;
-  binaryLoadAt = 0;
-  let isJson = false;
-  let isEncoded = false;
-  store<u64>(RESULT, 0);
-  getHeaders(RESPONSE_HEADERS, RESULT, RESULT + 4);
-  if (resultLength() < 4) return;
-  let lengths = resultAt() + 4;
-  let name = lengths + ((<usize>load<u32>(resultAt())) << 3);
-  for (let left = load<u32>(resultAt()); left > 0; left--) {
-    const nameLength = <usize>load<u32>(lengths);
-    const length = <usize>load<u32>(lengths, 4);
-    const value = name + nameLength + 1;
-    if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(value, length);
-    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = <i32>number(value, length);
-    else if (equals(name, nameLength, TYPE.at, TYPE.length)) {
-      isStream = startsWith(value, length, EVENT_STREAM);
-      isJson = startsWith(value, length, JSON);
-    } else if (equals(name, nameLength, ENCODING.at, ENCODING.length)) {
-      isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
-    } else if (equals(name, nameLength, LOAD_HEADER.at, LOAD_HEADER.length)) {
-      loadAt = value;
-      loadLength = length;
-    } else if (equals(name, nameLength, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length)) {
-      binaryLoadAt = value;
-      binaryLoadLength = length;
-    }
-    lengths += 8;
-    name = value + length + 1;
-  }
-  isReadable = (isStream || isJson) && !isEncoded;
-}
-
-/** Whether the text begins so, whatever the case of its letters. */
-function startsWith(at: usize, length: usize, lower: Text): bool {
-  if (length < lower.length) return false;
-  for (let i: usize = 0; i < lower.length; i++) {
-    const byte = load<u8>(at + i);
-    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
-    if (folded != load<u8>(lower.at + i)) return false;
-  }
-  return true;
-}
-
-function number(at: usize, length: usize): u32 {
-  let value: u32 = 0;
-  for (let i: usize = 0; i < min<usize>(length, 9); i++) {
-    const digit = <u32>load<u8>(at + i) - 48;
-    if (digit > 9) return 0;
-    value = value * 10 + digit;
-  }
-  return value;
 }
 
 function countStatus(stream: Stream): void {

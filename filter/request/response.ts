@@ -1,0 +1,86 @@
+// What the headers of a response say, fetched by one host call.
+
+import { ATTEMPTS_HEADER } from '../../wire/names';
+import { getHeaders, RESPONSE_HEADERS } from '../abi/host';
+import { RESULT, resultAt, resultLength } from '../abi/memory';
+import { equals, Text } from '../abi/text';
+import { LOAD_HEADER, LOAD_HEADER_BINARY } from './load-report';
+
+const STATUS = new Text(':status');
+const ATTEMPTS = new Text(ATTEMPTS_HEADER);
+const TYPE = new Text('content-type');
+const ENCODING = new Text('content-encoding');
+const EVENT_STREAM = new Text('text/event-stream');
+const JSON = new Text('application/json');
+const IDENTITY = new Text('identity');
+
+export let status: u32 = 0;
+/** -1 when unknown; 0 when Envoy gave up before the first. */
+export let attempts: i32 = -1;
+export let isStream: bool = false;
+/** The body is text that may tell tokens. */
+export let isReadable: bool = false;
+/** Load reports; 0 if there are none. */
+export let loadAt: usize = 0;
+export let loadLength: usize = 0;
+export let binaryLoadAt: usize = 0;
+export let binaryLoadLength: usize = 0;
+
+/** Reads the response headers of the effective context; addresses hold until the next callback. */
+export function readResponse(): void {
+  status = 0;
+  attempts = -1;
+  isStream = false;
+  loadAt = 0;
+  binaryLoadAt = 0;
+  let isJson = false;
+  let isEncoded = false;
+  store<u64>(RESULT, 0);
+  getHeaders(RESPONSE_HEADERS, RESULT, RESULT + 4);
+  if (resultLength() < 4) return;
+  let lengths = resultAt() + 4;
+  let name = lengths + ((<usize>load<u32>(resultAt())) << 3);
+  for (let left = load<u32>(resultAt()); left > 0; left--) {
+    const nameLength = <usize>load<u32>(lengths);
+    const length = <usize>load<u32>(lengths, 4);
+    const value = name + nameLength + 1;
+    if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(value, length);
+    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = <i32>number(value, length);
+    else if (equals(name, nameLength, TYPE.at, TYPE.length)) {
+      isStream = startsWith(value, length, EVENT_STREAM);
+      isJson = startsWith(value, length, JSON);
+    } else if (equals(name, nameLength, ENCODING.at, ENCODING.length)) {
+      isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
+    } else if (equals(name, nameLength, LOAD_HEADER.at, LOAD_HEADER.length)) {
+      loadAt = value;
+      loadLength = length;
+    } else if (equals(name, nameLength, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length)) {
+      binaryLoadAt = value;
+      binaryLoadLength = length;
+    }
+    lengths += 8;
+    name = value + length + 1;
+  }
+  isReadable = (isStream || isJson) && !isEncoded;
+}
+
+/** Whether the text begins so, whatever the case of its letters. */
+function startsWith(at: usize, length: usize, lower: Text): bool {
+  if (length < lower.length) return false;
+  for (let i: usize = 0; i < lower.length; i++) {
+    const byte = load<u8>(at + i);
+    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+    if (folded != load<u8>(lower.at + i)) return false;
+  }
+  return true;
+}
+
+function number(at: usize, length: usize): u32 {
+  let value: u32 = 0;
+  for (let i: usize = 0; i < min<usize>(length, 9); i++) {
+    const digit = <u32>load<u8>(at + i) - 48;
+    if (digit > 9) return 0;
+    value = value * 10 + digit;
+  }
+  return value;
+}
