@@ -413,6 +413,7 @@ export class ControlServer {
       config: this.#config,
       state: this.#view.state,
       inFlight: this.signals.inFlight(nowMs),
+      replicasInFlight: this.signals.replicasInFlight(nowMs),
       outside: new Map([...this.#view.outside].map(([id, { requests }]) => [id, requests])),
       readings: this.engineWatch.readings,
       envoys: Math.max(1, this.board.holders().filter(({ atMs }) => nowMs - atMs < ENVOY_GONE_MS).length),

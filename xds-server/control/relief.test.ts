@@ -34,6 +34,7 @@ function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> 
     config,
     state,
     inFlight: counts,
+    replicasInFlight: new Map(),
     outside: new Map(),
     readings: new Map(),
     envoys: 1,
@@ -69,6 +70,17 @@ describe('relief', () => {
     expect([...watchFor(20, { a: 90, b: 1 }).engines.keys()]).toEqual(['a']);
     expect([...watchFor(20, { a: 30, b: 10 }).engines.keys()]).toEqual(['b']);
     expect(watchFor(20, { a: 39, b: 7, c: 1_000 }).engines.size).toBe(0);
+  });
+
+  it('lets keys overflow from the replica with too much in flight to the others of the engine', () => {
+    const replicasInFlight = new Map([
+      ['10.0.0.1:1', 40],
+      ['10.0.0.1:2', 3],
+    ]);
+    const relief = watchFor(20, { a: 43, b: 1 }, { replicasInFlight });
+    expect([...relief.replicas.keys()]).toEqual(['10.0.0.1:1']);
+    replicasInFlight.set('10.0.0.1:2', 40);
+    expect(watchFor(20, { a: 80, b: 1 }, { replicasInFlight }).replicas.size).toBe(0);
   });
 
   it('leaves everything as it is while Envoys are silent', () => {

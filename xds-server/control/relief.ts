@@ -23,6 +23,8 @@ export interface ReliefInput {
   readonly state: FleetState;
   /** Requests under way by the id of engines, as Envoys report; undefined while some are silent. */
   readonly inFlight: ReadonlyMap<string, number> | undefined;
+  /** The same by replica. */
+  readonly replicasInFlight: ReadonlyMap<Address, number> | undefined;
   /** Requests that engines have from elsewhere, by id. */
   readonly outside: ReadonlyMap<string, number>;
   /** What engines' own pages say, by replica. */
@@ -46,16 +48,16 @@ export class ReliefWatch {
 
   /** Takes a look; where too little is known everything stays as it is. */
   update(input: ReliefInput): Relief {
-    const { state, inFlight, nowMs } = input;
+    const { state, inFlight, replicasInFlight, nowMs } = input;
     const allowances = new Map(
       state.fleet.engines.flatMap((engine): [string, Allowance][] => {
         const allowance = allowanceOf(engine, input);
         return allowance === undefined ? [] : [[engine.id, allowance]];
       }),
     );
-    if (inFlight !== undefined) {
+    if (inFlight !== undefined && replicasInFlight !== undefined) {
       this.#engines.update(engineLoads(input, inFlight, allowances), nowMs);
-      this.#replicas.update(replicaLoads(input, allowances), nowMs);
+      this.#replicas.update(replicaLoads(input, replicasInFlight, allowances), nowMs);
     }
     return {
       engines: this.#engines.fractions,
@@ -119,19 +121,20 @@ function engineLoads(
   }));
 }
 
-/** Only pages tell replicas apart. */
 function replicaLoads(
   { state, readings, nowMs }: ReliefInput,
+  inFlight: ReadonlyMap<Address, number>,
   allowances: ReadonlyMap<string, Allowance>,
 ): Load[] {
   return state.engines.flatMap((engine) => {
     const allowance = allowances.get(engine.id);
     const ready = readyOf(engine);
     if (allowance === undefined || ready.length < 2) return [];
-    const loads = ready.flatMap((id) => {
-      const inFlight = requestsAt([id], readings, nowMs);
-      return inFlight === undefined ? [] : [{ id, inFlight, ...allowance }];
-    });
+    const loads = ready.map((id) => ({
+      id,
+      inFlight: Math.max(inFlight.get(id) ?? 0, requestsAt([id], readings, nowMs) ?? 0),
+      ...allowance,
+    }));
     return loads.map((load) => ({
       ...load,
       hasRoomElsewhere: loads.some(({ id, inFlight }) => id !== load.id && inFlight < allowance.most),

@@ -200,6 +200,18 @@ export class Signals {
     return new Map([...this.#engineIds].map(([hash, id]) => [id, counts.get(hash) ?? 0]));
   }
 
+  /** The same by replica. */
+  replicasInFlight(nowMs: number): ReadonlyMap<Address, number> | undefined {
+    const counts = this.#ledger.replicasInFlight(nowMs);
+    if (counts === undefined) return undefined;
+    const sums = new Map<Address, number>();
+    for (const { replica, inFlight } of counts) {
+      const address = this.#addresses.get(replica);
+      if (address !== undefined) sums.set(address, (sums.get(address) ?? 0) + inFlight);
+    }
+    return sums;
+  }
+
   /** What operators ordered and the penalties in force, to go on with after a restart. */
   get operations(): Operations {
     const penalties = this.#outliers.views.flatMap(({ engineId, severity, sinceMs }) =>
