@@ -13,6 +13,10 @@ describe('the filter configuration', () => {
       readBodies: true,
       maxBodyBytes: 1 << 20,
       nativeSteering: false,
+      keyHeaders: ['x-mine', 'x-session-id'],
+      keyFields: ['user'],
+      prefixKeyBytes: 1024,
+      observe: false,
     });
     expect(vm.tickPeriodMs).toBe(250);
     vm.tick();
@@ -44,6 +48,14 @@ describe('the filter configuration', () => {
     ['frontendId=west\nreadBodies=yes', 'line 2: must be true or false: readBodies'],
     ['frontendId=west\nnativeSteering=1', 'line 2: must be true or false: nativeSteering'],
     ['frontendId=west\nmaxBodyBytes=100', 'line 2: must be a whole number in range: maxBodyBytes'],
+    ['frontendId=west\nobserve=on', 'line 2: must be true or false: observe'],
+    ['frontendId=west\nkeyHeaders=x-mine,,x-other', 'line 2: a value is missing, too long or has characters'],
+    [
+      `frontendId=west\nkeyHeaders=${Array(17).fill('x-mine').join()}`,
+      'line 2: a value is missing, too long',
+    ],
+    ['frontendId=west\nkeyFields=user,usr', 'line 2: a value is missing, too long or has characters'],
+    ['frontendId=west\nprefixKeyBytes=65537', 'line 2: must be a whole number in range: prefixKeyBytes'],
     ['frontendId=west\nsnapshot=', 'line 2: a value is missing, too long or has characters'],
     ['frontendId=west\nsnapshot=QUJDR', 'line 2: a value is missing, too long or has characters'],
     ['frontendId=west\nsnapshot=QU=D', 'line 2: a value is missing, too long or has characters'],
