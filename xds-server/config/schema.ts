@@ -319,7 +319,7 @@ const engines = {
         exclusiveMinimum: 0,
         maximum: 1e6,
         description:
-          'Requests in flight per replica above which conversations overflow to their backups, and from which on no more are sent. Default: what the profile expects at `policy.maxUtilization`, where it knows latencies; nothing is sent above twice that.',
+          'Requests in flight per replica above which conversations overflow to their backups, and from which on no more are sent. Default: overflow above what the profile expects at `policy.maxUtilization`, where it knows latencies; no limit.',
       },
       tls: {
         type: 'object',

@@ -9,9 +9,7 @@ import { requestsAt } from '../signals/engine-load.js';
 import type { ReplicaReading } from '../signals/replica-reading.js';
 import { mixOf } from '../signals/request-mix.js';
 
-/** Where `maxInFlight` is not configured, requests are turned away at this many times what the profile expects. */
-const BRAKE_FACTOR = 2;
-/** Where it is, overflow begins before. */
+/** Of a configured `maxInFlight`: overflow begins before requests are turned away. */
 const CONFIGURED_SHARE = 0.7;
 /** Fewer than this many in flight per replica are no surplus, whatever the profile says. */
 const LEAST_IN_FLIGHT = 4;
@@ -81,7 +79,8 @@ function allowanceOf(engine: Engine, { config, state }: ReliefInput): Allowance 
   const work = workSeconds(profile, mix);
   if (profile.ttft.baseSeconds + profile.tbot.baseSeconds === 0 || work === 0) return undefined;
   const most = Math.max(LEAST_IN_FLIGHT, (rho / work) * requestSeconds);
-  return { most, limit: BRAKE_FACTOR * most, requestSeconds };
+  // A profile may be wrong about requests: it may move them, but nobody is turned away for it.
+  return { most, limit: Number.POSITIVE_INFINITY, requestSeconds };
 }
 
 function secondsAt(profile: Profile, mix: TokenMix, rho: number): number {
@@ -150,7 +149,7 @@ function limits(
     state.engines.flatMap((engine): [string, number][] => {
       const allowance = allowances.get(engine.id);
       const ready = readyOf(engine).length;
-      if (allowance === undefined || ready === 0) return [];
+      if (allowance === undefined || ready === 0 || !Number.isFinite(allowance.limit)) return [];
       const total = allowance.limit * ready;
       const step = OUTSIDE_STEP * total;
       const taken = Math.floor((outside.get(engine.id) ?? 0) / step) * step;
