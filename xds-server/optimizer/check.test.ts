@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { checkSolution, Optimizer } from './index.js';
 import type { Solution } from './solution.js';
 import { randomInput } from './testing/random.js';
-import { threeRegions, weightsOf, worldInput } from './testing/world.js';
+import { simpleProfile, threeRegions, weightsOf, worldInput } from './testing/world.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());
@@ -32,6 +32,18 @@ test('every solution passes, with room and without, first and later', async () =
     }),
     { numRuns: 40 },
   );
+});
+
+test('what breaks ties between equal engines is no fault, even where all else costs next to nothing', async () => {
+  const none = { baseSeconds: 0, secondsPerUncachedPromptToken: 0, queueSeconds: 0 };
+  const profile = simpleProfile(100, { ttft: none, tbot: { baseSeconds: 0, kappa: 0 } });
+  const input = worldInput({
+    frontends: ['west'],
+    engines: ['a', 'b', 'c'].map((id) => ({ id, profile })),
+    networkMs: [[0, 0, 0]],
+    demands: [{ frontendId: 'west', requestsPerSecond: 20 }],
+  });
+  expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
 });
 
 describe('a tampered solution fails:', () => {
