@@ -1,7 +1,7 @@
 import { WardropError } from '../../errors.js';
 import type { NodeIdentity } from './node.js';
 import type { View } from './resource.js';
-import { type DeltaRequest, type Response, Session, type SotwRequest } from './session.js';
+import { type DeltaRequest, type NumberedView, type Response, Session, type SotwRequest } from './session.js';
 import type { Mark, Protocol, Rejection, ResourceStatus, Subscription } from './subscription.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE } from './type-url.js';
 
@@ -76,6 +76,7 @@ export interface Connection {
 export class ControlPlane {
   readonly #sets = new Map<string, ResourceSet>();
   readonly #clients = new Set<Client>();
+  #publications = 0;
 
   constructor(private readonly options: ControlPlaneOptions) {}
 
@@ -107,18 +108,22 @@ export class ControlPlane {
     };
   }
 
-  #open(client: Client, node: NodeIdentity): View | undefined {
+  #open(client: Client, node: NodeIdentity): NumberedView | undefined {
     const found = this.options.resolveFrontend(node);
     if (found instanceof WardropError) throw found;
     client.frontendId = found;
     this.options.onConnect?.(node, found, this.#shortcomingsOf(node, found));
-    return this.#sets.get(found)?.viewOf(node);
+    const set = this.#sets.get(found);
+    return set && { view: set.viewOf(node), number: this.#publications };
   }
 
   /** Replaces what a frontend's clients see, and sends them what changed. */
   setResources(frontendId: string, set: ResourceSet): void {
     this.#sets.set(frontendId, set);
-    for (const { session } of this.#clientsOf(frontendId)) session.setView(set.viewOf(session.node!));
+    const number = ++this.#publications;
+    for (const { session } of this.#clientsOf(frontendId)) {
+      session.setView({ view: set.viewOf(session.node!), number });
+    }
   }
 
   /** True when every connected client of the frontend has accepted the newest state; also when there is none. */

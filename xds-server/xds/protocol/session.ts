@@ -36,7 +36,7 @@ export interface Response extends Answer {
 export interface SessionOptions {
   readonly protocol: Protocol;
   /** Finds what this node may see, undefined while that isn't known yet; throws a WardropError to refuse it. */
-  readonly open: (node: NodeIdentity) => View | undefined;
+  readonly open: (node: NodeIdentity) => NumberedView | undefined;
   readonly send: (response: Response) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -44,12 +44,20 @@ export interface SessionOptions {
   readonly onReject: (typeUrl: string, rejection: Rejection) => void;
 }
 
+/** A view with the number of its publication, which grows. */
+export interface NumberedView {
+  readonly view: View;
+  readonly number: number;
+}
+
 /** One stream of one client: routes requests to subscriptions and decides what may be sent when. */
 export class Session {
   node: NodeIdentity | undefined;
   readonly subscriptions = new Map<string, Subscription>();
   #view: View | undefined;
-  #nonce = 0;
+  #publication = 0;
+  /** Responses since this publication. */
+  #sent = 0;
 
   constructor(private readonly options: SessionOptions) {}
 
@@ -81,8 +89,8 @@ export class Session {
   }
 
   /** The newest state; replaces whatever waits to be sent. */
-  setView(view: View): void {
-    this.#view = view;
+  setView(numbered: NumberedView): void {
+    this.#take(numbered);
     this.#pump();
   }
 
@@ -103,11 +111,18 @@ export class Session {
   #identify(node: NodeIdentity | undefined): void {
     if (this.node === undefined) {
       if (node === undefined || node.id === '') throw invalid('a first request without node.id');
-      this.#view = this.options.open(node);
+      this.#take(this.options.open(node));
       this.node = node;
     } else if (node !== undefined && node.id !== '' && node.id !== this.node.id) {
       throw invalid(`node.id ${JSON.stringify(node.id)} on the stream of ${JSON.stringify(this.node.id)}`);
     }
+  }
+
+  #take(numbered: NumberedView | undefined): void {
+    if (numbered === undefined) return;
+    this.#view = numbered.view;
+    this.#publication = numbered.number;
+    this.#sent = 0;
   }
 
   #subscription(typeUrl: string): Subscription {
@@ -156,7 +171,9 @@ export class Session {
     for (const resource of subscription.changedIn(answer)) {
       for (const name of resource.references) referenced?.markDue(name);
     }
-    const nonce = String(++this.#nonce);
+    // Unique on this stream, and the same on all streams that are sent the same of a publication: their responses are
+    // equal byte for byte, so that they are encoded and held in memory once.
+    const nonce = `${this.#publication}-${++this.#sent}`;
     subscription.markSent(answer, nonce, this.options.now());
     this.options.send({ ...answer, typeUrl, nonce });
   }

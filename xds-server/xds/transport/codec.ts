@@ -69,29 +69,56 @@ const sotwFrames = new WeakMap<Resource, Uint8Array>();
 const deltaFrames = new WeakMap<Resource, Uint8Array>();
 
 /** A `DiscoveryResponse`. */
-export function encodeSotwResponse(response: Response): Buffer {
-  const frames = response.resources.map((resource) =>
-    framed(sotwFrames, resource, (writer) => writer.bytes(resource.any)),
-  );
-  return assemble(response, frames);
-}
+export const encodeSotwResponse = oncePerRun((response) =>
+  assemble(
+    response,
+    response.resources.map((resource) =>
+      framed(sotwFrames, resource, (writer) => writer.bytes(resource.any)),
+    ),
+  ),
+);
 
 /** A `DeltaDiscoveryResponse`. */
-export function encodeDeltaResponse(response: Response): Buffer {
-  const frames = response.resources.map((resource) =>
-    framed(deltaFrames, resource, (writer) =>
-      writer
-        .fork()
-        .tag(1, WireType.LengthDelimited)
-        .string(resource.version)
-        .tag(2, WireType.LengthDelimited)
-        .bytes(resource.any)
-        .tag(3, WireType.LengthDelimited)
-        .string(resource.name)
-        .join(),
+export const encodeDeltaResponse = oncePerRun((response) =>
+  assemble(
+    response,
+    response.resources.map((resource) =>
+      framed(deltaFrames, resource, (writer) =>
+        writer
+          .fork()
+          .tag(1, WireType.LengthDelimited)
+          .string(resource.version)
+          .tag(2, WireType.LengthDelimited)
+          .bytes(resource.any)
+          .tag(3, WireType.LengthDelimited)
+          .string(resource.name)
+          .join(),
+      ),
     ),
+  ),
+);
+
+/** Encodes equal responses that follow each other once: a publication sends the same to one stream after the other. */
+function oncePerRun(encode: (response: Response) => Buffer): (response: Response) => Buffer {
+  let last: { readonly response: Response; readonly bytes: Buffer } | undefined;
+  return (response) => {
+    if (last === undefined || !isSame(last.response, response)) last = { response, bytes: encode(response) };
+    return last.bytes;
+  };
+}
+
+function isSame(a: Response, b: Response): boolean {
+  return (
+    a.nonce === b.nonce &&
+    a.typeUrl === b.typeUrl &&
+    a.version === b.version &&
+    isSameList(a.resources, b.resources) &&
+    isSameList(a.removed, b.removed)
   );
-  return assemble(response, frames);
+}
+
+function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
 }
 
 /** Both messages number their fields alike; only delta has 6 (`removed_resources`). */
