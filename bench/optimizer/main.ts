@@ -29,15 +29,15 @@ const full: readonly Size[] = [
 const quick: readonly Size[] = [
   { frontends: 20, engines: 50, warm: 60, cold: 3 },
   { frontends: 50, engines: 200, warm: 25, cold: 2 },
-  { frontends: 100, engines: 500, warm: 8, cold: 1 },
-  { frontends: 100, engines: 1000, warm: 5, cold: 1 },
+  { frontends: 100, engines: 500, warm: 6, cold: 1 },
+  { frontends: 100, engines: 1000, warm: 4, cold: 1 },
 ];
 
 async function main(): Promise<void> {
   const options = readArguments();
   const optimizer = new Optimizer();
   try {
-    const gap = await measureGap(optimizer, options.quick ? 60 : 200);
+    const gap = await measureGap(optimizer, options.quick ? 40 : 200);
     report(gapLine(gap));
     const timings = await measureTimings(options.quick ? quick : full);
     const moves = measureMoves(options.quick ? { steps: 200 } : {});

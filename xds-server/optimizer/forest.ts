@@ -71,7 +71,7 @@ export class Forest {
     }
   }
 
-  /** The arcs on the way from one node to another, in order; nothing when they lie in different trees. */
+  /** The arcs on the way from one node to a different one, in order; nothing when they lie in different trees. */
   path(from: number, to: number): number[] | undefined {
     this.#near.start(from);
     this.#far.start(to);
