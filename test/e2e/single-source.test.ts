@@ -25,10 +25,14 @@ interface FleetJson {
 
 interface PlanJson {
   readonly rows: readonly {
+    readonly frontendId: string;
+    readonly poolId: string;
+    readonly demandRps: number;
     readonly weights: readonly { readonly engineId: string; readonly weight: number }[];
   }[];
 }
 
+const RATE = 40;
 const PAGE = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.1\n';
 const goodPage: Answer = (response) => response.end(PAGE);
 const goodHealth: Answer = (response) => response.end();
@@ -82,7 +86,7 @@ beforeAll(async () => {
     rttMs: Object.fromEntries(['west', 'east'].map((id) => [id, { a: 1, b: 1, c: 1, secure: 1 }])),
     profiles: { p: { requestsPerSecond: 50 } },
     demand: Object.fromEntries(
-      ['west', 'east'].map((id) => [id, { models: { 'demo-8b': { requestsPerSecond: 30 } } }]),
+      ['west', 'east'].map((id) => [id, { models: { 'demo-8b': { requestsPerSecond: RATE } } }]),
     ),
     files: {
       'replicas.txt': `${engines[1]!.address}\n`,
@@ -94,7 +98,7 @@ beforeAll(async () => {
   const west = await mesh.startEnvoy('west');
   east = await mesh.startEnvoy('east');
   url = west.url;
-  load = new OpenLoop(url, 30, keysOf(100));
+  load = new OpenLoop(url, RATE, keysOf(100));
   await sleep(2_000);
 });
 
@@ -113,6 +117,13 @@ it('an engine that wants TLS and credentials is probed and served with them, wha
   }
   expect(secure.requests).toHaveLength(5);
   expect(secure.attempts.every(isOurs)).toBe(true);
+});
+
+it('a surge by half at 40 requests/s is planned for at once', async () => {
+  const more = new OpenLoop(url, RATE / 2, keysOf(50));
+  // Three seconds, and what a busy machine takes.
+  await eventually('a plan for the surge', async () => (await plannedFor()) > 1.25 * RATE, 5_000);
+  expect((await more.stop()).filter(({ status }) => status !== 200)).toEqual([]);
 });
 
 it('no single source that freezes or says nonsense costs a request or spoils the plan, and the admin view tells', async () => {
@@ -180,6 +191,13 @@ async function seen(what: string, condition: () => Promise<boolean>): Promise<vo
     expect(weights.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(1, 6);
     expect(weights.every(({ engineId }) => ['a', 'b', 'c', 'secure'].includes(engineId))).toBe(true);
   }
+}
+
+/** Requests per second that the plan in force expects of the first frontend. */
+async function plannedFor(): Promise<number> {
+  const { rows } = await mesh.api<PlanJson>('/v1/plan');
+  const row = rows.find(({ frontendId, poolId }) => frontendId === 'west' && poolId === 'demo-8b');
+  return row?.demandRps ?? 0;
 }
 
 async function replicaOfA() {

@@ -115,6 +115,25 @@ describe('DemandEstimator', () => {
     expect(seconds[Math.floor(seeds.length * 0.9)]).toBeLessThanOrEqual(5);
   });
 
+  it('an even rise by half at 40 requests/s is seen within 3 s, whenever it begins', () => {
+    for (let begin = 20; begin < 21; begin += 0.05) {
+      const estimator = new DemandEstimator([
+        { frontendId: 'f', poolId: 'p', requestsPerSecond: 40, evidence: Infinity, source: 'expected' },
+      ]);
+      const sentBy = (second: number) => Math.floor(40 * second + 20 * Math.max(0, second - begin));
+      let seen: number | undefined;
+      // Filters report ten times a second.
+      for (let tenth = 1; seen === undefined && tenth < 300; tenth++) {
+        const [from, to] = [(tenth - 1) / 10, tenth / 10];
+        const counts = new Map([['p', sentBy(to) - sentBy(from)]]);
+        estimator.add('f', 'n', counts, START_MS + from * 1_000, START_MS + to * 1_000);
+        if (tenth % 2 === 0 && estimator.evaluate(START_MS + to * 1_000)) seen = to;
+      }
+      expect(seen! - begin).toBeGreaterThan(0);
+      expect(seen! - begin).toBeLessThanOrEqual(3);
+    }
+  });
+
   it('a surge shows in all requests of a frontend before its pools can tell, and is shared among them', () => {
     const seconds = seeds.slice(0, 10).map((seed) => {
       const random = new Random(seed, 'pools');

@@ -51,6 +51,6 @@ it('finds where the last events go back to', () => {
   series.add(5, startMs, startMs + 500);
   series.add(40, startMs + 10_000, startMs + 12_000);
   expect(series.startOfLast(20, startMs + 12_000)).toBe(startMs + 11_000);
-  expect(series.startOfLast(41, startMs + 12_000)).toBe(startMs);
+  expect(series.startOfLast(41, startMs + 12_000)).toBe(startMs + 250);
   expect(series.startOfLast(46, startMs + 12_000)).toBeUndefined();
 });

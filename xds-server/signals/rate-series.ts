@@ -1,10 +1,10 @@
-const BIN_MS = 500;
+const BIN_MS = 250;
 /** A series looks back 512 s. */
-const BINS = 1024;
+const BINS = 2048;
 
 /** Window lengths that are looked at, in bins: from 2 s to all there is. */
 const WINDOW_BINS = [
-  4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512, 768, 1024,
+  8, 9, 10, 11, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 768, 1024, 1536, 2048,
 ];
 
 /** A count over the time up to the end of a series. */
@@ -13,7 +13,7 @@ export interface WindowCount {
   readonly count: number;
 }
 
-/** Counts over time, in bins of half a second. */
+/** Counts over time, in bins of a quarter of a second. */
 export class RateSeries {
   readonly #counts = new Float64Array(BINS);
   /** Number of the newest bin, counted from the epoch; older bins than the ring holds are gone. */
