@@ -22,8 +22,8 @@ beforeAll(async () => {
       endpoints: [stub.address],
     })),
     rttMs: { west: { a: 2, b: 2 } },
-    profiles: { a: { requestsPerSecond: 90 }, b: { requestsPerSecond: 30 } },
-    demand: { west: { requestsPerSecond: 90, promptTokens: 100, outputTokens: 32 } },
+    profiles: { a: { requestsPerSecond: 3000 }, b: { requestsPerSecond: 1000 } },
+    demand: { west: { requestsPerSecond: 3000, promptTokens: 100, outputTokens: 32 } },
     config: { steering: 'native' },
   });
   envoy = await mesh.startEnvoy('west', { concurrency: 2 });
