@@ -171,12 +171,12 @@ export function buildPolicy(config: ConfigFile): Policy {
   return {
     ...policy,
     retries: { max: policy.retries.max, min: policy.retries.min },
-    bounds: bounds.map(({ frontend, pool, engine, min, max }) => ({
+    bounds: bounds.map(({ frontend, pool, engine, min, max, pin }) => ({
       frontendId: frontend,
       poolId: pool,
       engineId: engine,
-      min,
-      max,
+      min: pin ?? min,
+      max: pin ?? max,
     })),
     minShares: minShares.map(({ pool, priority, share }) => ({ poolId: pool, priority, share })),
   };

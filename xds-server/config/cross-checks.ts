@@ -351,7 +351,9 @@ class Checker implements CrossChecked {
     const largest = new Map<string, number>();
     for (const [index, bound] of bounds.entries()) {
       const path = ['policy', 'bounds', index];
-      const { frontend, pool, engine, min = 0, max = 1 } = bound ?? {};
+      const { frontend, pool, engine, pin } = bound ?? {};
+      const min = pin ?? bound?.min ?? 0;
+      const max = pin ?? bound?.max ?? 1;
       if (frontend === undefined || pool === undefined || engine === undefined) continue;
       const known =
         this.#known([...path, 'frontend'], 'frontend', frontend, this.#frontendIds) &&
@@ -370,19 +372,25 @@ class Checker implements CrossChecked {
         this.#problem([...path, 'engine'], `engine ${engine} does not serve ${pool}`);
         continue;
       }
+      if (pin !== undefined && ['min', 'max'].some((key) => this.#source.has([...path, key]))) {
+        this.#problem([...path, 'pin'], 'give either pin or min and max', { at: 'key' });
+      }
       if (min > max) this.#problem([...path, 'min'], `must be at most max, ${max}`);
       const row = `${frontend} ${pool}`;
       const total = (least.get(row) ?? 0) + min;
       least.set(row, total);
       if (total > 1 + 1e-9 && total - min <= 1 + 1e-9) {
-        this.#problem([...path, 'min'], `the least weights of ${pool} for ${frontend} add up to more than 1`);
+        this.#problem(
+          [...path, pin === undefined ? 'min' : 'pin'],
+          `the least weights of ${pool} for ${frontend} add up to more than 1`,
+        );
       }
       // Each bound lowers what the engines may get together: all of them 1 to begin with.
       const room = (largest.get(row) ?? serving.length) - (1 - max);
       largest.set(row, room);
       if (room < 1 - 1e-9 && room + (1 - max) >= 1 - 1e-9) {
         this.#problem(
-          [...path, 'max'],
+          [...path, pin === undefined ? 'max' : 'pin'],
           `the largest weights of ${pool} for ${frontend} add up to less than 1`,
         );
       }

@@ -133,6 +133,12 @@ describe('loadConfig', () => {
     });
   });
 
+  it('takes a pin for equal bounds', () => {
+    const pin = '{frontend: f, pool: m, engine: e, pin: 1}';
+    const { policy } = loadConfig('/none/fleet.yaml', () => `${minimal}policy: {bounds: [${pin}]}`);
+    expect(policy.bounds).toEqual([{ frontendId: 'f', poolId: 'm', engineId: 'e', min: 1, max: 1 }]);
+  });
+
   it('reads what the network charges', () => {
     const text = minimal.replace('frontends: [', 'frontends: [{id: a, region: n}, ');
     const { fleet } = loadConfig(
@@ -287,6 +293,16 @@ describe('loadConfig', () => {
     [
       'largest weights below 1',
       `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: e, max: 0.5}]}`,
+      'add up to less than 1',
+    ],
+    [
+      'a pin beside a bound',
+      `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: e, pin: 1, max: 1}]}`,
+      'give either pin or min and max',
+    ],
+    [
+      'a pin that leaves a part to nobody',
+      `${minimal}policy: {bounds: [{frontend: f, pool: m, engine: e, pin: 0.5}]}`,
       'add up to less than 1',
     ],
     [

@@ -690,8 +690,7 @@ const policy = {
     },
     bounds: {
       type: 'array',
-      description:
-        'Bounds on single weights; shown as such wherever a weight is explained. A pin has equal bounds.',
+      description: 'Bounds on single weights; shown as such wherever a weight is explained.',
       items: {
         type: 'object',
         additionalProperties: false,
@@ -702,6 +701,7 @@ const policy = {
           engine: { ...id, description: 'Engine id.' },
           min: { ...share('Least weight.'), default: 0 },
           max: { ...share('Largest weight.'), default: 1 },
+          pin: share('The weight itself, in place of min and max.'),
         },
       },
       default: [],
