@@ -12,6 +12,7 @@ import { type Attempt, answerOk, StubEngine } from './harness/stub-engine.js';
 type Answer = (response: ServerResponse) => void;
 
 interface FleetJson {
+  readonly frontends: readonly object[];
   readonly engines: readonly {
     readonly id: string;
     readonly replicas: readonly {
@@ -174,7 +175,8 @@ it('no single source that freezes or says nonsense costs a request or spoils the
   });
 
   await seen('the silent frontend', () => isAlarmed('frontend-silent:east'));
-  const { demands } = await mesh.api<FleetJson>('/v1/fleet');
+  const { demands, frontends } = await mesh.api<FleetJson>('/v1/fleet');
+  expect(frontends[0]).toMatchObject({ networkSource: 'rttMs' });
   expect(demands.find(({ frontendId }) => frontendId === 'west')!.source).toBe('measured');
 
   const results = await load.stop();

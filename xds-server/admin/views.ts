@@ -16,6 +16,7 @@ export function fleetView(server: ControlServer): object {
     settledSeconds: state.settledSeconds,
     frontends: fleet.frontends.map((frontend, at) => ({
       ...frontend,
+      networkSource: networkSource(server.config.shown),
       networkMs: Object.fromEntries(
         fleet.engines.map((engine, index) => [engine.id, milliseconds(fleet.networkSeconds[at]![index]!)]),
       ),
@@ -143,6 +144,12 @@ function snapshotOf(
 }
 
 /** Null for what cannot be reached. */
+/** Where round trips come from: written by pair, by region in a file, or taken for none. */
+function networkSource({ network }: ControlServer['config']['shown']): 'rttMs' | 'table' | 'assumed' {
+  if (network?.rttMs !== undefined) return 'rttMs';
+  return network?.table === undefined ? 'assumed' : 'table';
+}
+
 function milliseconds(seconds: number): number | null {
   return Number.isFinite(seconds) ? seconds * 1_000 : null;
 }
