@@ -1,11 +1,14 @@
 /** Longest time that is looked back over. */
 const LONGEST_MS = 60_000;
+/** Looks that follow sooner on the last one are left out. */
+const STEP_MS = 400;
 
 /** How many requests an engine had under way, over the last minute. */
 export class RequestsHeld {
   #counts: { readonly atMs: number; readonly requests: number }[] = [];
 
   add(requests: number, nowMs: number): void {
+    if (nowMs - (this.#counts.at(-1)?.atMs ?? 0) < STEP_MS) return;
     this.#counts = this.#counts.filter(({ atMs }) => nowMs - atMs <= LONGEST_MS);
     this.#counts.push({ atMs: nowMs, requests });
   }

@@ -426,7 +426,8 @@ export class Signals {
   ): void {
     const capacity = this.#capacities.get(engineId) ?? 0;
     const profile = this.#profiles.get(this.#fleet.engines[this.#engineIndex.get(engineId)!]!.profile)!;
-    if (capacity === 0 || !knowsLatency(profile)) return;
+    const answers = usage.firstTokenCount + usage.wholeCount + usage.paceTokens;
+    if (answers === 0 || capacity === 0 || !knowsLatency(profile)) return;
     const shape = this.#expected.get(rowKey(frontendId, poolId))!;
     const load = {
       rho: this.#traffic.get(engineId)!.rates(nowMs).workSeconds / capacity,
