@@ -1,19 +1,25 @@
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { parse, stringify } from 'yaml';
 import type { UsageReport } from '../../wire/usage-report.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
 import { ratesOf } from '../../xds-server/control/offline.js';
 import { makePlan } from '../../xds-server/control/planner.js';
+import { ReliefWatch } from '../../xds-server/control/relief.js';
 import { SolveSchedule } from '../../xds-server/control/solve-schedule.js';
 import { withTrickle } from '../../xds-server/control/trickle.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
+import type { Relief } from '../../xds-server/plan/snapshot-view.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
+import { requestsAt } from '../../xds-server/signals/engine-load.js';
+import { ReplicaReading } from '../../xds-server/signals/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { packageFile } from '../virtual/package-root.js';
 import type { Scenario } from '../virtual/scenario.js';
+import type { EngineTelemetry } from './policy.js';
 
 const MODEL = 'm';
 /** Virtual time 0, in milliseconds since the epoch. */
@@ -46,11 +52,14 @@ export class ControlLoop {
   readonly config: Config;
   plan: Plan | null = null;
   view: SignalsView;
+  relief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
   failures = 0;
   /** Pool ids by class of the scenario. */
   readonly poolIds: readonly string[];
   readonly #scenario: Scenario;
   readonly #signals: Signals;
+  readonly #reliefWatch = new ReliefWatch();
+  readonly #readings = new Map<string, ReplicaReading>();
   readonly #schedule = new SolveSchedule();
   readonly #optimizer: Optimizer;
 
@@ -75,13 +84,32 @@ export class ControlLoop {
     this.#signals.acceptProbe(engineId, address, isUp ? { ok: true } : down, atMs);
   }
 
+  /** Takes what the metrics pages of all replicas say, in the scenario's order. */
+  readPages(pages: readonly Pick<EngineTelemetry, 'running' | 'waiting'>[], atMs: number): void {
+    pages.forEach(({ running, waiting }, index) => {
+      const address = addressOf(this.#scenario, index);
+      const reading = this.#readings.get(address) ?? new ReplicaReading(['running', 'waiting']);
+      this.#readings.set(address, reading);
+      const page = { running, waiting };
+      reading.accept(
+        new Map(Object.entries(page).map(([name, value]) => [name as 'running', { value, source: name }])),
+        atMs,
+      );
+    });
+    for (const engine of this.config.fleet.engines) {
+      const up = engine.endpoints.filter((address) => this.#signals.health(address, atMs).state !== 'down');
+      const requests = requestsAt(up, this.#readings, atMs);
+      if (requests !== undefined) this.#signals.acceptLoad(engine, requests, up.length, atMs);
+    }
+  }
+
   /** Looks at the signals and plans when there is something to plan for; true with news for frontends. */
   async step(atMs: number): Promise<boolean> {
     const before = JSON.stringify(this.view.state.engines);
     this.view = this.#signals.evaluate(atMs);
-    const isHealthNews = JSON.stringify(this.view.state.engines) !== before;
     const { state } = this.view;
-    if (!this.#schedule.isDue(1, state, atMs)) return isHealthNews;
+    const isNews = this.#relieve(atMs) || JSON.stringify(state.engines) !== before;
+    if (!this.#schedule.isDue(1, state, atMs)) return isNews;
     this.#schedule.begin(1, state, atMs);
     const { profiles, policy } = this.config;
     const input = {
@@ -96,7 +124,23 @@ export class ControlLoop {
     if (failure !== undefined) this.failures++;
     const isNew = plan !== this.plan;
     this.plan = plan;
-    return isNew || isHealthNews;
+    return isNew || isNews;
+  }
+
+  /** Looks after engines with too much in flight, between plans; true when something is new. */
+  #relieve(atMs: number): boolean {
+    const relief = this.#reliefWatch.update({
+      config: this.config,
+      state: this.view.state,
+      inFlight: this.#signals.inFlight(atMs),
+      outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
+      readings: this.#readings,
+      envoys: this.#scenario.frontends.length,
+      nowMs: atMs,
+    });
+    if (isDeepStrictEqual(relief, this.relief)) return false;
+    this.relief = relief;
+    return true;
   }
 
   /** Weights of a frontend for a class by replica in the scenario's order. */
@@ -131,7 +175,7 @@ function configOf(scenario: Scenario): Config {
       const replicas = engines.flatMap((engine, at) => (engine.engineId === id ? [{ engine, at }] : []));
       const { region, labels = {}, profile } = replicas[0]!.engine;
       const endpoints = replicas.map(({ at }) => addressOf(scenario, at));
-      return { id, region, models: [MODEL], labels, profile, endpoints };
+      return { id, region, models: [MODEL], labels, profile, endpoints, metrics: { kind: 'vllm' } };
     }),
     network: {
       rttMs: Object.fromEntries(

@@ -8,7 +8,7 @@ import type { Config } from '../../xds-server/config/config.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { packageFile } from '../virtual/package-root.js';
 import { addressOf, ControlLoop, EPOCH_MS, type ProfileError, wallMs } from './control-loop.js';
-import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest } from './policy.js';
+import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest, Telemetry } from './policy.js';
 
 export interface WardropOptions {
   readonly id?: string;
@@ -147,7 +147,7 @@ class Wardrop implements Policy {
     return { reports, probedUp: [...control.ready] };
   }
 
-  async update(_telemetry: unknown, now: number, observed: unknown): Promise<void> {
+  async update(telemetry: Telemetry, now: number, observed: unknown): Promise<void> {
     const { reports, probedUp } = observed as Observed;
     const { scenario } = this.#context;
     const { frontends, engines } = scenario;
@@ -161,6 +161,7 @@ class Wardrop implements Policy {
       const address = addressOf(scenario, index);
       for (let probe = 0; probe < 2; probe++) this.#loop.probe(engineId, address, probedUp[index]!, atMs);
     });
+    this.#loop.readPages(telemetry.engines, atMs);
     if (!(await this.#loop.step(atMs))) return;
     this.#issue(now);
     this.#vms.forEach((_, frontend) => {
@@ -186,7 +187,7 @@ class Wardrop implements Policy {
 
   #issue(now: number): void {
     const { scenario } = this.#context;
-    const { plan, view, config } = this.#loop;
+    const { plan, view, config, relief } = this.#loop;
     if (plan === null) throw new Error('the first plan failed');
     this.#version++;
     this.#snapshots = scenario.frontends.map(({ id }) =>
@@ -199,6 +200,7 @@ class Wardrop implements Policy {
           version: this.#version,
           salt: 'simulation',
           issuedAtMs: Math.round(wallMs(now)),
+          relief,
         }),
       ),
     );
