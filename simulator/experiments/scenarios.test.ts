@@ -60,7 +60,7 @@ describe('the failure story', () => {
 
 describe('several frontends', () => {
   it('join the same engine where each decides by reports alone, and share them out under Wardrop', async () => {
-    const short = scenario('herd', { warmupSeconds: 15, seconds: 20, settledFrom: 15 });
+    const short = scenario('herd', { warmupSeconds: 60, seconds: 25, settledFrom: 60 });
     const alone = await tried(short, 'local-best');
     const ours = await tried(short, 'wardrop');
     expect(alone.amplitude).toBeGreaterThan(0.3);

@@ -133,6 +133,7 @@ export class ControlLoop {
       config: this.config,
       state: this.view.state,
       inFlight: this.#signals.inFlight(atMs),
+      replicasInFlight: this.#signals.replicasInFlight(atMs),
       outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
       readings: this.#readings,
       envoys: this.#scenario.frontends.length,

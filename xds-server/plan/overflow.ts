@@ -13,8 +13,12 @@ export interface Load {
 
 /** Time constant of the smoothed number in flight. */
 const SMOOTHING_SECONDS = 4;
-/** Above `most` by this share, and by this many standard deviations of a random number of that size, is too much. */
-const TOO_MUCH_SHARE = 0.2;
+/**
+ * Above `most` by this share, and by this many standard deviations of a random number of that size, is too much.
+ * Conversations come in lumps: an engine near its capacity may have three times as many for a while, and whoever leaves then
+ * has its prompt computed again elsewhere, which fills the next engine.
+ */
+const TOO_MUCH_SHARE = 3;
 const TOO_MUCH_SIGMA = 2;
 /** So is this share of the limit, whatever the above say. */
 const TOO_CLOSE_SHARE = 0.8;
