@@ -160,7 +160,9 @@ class Polisher {
     const { sides } = this.#arcs;
     sides[arc] = side;
     const cycle = this.#cycle(this.#fromFlattest([arc, ...path]));
-    const tolerance = turnTolerance(this.#price[row]!);
+    // A tolerance is per request on this arc, the rate per request on the cycle's first one.
+    const requests = Math.abs(cycle.changes[cycle.arcs.indexOf(arc)]!);
+    const tolerance = requests * turnTolerance(this.#price[row]!);
     const step = this.#reachOf(cycle);
     const isWorthIt = cycle.rate < -tolerance;
     const isBlocked = isWorthIt && this.#rateAfter(cycle, step) <= -tolerance;
