@@ -2,8 +2,7 @@ import type { FromSchema } from '../../xds-server/config/schema-type.js';
 import { MEASURE_NAMES } from '../experiments/measures.js';
 
 /**
- * The one description of scenario files: it validates, fills in defaults and is printed as the reference in
- * `docs/scenarios.md`. Seconds count from the beginning of the run, warm-up included.
+ * The one description of scenario files: it validates and fills in defaults. Seconds count from the beginning of the run, warm-up included.
  */
 
 const id = {
