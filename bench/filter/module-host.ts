@@ -1,4 +1,4 @@
-import { encodePairs, type Headers } from '../../test/filter/host.js';
+import { encodePairs, type Headers } from '../../simulator/filter-host/host.js';
 
 const OK = 0;
 const NOT_FOUND = 1;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { filterModule } from '../../test/filter/build.js';
+import { filterModule } from '../../simulator/filter-host/build.js';
 import { countCalls, loadFilter } from './modules.js';
 
 it('a request makes the host calls that the documentation gives reasons for, and no others', () => {

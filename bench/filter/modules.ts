@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Headers } from '../../test/filter/host.js';
+import type { Headers } from '../../simulator/filter-host/host.js';
 import { sketch } from '../../test/filter/snapshots.js';
 import { encodeFilterConfig } from '../../wire/filter-config.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';

@@ -1,5 +1,5 @@
-import { filterModule } from '../../test/filter/build.js';
-import { Host, type Stream, type Vm } from '../../test/filter/host.js';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { sketch } from '../../test/filter/snapshots.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { Random } from './random.js';

@@ -1,5 +1,5 @@
-import { filterModule } from '../../test/filter/build.js';
-import { type Headers, Host, type Vm } from '../../test/filter/host.js';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { type Headers, Host, type Vm } from '../../simulator/filter-host/host.js';
 import { deliver, sketch } from '../../test/filter/snapshots.js';
 import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MODEL_HEADER } from '../../wire/names.js';
 import type { Random } from './random.js';

@@ -1,4 +1,4 @@
-import { partModule } from '../../test/filter/build.js';
+import { partModule } from '../../simulator/filter-host/build.js';
 import type { Random } from './random.js';
 
 type Exports = Record<string, (...args: number[]) => number> & { readonly memory: WebAssembly.Memory };

@@ -1,4 +1,4 @@
-import { partModule } from '../../test/filter/build.js';
+import { partModule } from '../../simulator/filter-host/build.js';
 import * as L from '../../wire/layout.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';

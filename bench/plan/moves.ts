@@ -1,3 +1,4 @@
+import { Maglev, RingHash, type Rival, WeightedRendezvous } from '../../simulator/policies/rivals.js';
 import { Random } from '../../simulator/random.js';
 import type { BackupShares } from '../../xds-server/optimizer/solution.js';
 import { assignBackups } from '../../xds-server/plan/backups.js';
@@ -5,7 +6,6 @@ import { evolvePartition, type PreviousPartition } from '../../xds-server/plan/p
 import { HASH_SPACE, type Segment } from '../../xds-server/plan/plan.js';
 import { quantise } from '../../xds-server/plan/quantise.js';
 import { endOf, partsOf } from '../../xds-server/plan/segments.js';
-import { Maglev, RingHash, type Rival, WeightedRendezvous } from './rivals.js';
 import { WeightSteps } from './weight-steps.js';
 
 export interface MovesOptions {

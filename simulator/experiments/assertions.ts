@@ -1,17 +1,6 @@
 import type { AssertionEntry } from '../scenario-file/schema.js';
-import type { Cell } from './compare-policies.js';
+import type { Cell, Checked } from './comparison.js';
 import { figure } from './figures.js';
-
-/** An assertion of a scenario and what came out. */
-export interface Checked {
-  readonly scenario: string;
-  /** Such as `wardrop.meanE2eMs <= 0.5 x nearest`. */
-  readonly text: string;
-  /** The figure; with another policy, its ratio or difference to that one. */
-  readonly value: number | null;
-  /** `skipped` where one of the policies was not tried. */
-  readonly result: 'holds' | 'fails' | 'skipped';
-}
 
 /** Checks a scenario's assertions against what its policies did. */
 export function checkAssertions(

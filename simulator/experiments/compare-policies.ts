@@ -1,38 +1,12 @@
 import type { PolicyFactory } from '../policies/policy.js';
-import type { Recorder } from '../virtual/recorder.js';
 import type { Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';
-import type { Checked } from './assertions.js';
+import type { Cell, Comparison, RunSample } from './comparison.js';
 import { type Measures, measure } from './measures.js';
 
 export interface NamedPolicy {
   readonly name: string;
   readonly policy: PolicyFactory;
-}
-
-/** One policy in one scenario, over all seeds. */
-export interface Cell {
-  readonly scenario: Scenario;
-  readonly policy: string;
-  readonly seeds: readonly number[];
-  /** By seed. */
-  readonly runs: readonly Measures[];
-  /** The run of the first seed, for plots. */
-  readonly sample: RunSample;
-}
-
-export interface RunSample {
-  readonly samples: Recorder['samples'];
-  /** Seconds to the complete answer at 101 quantiles, 0 to 1. */
-  readonly e2eQuantiles: readonly number[];
-}
-
-export interface Comparison {
-  readonly cells: readonly Cell[];
-  /** Empty where scenarios were cut short or changed. */
-  readonly assertions: readonly Checked[];
-  readonly cpuSeconds: number;
-  readonly requests: number;
 }
 
 /** Tells of each run as it begins; `done` of `total` are over. */

@@ -1,4 +1,4 @@
-import type { Cell, Comparison } from './compare-policies.js';
+import type { Cell, Comparison } from './comparison.js';
 import { type Estimate, estimate } from './interval.js';
 import { FIGURE_DIGITS, type Figures, MEASURE_NAMES, type Measures } from './measures.js';
 

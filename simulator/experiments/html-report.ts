@@ -1,4 +1,4 @@
-import type { Cell, Comparison } from './compare-policies.js';
+import type { Cell, Comparison } from './comparison.js';
 import { textReport } from './text-report.js';
 
 const WIDTH = 420;

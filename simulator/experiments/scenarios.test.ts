@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { filterModule } from '../../test/filter/build.js';
+import { filterModule } from '../filter-host/build.js';
 import { policies } from '../policies/index.js';
 import { proportional } from '../policies/proportional.js';
 import { namedScenario } from '../scenario-file/library.js';

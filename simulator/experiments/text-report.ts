@@ -1,5 +1,5 @@
 import { indent, table } from '../demo/report.js';
-import type { Cell, Comparison } from './compare-policies.js';
+import type { Cell, Comparison } from './comparison.js';
 import { figure } from './figures.js';
 import type { Measures } from './measures.js';
 

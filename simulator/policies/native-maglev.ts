@@ -1,4 +1,3 @@
-import { Maglev } from '../../bench/plan/rivals.js';
 import { id64 } from '../../wire/hash.js';
 import {
   type EngineUsage,
@@ -10,6 +9,7 @@ import {
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
+import { Maglev } from './rivals.js';
 
 /** As the control server does it: smaller changes of weights are not pushed, larger ones not all the time. */
 const PUSHED_DIFFERENCE = 0.02;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { filterModule } from '../../test/filter/build.js';
 import { engineKinds } from '../engine/parameters.js';
+import { filterModule } from '../filter-host/build.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
 import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';

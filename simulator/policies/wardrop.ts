@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { Host, type Stream, type Vm } from '../../test/filter/host.js';
 import { READY_PATH } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
+import { Host, type Stream, type Vm } from '../filter-host/host.js';
 import { packageFile } from '../virtual/package-root.js';
 import { addressOf, ControlLoop, EPOCH_MS, type ProfileError, wallMs } from './control-loop.js';
 import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest, Telemetry } from './policy.js';

@@ -9,7 +9,7 @@ import { engineOf } from '../engine/from-profile.js';
 import { type EngineParameters, engineKinds } from '../engine/parameters.js';
 import { packageFile } from '../virtual/package-root.js';
 import type { RequestClass, ScenarioEngine, ScenarioFrontend } from '../virtual/scenario.js';
-import type { Problems } from './load.js';
+import type { Problems } from './problems.js';
 import type { EngineEntry, FrontendEntry, ScenarioFile } from './schema.js';
 import type { Workloads } from './workloads.js';
 

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { ConfigError, type ConfigProblem, type Path } from '../../xds-server/config/problem.js';
+import { ConfigError, type ConfigProblem } from '../../xds-server/config/problem.js';
 import { suggest } from '../../xds-server/config/suggest.js';
 import { validator } from '../../xds-server/config/validate.js';
 import { YamlSource } from '../../xds-server/config/yaml-source.js';
 import type { Scenario } from '../virtual/scenario.js';
 import { buildFleet } from './fleet.js';
+import type { Problems } from './problems.js';
 import { type AssertionEntry, type ScenarioFile, scenarioSchema } from './schema.js';
 import { buildFault, buildRate } from './times.js';
 import { Workloads } from './workloads.js';
@@ -19,13 +20,6 @@ export interface ScenarioPlan {
 }
 
 const validate = validator<ScenarioFile>(scenarioSchema);
-
-/** Hears of everything that is wrong with a file. */
-export interface Problems {
-  add(path: Path, message: string, hint?: string): void;
-  /** That a name is none of the known ones. */
-  unknown(path: Path, what: string, name: string, known: readonly string[]): void;
-}
 
 /**
  * Reads and checks a scenario file, whose name without its end is the scenario's id.

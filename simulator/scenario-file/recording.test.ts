@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { filterModule } from '../../test/filter/build.js';
 import { id64 } from '../../wire/hash.js';
 import { noPoolUsage, noVmUsage } from '../../wire/usage-report.js';
 import { loadConfig } from '../../xds-server/config/load.js';
@@ -12,6 +11,7 @@ import { type Recorded, RecordingWriter } from '../../xds-server/control/recordi
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { Signals } from '../../xds-server/signals/signals.js';
+import { filterModule } from '../filter-host/build.js';
 import { policies } from '../policies/index.js';
 import { World } from '../virtual/world.js';
 import { scenarioOfRecording } from './recording.js';

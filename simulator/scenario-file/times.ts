@@ -1,7 +1,7 @@
 import type { Path } from '../../xds-server/config/problem.js';
 import type { Fault, ScenarioEngine, ScenarioFrontend } from '../virtual/scenario.js';
 import { day, type RateCurve, steps, withBursts } from '../workloads/rate-curve.js';
-import type { Problems } from './load.js';
+import type { Problems } from './problems.js';
 import type { FaultEntry, FrontendEntry } from './schema.js';
 
 /** How many requests a frontend gets over time. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { filterModule } from './build.js';
-import { Host, type Stream, type Vm } from './host.js';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();

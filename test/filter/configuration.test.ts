@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Host } from './host.js';
+import { Host } from '../../simulator/filter-host/host.js';
 
 describe('the filter configuration', () => {
   it('is accepted with every option', () => {

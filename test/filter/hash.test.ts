@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { partModule } from '../../simulator/filter-host/build.js';
 import { hashVectors, keyVectors, mixVectors } from '../../wire/hash-vectors.js';
-import { partModule } from './build.js';
 
 interface Exports {
   readonly memory: WebAssembly.Memory;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { Host } from '../../simulator/filter-host/host.js';
 import { INLINE_SNAPSHOT_VERSION } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
-import { Host } from './host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const inline = (changes = {}) =>

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import { hash64 } from '../../wire/hash.js';
 import * as L from '../../wire/layout.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { anySnapshot } from './any-snapshot.js';
-import { filterModule } from './build.js';
-import { Host, type Vm } from './host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { filterModule } from './build.js';
-import { Host } from './host.js';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host } from '../../simulator/filter-host/host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();

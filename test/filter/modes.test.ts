@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import type { FilterConfig } from '../../wire/filter-config.js';
 import { keyHash, steerPoint } from '../../wire/hash.js';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { filterModule } from './build.js';
-import { Host, type Stream, type Vm } from './host.js';
 import { deliver, engineOf, sketch } from './snapshots.js';
 
 const module = filterModule();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { Host, type Vm } from './host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const key = { 'x-wardrop-key': 'conversation' };

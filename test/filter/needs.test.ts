@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import type { SnapshotNeed, SnapshotView } from '../../wire/snapshot-view.js';
-import { filterModule } from './build.js';
-import { Host, type Stream, type Vm } from './host.js';
 import { deliver, engineOf, sketch } from './snapshots.js';
 
 const module = filterModule();

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { type Headers, Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { id64 } from '../../wire/hash.js';
 import {
   type EngineUsage,
@@ -10,8 +12,6 @@ import {
   type VmUsage,
 } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { filterModule } from './build.js';
-import { type Headers, Host, type Stream, type Vm } from './host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import { id64, keyHash, partitionPoint, replicaScore } from '../../wire/hash.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { anySnapshot } from './any-snapshot.js';
-import { filterModule } from './build.js';
-import { Host, type Vm } from './host.js';
 import { deliver, type EngineSketch, engineOf, sketch } from './snapshots.js';
 
 const module = filterModule();

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { id64, keyHash, overflowPoint } from '../../wire/hash.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
-import { filterModule } from './build.js';
-import { Host, type Stream, type Vm } from './host.js';
 import { deliver, type EngineSketch, engineOf, sketch } from './snapshots.js';
 
 const module = filterModule();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { Host, type LocalReply, type Vm } from '../../simulator/filter-host/host.js';
 import { CLIENT_STEERING_HEADERS, KEY_HEADERS } from '../../wire/names.js';
-import { Host, type LocalReply, type Vm } from './host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const one = [{ weight: 1 }];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { partModule } from './build.js';
+import { partModule } from '../../simulator/filter-host/build.js';
 
 type Exports = Record<string, (...args: number[]) => number> & { readonly memory: WebAssembly.Memory };
 type Enum = Record<string, { readonly value: number }>;

@@ -1,6 +1,6 @@
+import type { Vm } from '../../simulator/filter-host/host.js';
 import type { SnapshotPool, SnapshotSegment, SnapshotView } from '../../wire/snapshot-view.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
-import type { Vm } from './host.js';
 
 export interface EngineSketch {
   /** Share of the pool's keys; they need not add up to 1. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { id64 } from '../../wire/hash.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { EngineUsage, PoolUsage } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { filterModule } from './build.js';
-import { Host, type Stream, type Vm } from './host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
