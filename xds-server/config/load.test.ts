@@ -52,6 +52,24 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('refuses aliases without an anchor, each at its place', () => {
+    const text = `${minimal}policy: *none\ntimeouts: {answerSeconds: *nothing}\n`;
+    expect(problemsOf(text).map(({ line, column, message }) => ({ line, column, message }))).toEqual([
+      { line: 5, column: 9, message: 'there is no anchor &none before the alias *none' },
+      { line: 6, column: 27, message: 'there is no anchor &nothing before the alias *nothing' },
+    ]);
+  });
+
+  it('refuses what would exhaust memory or stack', () => {
+    const doubled = Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}]`).join('\n');
+    expect(problemsOf(`a0: &a0 [x]\n${doubled}\n`).map(({ message }) => message)).toEqual([
+      'aliases of aliases multiply beyond measure',
+    ]);
+    expect(problemsOf(`a: ${'['.repeat(20_000)}`).map(({ message }) => message)).toContain(
+      'values are nested too deeply',
+    );
+  });
+
   it('reads metrics of every kind, at the path of the kind, with names of its own', () => {
     const metricsOf = (text: string) =>
       loadConfig('f.yaml', () => minimal.replace('profile: p', `profile: p, metrics: {${text}}`)).fleet

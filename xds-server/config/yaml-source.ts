@@ -1,4 +1,14 @@
-import { type Document, isAlias, isMap, isNode, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml';
 import { ConfigError, type ConfigProblem, formatPath, type Path } from './problem.js';
 
 /** A parsed YAML file that knows where each value was written. */
@@ -11,22 +21,50 @@ export class YamlSource {
   constructor(text: string, file: string) {
     this.file = file;
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
-    if (this.#document.errors.length > 0) {
-      throw new ConfigError(
-        'WARDROP_CONFIG_UNREADABLE',
-        this.#document.errors.map((error) => ({
-          file,
-          ...this.#position(error.pos[0]),
-          path: '',
-          message: error.code === 'MULTIPLE_DOCS' ? 'a second document starts here; keep one' : error.message,
-        })),
-      );
+    const problems = [...this.#syntaxErrors(), ...this.#danglingAliases()];
+    if (problems.length > 0) throw new ConfigError('WARDROP_CONFIG_UNREADABLE', problems);
+  }
+
+  /**
+   * The document as plain values.
+   *
+   * @throws {ConfigError} when its aliases stand for more than any configuration holds
+   */
+  toValue(): unknown {
+    try {
+      return this.#document.toJS();
+    } catch (error) {
+      if (!(error instanceof ReferenceError)) throw error;
+      throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [
+        this.problem([], 'aliases of aliases multiply beyond measure', { hint: 'write the values out' }),
+      ]);
     }
   }
 
-  /** The document as plain values. */
-  toValue(): unknown {
-    return this.#document.toJS();
+  #syntaxErrors(): ConfigProblem[] {
+    return this.#document.errors.map(({ code, message, pos }) => {
+      if (code === 'MULTIPLE_DOCS') return this.#problemAt(pos[0], 'a second document starts here; keep one');
+      // What the parser says when its own stack is full.
+      if (code === 'RESOURCE_EXHAUSTION') return this.#problemAt(pos[0], 'values are nested too deeply');
+      return this.#problemAt(pos[0], message);
+    });
+  }
+
+  /** The parser finds them only when values are made, and then stops at the first. */
+  #danglingAliases(): ConfigProblem[] {
+    const problems: ConfigProblem[] = [];
+    visit(this.#document, {
+      Alias: (_, alias) => {
+        if (alias.resolve(this.#document) !== undefined) return;
+        const message = `there is no anchor &${alias.source} before the alias *${alias.source}`;
+        problems.push(this.#problemAt(alias.range?.[0] ?? 0, message));
+      },
+    });
+    return problems;
+  }
+
+  #problemAt(offset: number, message: string): ConfigProblem {
+    return { file: this.file, ...this.#position(offset), path: '', message };
   }
 
   /** Whether the file has a value at `path`, valid or not. */
