@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../arguments.js';
 import { loadAverage } from './cpu.js';
 import { checkEnvoyMemory } from './envoy-memory.js';
 import { Figures } from './figures.js';
@@ -11,8 +11,6 @@ import { type Effort, measureRounds } from './rounds.js';
 import type { Estimate } from './statistics.js';
 import { type VariantName, variantsOf } from './variants.js';
 import { inWorld } from './world.js';
-
-const USAGE = 'usage: npm run bench -- filter [--quick] [--json FILE]';
 
 interface Size extends Effort {
   readonly batches: number;
@@ -50,7 +48,7 @@ const NAMES = [
 const CHUNKED: readonly VariantName[] = ['none', 'maglev', 'filter', 'c', 'extProc'];
 
 async function main(): Promise<void> {
-  const options = readArguments();
+  const options = readArguments('filter');
   const size = options.quick ? quick : full;
   const { go, cFilter } = await buildOpponents();
   if (cFilter instanceof Missing)
@@ -98,16 +96,6 @@ async function measureOnEnvoy(go: GoPrograms, cFile: string | undefined, size: S
     report(await checkEnvoyMemory(world, variants, size.envoyRequests, signal));
     return figures;
   });
-}
-
-function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
-  try {
-    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
-    return { quick: values.quick ?? false, json: values.json };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exit(2);
-  }
 }
 
 /** Null for what could not be measured. */

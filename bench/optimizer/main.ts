@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
+import { readArguments } from '../arguments.js';
 import { type MovesResult, measureMoves } from '../plan/moves.js';
 import { measureNoise } from '../plan/noise.js';
 import { type GapResult, measureGap } from './gap.js';
@@ -17,8 +17,6 @@ interface Figures {
   readonly movesUnderNoise: number;
 }
 
-const USAGE = 'usage: npm run bench -- optimizer [--quick] [--json FILE]';
-
 const full: readonly Size[] = [
   { frontends: 20, engines: 50, warm: 300, cold: 10 },
   { frontends: 50, engines: 200, warm: 120, cold: 5 },
@@ -34,7 +32,7 @@ const quick: readonly Size[] = [
 ];
 
 async function main(): Promise<void> {
-  const options = readArguments();
+  const options = readArguments('optimizer');
   const optimizer = new Optimizer();
   try {
     const gap = await measureGap(optimizer, options.quick ? 40 : 200);
@@ -73,16 +71,6 @@ async function main(): Promise<void> {
     if (options.json) writeFileSync(options.json, `${JSON.stringify(figures, null, 2)}\n`);
   } finally {
     await optimizer.close();
-  }
-}
-
-function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
-  try {
-    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
-    return { quick: values.quick ?? false, json: values.json };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exit(2);
   }
 }
 

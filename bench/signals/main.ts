@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../arguments.js';
 import { vllmPage } from './vllm-page.js';
 import { measureWatching, startReplicas } from './watching.js';
 
@@ -12,11 +12,10 @@ interface Figures {
   readonly pagesPerSecond: number;
 }
 
-const USAGE = 'usage: npm run bench -- signals [--quick] [--json FILE]';
 const REPLICAS = 1_000;
 
 async function main(): Promise<void> {
-  const { quick, json } = readArguments();
+  const { quick, json } = readArguments('signals');
   const seconds = quick ? 8 : 30;
   const page = vllmPage(1);
   const replicas = await startReplicas(REPLICAS, page);
@@ -41,16 +40,6 @@ async function main(): Promise<void> {
     if (json) writeFileSync(json, `${JSON.stringify(figures, null, 2)}\n`);
   } finally {
     replicas.stop();
-  }
-}
-
-function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
-  try {
-    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
-    return { quick: values.quick ?? false, json: values.json };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exit(2);
   }
 }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { INLINE_SNAPSHOT_VERSION, KEY_HEADER } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { readWasmModule } from '../../xds-server/cli/package-files.js';
+import { engineStates } from '../../xds-server/fleet/testing/engine-states.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import {
   buildBootstrap,
@@ -17,7 +18,7 @@ import {
 } from '../../xds-server/xds/index.js';
 import { runningNs } from '../filter/cpu.js';
 import { quantile } from '../filter/statistics.js';
-import { fleetOf, readyStates, weightsAt } from './fleet.js';
+import { fleetOf, weightsAt } from './fleet.js';
 
 /** What one push of weights does to an Envoy with one worker that serves requests meanwhile. */
 export interface EnvoyPushResult {
@@ -69,7 +70,7 @@ export async function measureEnvoyPush(options: EnvoyPushOptions): Promise<Envoy
           fleet: ours,
           frontendId: frontend.id,
           plan: weightsAt(ours, turn),
-          engines: readyStates(ours),
+          engines: engineStates(ours),
           wasmModule,
           filter: { frontendId: frontend.id, snapshot },
           steering: options.steering,
@@ -218,7 +219,7 @@ function snapshotOf(fleet: ReturnType<typeof fleetOf>, frontendId: string): Uint
     engines: [],
     objectiveSeconds: 0,
   };
-  const engines = readyStates(fleet);
+  const engines = engineStates(fleet);
   const version = INLINE_SNAPSHOT_VERSION;
   return encodeSnapshot(
     buildSnapshotView({ plan, fleet, engines, frontendId, version, salt: 'bench', issuedAtMs: Date.now() }),

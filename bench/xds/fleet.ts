@@ -1,5 +1,4 @@
 import type { Engine, Fleet } from '../../xds-server/fleet/fleet.js';
-import type { EngineState } from '../../xds-server/fleet/fleet-state.js';
 import type { WeightPlan } from '../../xds-server/xds/index.js';
 
 export interface FleetSize {
@@ -50,18 +49,6 @@ function engineOf(id: string, endpoints: readonly string[]): Engine {
     metrics: { kind: 'none', path: '/metrics' },
     healthPath: '/health',
   };
-}
-
-export function readyStates(fleet: Fleet): EngineState[] {
-  return fleet.engines.map(({ id, endpoints }) => ({
-    id,
-    replicas: endpoints.map((address) => ({ address, ready: true })),
-    health: 1,
-    ramp: 1,
-    drain: 1,
-    penalty: 0,
-    latencyFactor: 1,
-  }));
 }
 
 /** Weights of every pool for every frontend; each `turn` differs from the one before in every engine. */

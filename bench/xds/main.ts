@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../arguments.js';
 import { loadAverage } from '../filter/cpu.js';
 import { type DisturbanceResult, measureDisturbance, measureFrozen } from './disturbance.js';
 import { type EnvoyPushResult, measureEnvoyPush } from './envoy-push.js';
@@ -20,7 +20,6 @@ interface Figures {
   readonly frozenSeconds?: number;
 }
 
-const USAGE = 'usage: npm run bench -- xds [--quick] [--json FILE]';
 const SIZE = { frontends: 10, clusters: 20, endpoints: 250 };
 /** The default of `server.edsIntervalSeconds`. */
 const EDS_INTERVAL_SECONDS = 5;
@@ -34,7 +33,7 @@ const full = {
 const quick = { pushes: 4, growth: [250], envoyPushes: 10, longRunPushes: 300 };
 
 async function main(): Promise<void> {
-  const options = readArguments();
+  const options = readArguments('xds');
   const effort = options.quick ? quick : full;
   report(`load average ${loadAverage()}`);
   const writer = measureWriter(options.quick ? 50 : 300);
@@ -124,16 +123,6 @@ const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 
 function report(line: string): void {
   console.log(line);
-}
-
-function readArguments(): { readonly quick: boolean; readonly json: string | undefined } {
-  try {
-    const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } });
-    return { quick: values.quick ?? false, json: values.json };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exit(2);
-  }
 }
 
 await main();

@@ -1,11 +1,12 @@
 import * as grpc from '@grpc/grpc-js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
+import { engineStates } from '../../xds-server/fleet/testing/engine-states.js';
 import { buildResources, frontendOf, XdsServer } from '../../xds-server/xds/index.js';
 import { ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
 import { encodeSotwResponse } from '../../xds-server/xds/transport/codec.js';
 import { quantile } from '../filter/statistics.js';
 import { Clients } from './clients.js';
-import { type FleetSize, fleetOf, readyStates, weightsAt } from './fleet.js';
+import { type FleetSize, fleetOf, weightsAt } from './fleet.js';
 import { monotonicMs, RAW_PATH } from './stream-client.js';
 
 /** Milliseconds from the push to a stream's having all of it; `p99` over the streams, medians over the pushes. */
@@ -173,7 +174,7 @@ export class PushWorld {
       fleet: this.fleet,
       frontendId,
       plan,
-      engines: readyStates(this.fleet),
+      engines: engineStates(this.fleet),
       wasmModule: new Uint8Array([0]),
       filter: { frontendId },
     });

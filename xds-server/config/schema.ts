@@ -528,6 +528,24 @@ const demand = {
   default: {},
 } as const;
 
+/** By what a request can be told, whatever its body holds. */
+const requestSigns = {
+  header: {
+    type: 'object',
+    description: 'A header, by name, has this value.',
+    propertyNames: headerName,
+    additionalProperties: headerValue,
+  },
+  hasHeader: { ...headerName, description: 'A header of this name is there and not empty.' },
+  path: {
+    type: 'string',
+    pattern: '^/[\\x21-\\x7e]{0,255}$',
+    hint: 'start the path with /, without spaces',
+    description: 'The path begins so.',
+  },
+  tenant: { ...headerValue, description: 'The tenant, as `filter.tenantHeader` says, is this one.' },
+} as const;
+
 const needs = {
   type: 'object',
   description:
@@ -543,20 +561,7 @@ const needs = {
         description: 'When a request carries the need; exactly one of these.',
         additionalProperties: false,
         properties: {
-          header: {
-            type: 'object',
-            description: 'A header, by name, has this value.',
-            propertyNames: headerName,
-            additionalProperties: headerValue,
-          },
-          hasHeader: { ...headerName, description: 'A header of this name is there and not empty.' },
-          path: {
-            type: 'string',
-            pattern: '^/[\\x21-\\x7e]{0,255}$',
-            hint: 'start the path with /, without spaces',
-            description: 'The path begins so.',
-          },
-          tenant: { ...headerValue, description: 'The tenant, as `filter.tenantHeader` says, is this one.' },
+          ...requestSigns,
           body: {
             type: 'string',
             enum: ['images', 'audio', 'files', 'tools', 'stream'],
@@ -606,20 +611,7 @@ const classes = {
         description: 'Which requests belong to it; exactly one of these.',
         additionalProperties: false,
         properties: {
-          header: {
-            type: 'object',
-            description: 'A header, by name, has this value.',
-            propertyNames: headerName,
-            additionalProperties: headerValue,
-          },
-          hasHeader: { ...headerName, description: 'A header of this name is there and not empty.' },
-          path: {
-            type: 'string',
-            pattern: '^/[\\x21-\\x7e]{0,255}$',
-            hint: 'start the path with /, without spaces',
-            description: 'The path begins so.',
-          },
-          tenant: { ...headerValue, description: 'The tenant, as `filter.tenantHeader` says, is this one.' },
+          ...requestSigns,
           serviceTier: { ...headerValue, description: 'The body’s `service_tier` is this one.' },
           priorityAbove: {
             type: 'integer',

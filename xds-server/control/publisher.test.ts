@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import { loadConfig } from '../config/load.js';
 import type { Fleet } from '../fleet/fleet.js';
-import type { EngineState } from '../fleet/fleet-state.js';
+import { engineStates } from '../fleet/testing/engine-states.js';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import type { Plan } from '../plan/plan.js';
 import { SnapshotBoard } from '../sync/snapshot-board.js';
@@ -27,17 +27,7 @@ function publicationOf(
   weights: Readonly<Record<string, number>>,
   down: readonly string[] = [],
 ): Publication {
-  const engines = fleet.engines.map(
-    ({ id, endpoints }): EngineState => ({
-      id,
-      replicas: endpoints.map((address) => ({ address, ready: !down.includes(id) })),
-      health: 1,
-      ramp: 1,
-      drain: 1,
-      penalty: 0,
-      latencyFactor: 1,
-    }),
-  );
+  const engines = engineStates(fleet, ({ id }) => !down.includes(id));
   let start = 0;
   const segments = Object.entries(weights).map(([ownerId, weight]) => {
     const segment = { start: Math.floor(start * 2 ** 32), ownerId, backupId: null };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../config/load.js';
-import type { EngineState } from '../fleet/fleet-state.js';
+import { engineStates } from '../fleet/testing/engine-states.js';
 import { type ReliefInput, ReliefWatch } from './relief.js';
 
 /** A request takes 2 s on an idle replica and 0.1 replica-seconds of work. */
@@ -17,17 +17,7 @@ profiles:
 
 function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> = {}): ReliefInput {
   const config = loadConfig('/none/fleet.yaml', () => text);
-  const engines = config.fleet.engines.map(
-    ({ id, endpoints }): EngineState => ({
-      id,
-      replicas: endpoints.map((address) => ({ address, ready: true })),
-      health: 1,
-      ramp: 1,
-      drain: 1,
-      penalty: 0,
-      latencyFactor: 1,
-    }),
-  );
+  const engines = engineStates(config.fleet);
   const state = { fleet: config.fleet, atMs: 0, engines, demands: [], settledSeconds: 0 };
   const counts = new Map(Object.entries(inFlight));
   return {

@@ -1,5 +1,6 @@
 import type { Engine, Fleet } from '../../../xds-server/fleet/fleet.js';
 import type { EngineState } from '../../../xds-server/fleet/fleet-state.js';
+import { engineStates } from '../../../xds-server/fleet/testing/engine-states.js';
 import type { Plan } from '../../../xds-server/plan/plan.js';
 
 /** A fleet with one frontend `west`, these engines, and a pool per model. */
@@ -28,15 +29,7 @@ export function fleetOf(
 
 /** All replicas ready, nothing drained. */
 export function statesOf(fleet: Fleet, notReady: readonly string[] = []): EngineState[] {
-  return fleet.engines.map((engine) => ({
-    id: engine.id,
-    replicas: engine.endpoints.map((address) => ({ address, ready: !notReady.includes(address) })),
-    health: 1,
-    ramp: 1,
-    drain: 1,
-    penalty: 0,
-    latencyFactor: 1,
-  }));
+  return engineStates(fleet, ({ endpoints }, replica) => !notReady.includes(endpoints[replica]!));
 }
 
 /** A plan with these weights in every pool; only what resources are built from is filled in. */

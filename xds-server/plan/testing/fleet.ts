@@ -1,5 +1,6 @@
 import type { Engine, Fleet } from '../../fleet/fleet.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
+import { engineStates } from '../../fleet/testing/engine-states.js';
 import { defaultPolicy } from '../../fleet/testing/policy.js';
 import type { Solution, SolutionRow } from '../../optimizer/solution.js';
 import type { Profile } from '../../profiles/profile.js';
@@ -38,15 +39,7 @@ export function evolveInput(
   const state: FleetState = {
     fleet,
     atMs: 0,
-    engines: fleet.engines.map((engine, index) => ({
-      id: engine.id,
-      replicas: engine.endpoints.map((address, replica) => ({ address, ready: replica < replicas[index]! })),
-      health: 1,
-      ramp: 1,
-      drain: 1,
-      penalty: 0,
-      latencyFactor: 1,
-    })),
+    engines: engineStates(fleet, (engine, replica) => replica < replicas[fleet.engines.indexOf(engine)]!),
     demands: rows.map((row) => ({
       frontendId: row.frontendId ?? 'west',
       poolId: POOL,
