@@ -2,7 +2,7 @@
 // runs the thing itself. Uses nothing but Node's own modules until the packages are there.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -70,14 +70,17 @@ async function test(args) {
 }
 
 async function bench(args) {
-  await build();
   const [name, ...rest] = args;
-  const entry = join('dist', 'bench', name ?? '', 'main.js');
-  if (!name || !existsSync(join(ROOT, entry)))
-    fail(`usage: npm run bench -- NAME [--quick] [--json FILE]; no bench ${name ?? ''}`);
+  const names = readdirSync(join(ROOT, 'bench')).filter((each) =>
+    existsSync(join(ROOT, 'bench', each, 'main.ts')),
+  );
+  if (!names.includes(name)) {
+    fail(`usage: npm run bench -- NAME [--quick] [--json FILE], where NAME is one of ${names.join(', ')}`);
+  }
+  await build();
   process.exitCode = await spawned(
     'node',
-    [entry, ...rest],
+    [join('dist', 'bench', name, 'main.js'), ...rest],
     benchesOnEnvoy.has(name) ? { ENVOY_BIN: await envoy() } : {},
   );
 }

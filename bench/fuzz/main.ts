@@ -1,12 +1,10 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { readArguments, refuseArguments } from '../arguments.js';
 import { endure } from './endurance.js';
 import { fuzzHeaders } from './headers.js';
 import { Random } from './random.js';
 import { fuzzScanner } from './scanner.js';
 import { fuzzSnapshots } from './snapshots.js';
-
-const USAGE = 'usage: npm run bench -- fuzz [--quick] [--inputs N] [--seed N] [--only NAME] [--json FILE]';
 
 const targets = {
   scanner: fuzzScanner,
@@ -14,6 +12,8 @@ const targets = {
   headers: fuzzHeaders,
   endurance: endure,
 } as const;
+
+const OPTIONS = { inputs: 'N', seed: 'N', only: 'NAME' };
 
 /** What `--json FILE` writes for each target. */
 interface Figures {
@@ -25,19 +25,15 @@ interface Figures {
 }
 
 function main(): void {
-  const { values } = parseArgs({
-    options: {
-      quick: { type: 'boolean', default: false },
-      inputs: { type: 'string' },
-      seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-      only: { type: 'string' },
-      json: { type: 'string' },
-    },
-  });
+  const values = readArguments('fuzz', OPTIONS);
   const inputs = Number(values.inputs ?? (values.quick ? 1e5 : 1e7));
-  const seed = Number(values.seed);
-  const unknown = values.only !== undefined && !(values.only in targets);
-  if (!Number.isInteger(inputs) || inputs < 1 || !Number.isInteger(seed) || unknown) throw new Error(USAGE);
+  const seed = Number(values.seed ?? Date.now() % 2 ** 31);
+  const names = Object.keys(targets);
+  if (!Number.isInteger(inputs) || inputs < 1)
+    refuseArguments('fuzz', OPTIONS, '--inputs: give a whole number above 0');
+  if (!Number.isInteger(seed)) refuseArguments('fuzz', OPTIONS, '--seed: give a whole number');
+  if (values.only !== undefined && !names.includes(values.only))
+    refuseArguments('fuzz', OPTIONS, `--only: there is no "${values.only}"; there are ${names.join(', ')}`);
   const figures: Record<string, Figures> = {};
   for (const [name, fuzz] of Object.entries(targets)) {
     if (values.only !== undefined && values.only !== name) continue;

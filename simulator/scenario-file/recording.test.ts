@@ -42,7 +42,7 @@ afterEach(() => {
 });
 
 /** 40 s: f doubles after 20 s and a fifth of g's requests must stay; b is down from 10 s to 25 s. */
-async function recording(): Promise<string> {
+async function recording(demandFactor = 1): Promise<string> {
   const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
   const writer = new RecordingWriter();
   let text = '';
@@ -64,8 +64,8 @@ async function recording(): Promise<string> {
   for (let second = 0; second <= 40; second++) {
     if (second === 10) await solve(10_000, true);
     if (second === 25) await solve(25_000, false);
-    f += second > 20 ? 80 : 40;
-    g += 30;
+    f += demandFactor * (second > 20 ? 80 : 40);
+    g += demandFactor * 30;
     const report = (frontendId: string, pools: Readonly<Record<string, number>>): Recorded => ({
       ...{ kind: 'report', atMs: 1000 * second, frontendId, nodeId: frontendId },
       report: {
@@ -107,10 +107,16 @@ describe('a recording as a scenario', () => {
     }
   });
 
+  it('needs requests', async () => {
+    await expect(scenarioOfRecording(await recording(0))).rejects.toThrow(
+      'no request came while it was recorded',
+    );
+  });
+
   it.each([
     ['', /no such file|ENOENT/],
     [gzipSync('{"wardropRecording":1}\n'), /holds 0 solves and 0 reports/],
-    ['no gzip', /incorrect header check/],
+    ['no gzip', /is no file of wardrop record \(incorrect header check\)/],
   ])('that is none says so: %#', async (content, message) => {
     const file = join(folder, 'bad.gz');
     if (content !== '') writeFileSync(file, content);

@@ -49,6 +49,8 @@ export async function scenarioOfRecording(file: string): Promise<Scenario> {
   const endAt = (reports.at(-1)!.atMs - startMs) / 1000;
   const counts = new Counts(fleet, startMs);
   for (const report of reports) counts.add(report);
+  if (counts.total === 0)
+    throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: no request came while it was recorded`);
   return build(file, last, solves, counts, startMs, endAt);
 }
 
@@ -121,6 +123,10 @@ class Counts {
       const bin = Math.max(0, Math.floor(middle / BIN_SECONDS));
       counted.bins[bin] = (counted.bins[bin] ?? 0) + offered;
     }
+  }
+
+  get total(): number {
+    return [...this.#bins.values()].flatMap(({ pools }) => pools).reduce((a, b) => a + b, 0);
   }
 
   ratesOf(frontendId: string): (readonly [number, number])[] {

@@ -68,18 +68,19 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     response.type(server.metrics.contentType).send(await server.metrics.page());
   });
   app.get('/v1/plan', (_request, response) => {
-    if (server.plan !== null) response.json(server.plan);
-    else response.status(503).json({ message: 'no plan is published yet' });
+    if (server.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
+    response.json(server.plan);
   });
   app.get('/v1/fleet', (_request, response) => {
     response.json(fleetView(server));
   });
   app.get('/v1/snapshot', (request, response) => {
     const id = text(request.query.frontend);
-    if (!server.config.fleet.frontends.some((frontend) => frontend.id === id)) {
-      throw new WardropError('WARDROP_QUERY_INVALID', 'frontend: name a frontend of the configuration');
+    const known = server.config.fleet.frontends.map((frontend) => frontend.id);
+    if (id === undefined || !known.includes(id)) {
+      throw new WardropError('WARDROP_QUERY_INVALID', `say which frontend; known: ${known.join(', ')}`);
     }
-    const snapshot = server.board.current(id!);
+    const snapshot = server.board.current(id);
     if (snapshot === undefined) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
     response.type('application/octet-stream').send(Buffer.from(snapshot.bytes));
   });
@@ -126,7 +127,10 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     response.json(await server.headroom());
   });
   app.use((request: Request, response: Response) => {
-    response.status(404).json({ message: `there is nothing at ${request.path}; / lists what there is` });
+    response.status(404).json({
+      code: 'WARDROP_QUERY_INVALID' satisfies ErrorCode,
+      message: `there is no ${request.method} ${request.path}; / lists what there is`,
+    });
   });
   const onError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
     const status = statusOf(error);

@@ -11,6 +11,7 @@ const LINKS = [
     '/v1/headroom',
     'what the loss of each engine would do, and how much each frontend can grow (may take a while)',
   ],
+  ['/v1/changes', 'which input changed which weight since the plan before (may take a while)'],
   ['/v1/operations', 'what operators did: drains, penalties held or released'],
   ['/v1/alarms', 'what an operator should look at'],
   ['/v1/config', 'the configuration in force, without secrets'],
@@ -32,7 +33,8 @@ export function indexPage(server: ControlServer): string {
 <h1>Wardrop</h1>
 <p>${state}</p>
 <ul>${alarms.map(({ message }) => `<li>${escapeHtml(message)}</li>`).join('')}</ul>
-<p>Why a weight is what it is: <code>/v1/explain?frontend=…&amp;engine=…</code> (and <code>&amp;pool=…</code> where there are several)</p>
+<p>Why a weight is what it is: <code>/v1/explain?frontend=…&amp;engine=…</code> (and <code>&amp;pool=…</code> where there are several).
+For programs: <code>/v1/snapshot?frontend=…</code>, <code>/v1/record</code>, <code>POST /v1/what-if</code> and <code>POST /v1/operations</code>.</p>
 <table>${LINKS.map(([path, what]) => `<tr><td><a href="${path}">${path}</a></td><td>${what}</td></tr>`).join('')}</table>
 </html>
 `;

@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv';
-import { WardropError } from '../errors.js';
 import { OPERATOR_ACTIONS } from '../fleet/operations.js';
 import type { OperatorRequest } from '../signals/operator-orders.js';
+import { readBody } from './request-body.js';
 
 const MOST_SECONDS = 30 * 86_400;
 
@@ -24,10 +24,5 @@ const check = new Ajv({ strict: true, useDefaults: true }).compile<OperatorReque
  * @throws {WardropError} WARDROP_QUERY_INVALID
  */
 export function readOperatorRequest(body: unknown): OperatorRequest {
-  if (check(body)) return body;
-  const { instancePath, message } = check.errors![0]!;
-  throw new WardropError(
-    'WARDROP_QUERY_INVALID',
-    `the body is no operator action: ${instancePath || '/'} ${message}`,
-  );
+  return readBody(check, 'operator action', body);
 }

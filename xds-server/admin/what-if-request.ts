@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import type { Changes } from '../control/what-if.js';
-import { WardropError } from '../errors.js';
+import { readBody } from './request-body.js';
 
 const id = { type: 'string' };
 
@@ -33,10 +33,5 @@ const check = new Ajv({ strict: true, useDefaults: true }).compile<Changes>({
  * @throws {WardropError} WARDROP_QUERY_INVALID
  */
 export function readChanges(body: unknown): Changes {
-  if (check(body)) return body;
-  const { instancePath, message } = check.errors![0]!;
-  throw new WardropError(
-    'WARDROP_QUERY_INVALID',
-    `the body is no list of changes: ${instancePath || '/'} ${message}`,
-  );
+  return readBody(check, 'list of changes', body);
 }

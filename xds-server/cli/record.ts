@@ -8,7 +8,7 @@ import { type Replayed, replay } from '../control/replay.js';
 import { WardropError } from '../errors.js';
 import { Optimizer } from '../optimizer/index.js';
 import { duration } from './duration.js';
-import { adminUrl, type SourceOptions, withSource } from './source.js';
+import { adminUrl, noAnswer, type SourceOptions, withSource } from './source.js';
 import { formatTable } from './table.js';
 import { UsageError } from './usage-error.js';
 
@@ -49,8 +49,8 @@ async function record(options: RecordOptions): Promise<void> {
   const timer = options.for === undefined ? undefined : setTimeout(end, options.for * 1_000);
   try {
     const response = await fetch(new URL('/v1/record', base), { signal: controller.signal }).catch(
-      (error: Error) => {
-        throw new UsageError(`no control server answers at ${base}: ${error.message}`, 1);
+      (error) => {
+        throw noAnswer(base, error);
       },
     );
     if (!response.ok || response.body === null) throw new UsageError(`${base}: status ${response.status}`, 1);

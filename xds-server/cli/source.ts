@@ -59,13 +59,17 @@ async function answerTo(
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     });
   } catch (error) {
-    const cause = (error as Error).cause;
-    const reason = cause instanceof Error ? cause.message : (error as Error).message;
-    throw new UsageError(`no control server answers at ${base}: ${reason}`, 1);
+    throw noAnswer(base, error as Error);
   }
   const body = Buffer.from(await response.arrayBuffer());
   if (response.ok) return body;
   throw new UsageError(messageOf(body.toString()), response.status === 400 ? 2 : 1);
+}
+
+/** What to say when `fetch` fails, which gives its reason as a cause. */
+export function noAnswer(base: URL, { cause, message }: Error): UsageError {
+  const reason = cause instanceof Error ? cause.message : message;
+  return new UsageError(`no control server answers at ${base}: ${reason}`, 1);
 }
 
 /** The configuration file that an offline question needs. */

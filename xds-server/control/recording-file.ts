@@ -21,8 +21,8 @@ export async function* readRecording(file: string): AsyncGenerator<Recorded> {
     }
   } catch (error) {
     if (error instanceof WardropError) throw error;
-    throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const { message, code } = error as NodeJS.ErrnoException;
+    const why = code === 'Z_DATA_ERROR' ? `is no file of wardrop record (${message})` : message;
+    throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${why}`, { cause: error });
   }
 }
