@@ -46,7 +46,7 @@ import { nameRoute } from './limits';
 import { carriedNeeds, needsBody, priorityFor } from './needs';
 import { notePrompt } from './measure';
 import { noteRouted } from './outcome';
-import { atLimit, pick, pickAt, randomKey } from './pick';
+import { atLimit, pick, pickAt, randomKey, spreadKey } from './pick';
 import {
   BODY_TOO_LARGE,
   INVALID_JSON,
@@ -265,8 +265,9 @@ function classOf(pool: u32, priority: i32): u32 {
 }
 
 /** A request for a model. */
-function serve(stream: Stream, pool: u32, number: u32, hash: u64, keyed: bool): i32 {
+function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i32 {
   const state = classState(number);
+  const hash = keyed ? key : spreadKey(state, key);
   stream.pool = state;
   stream.counted = true;
   // A client that has already come back is told to give up when there is no budget for more.

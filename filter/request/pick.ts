@@ -1,7 +1,7 @@
 // Steps 3 to 5 together: engine, replica and where retries would go.
 
 import * as L from '../../wire/layout';
-import { random } from '../abi/random';
+import { random, vmTurn } from '../abi/random';
 import { overflowPoint, partitionPoint } from '../hash';
 import {
   BOUND_BACKUP,
@@ -16,7 +16,7 @@ import {
 import { indexIn } from '../snapshot/validate';
 import { TRICKLING } from '../state/guarded';
 import { noteKey } from '../state/hot-keys';
-import { EngineState, FlowState, ReplicaState } from '../state/rows';
+import { EngineState, FlowState, PoolState, ReplicaState } from '../state/rows';
 import { segmentOf } from './partition';
 import { FLOOR, GUARDRAIL, NO_KEY, OVERFLOW, PLANNED, SCAN } from './reasons';
 import {
@@ -43,6 +43,18 @@ export let atLimit: bool = false;
 /** A random key, for requests that have none. */
 export function randomKey(): u64 {
   return random();
+}
+
+/** Turns of the golden ratio, which fill a circle evenly however soon they end. */
+const GOLDEN_TURN: u32 = 0x9e3779b9;
+
+/**
+ * Moves a random key to the next of points that fill the partition evenly, so that a burst without keys is shared as
+ * planned at any moment, where random points make runs. Each VM begins elsewhere.
+ */
+export function spreadKey(state: PoolState, key: u64): u64 {
+  state.spread += GOLDEN_TURN;
+  return ((<u64>(state.spread + vmTurn)) << 32) | (key & 0xffffffff);
 }
 
 /**

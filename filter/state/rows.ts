@@ -29,6 +29,8 @@ export class PoolState extends Row {
   priority: i32;
   /** The class of priority 0 of the same pool. */
   home: PoolState;
+  /** Where its last request without a key went in the partition, counted from where the VM began. */
+  spread: u32;
   /** Tokens of the retry budget that this VM may spend. */
   tokens: i32;
   /** Tokens asked for since the last tick. */

@@ -80,6 +80,34 @@ describe('the planned pick', () => {
   });
 });
 
+describe('a burst without keys', () => {
+  it('is shared as planned in every slice of it and from every Envoy, with no long runs', () => {
+    const view = sketch([{ weight: 1 }, { weight: 1 }, { weight: 1 }, { weight: 1 }]);
+    for (let run = 0; run < 50; run++) {
+      const edges = [started(view), started(view)];
+      const sent = Array.from({ length: 400 }, (_, at) => engineOf(edges[at % 2]!.request().endpoints[0]));
+      for (let start = 0; start < sent.length; start += 40) {
+        const slice = sent.slice(start, start + 40);
+        for (let engine = 0; engine < 4; engine++) {
+          const share = slice.filter((each) => each === engine).length / slice.length;
+          expect(Math.abs(share - 0.25)).toBeLessThanOrEqual(0.05);
+        }
+      }
+      expect(longestRun(sent)).toBeLessThanOrEqual(4);
+    }
+  });
+});
+
+function longestRun(values: readonly number[]): number {
+  let longest = 0;
+  let run = 0;
+  for (const [at, value] of values.entries()) {
+    run = value === values[at - 1] ? run + 1 : 1;
+    longest = Math.max(longest, run);
+  }
+  return longest;
+}
+
 describe('an endpoint list', () => {
   it('is one longer than the retries granted, repeats nobody and names eligible engines only', () => {
     fc.assert(
