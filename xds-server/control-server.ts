@@ -51,7 +51,7 @@ import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
 import type { Relief } from './plan/snapshot-view.js';
 import { Discovery } from './signals/discovery.js';
-import { requestsAt } from './signals/engine-load.js';
+import { type LoadSources, requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
@@ -415,7 +415,7 @@ export class ControlServer {
       inFlight: this.signals.inFlight(nowMs),
       replicasInFlight: this.signals.replicasInFlight(nowMs),
       outside: new Map([...this.#view.outside].map(([id, { requests }]) => [id, requests])),
-      readings: this.engineWatch.readings,
+      loads: this.loadSources,
       envoys: Math.max(1, this.board.holders().filter(({ atMs }) => nowMs - atMs < ENVOY_GONE_MS).length),
       nowMs,
     });
@@ -424,14 +424,21 @@ export class ControlServer {
     this.#publisher.refresh();
   }
 
-  /** Tells signals how many requests engines say they have, as often as their pages are read. */
+  /** Where engines say how much they have to do. */
+  get loadSources(): LoadSources {
+    return {
+      pages: this.engineWatch.readings,
+      responses: (address) => this.signals.totals.load(address),
+    };
+  }
+
+  /** Tells signals how many requests engines say they have, as often as they are asked. */
   #passLoads(nowMs: number): void {
     if (nowMs - this.#loadsAtMs < LOADS_INTERVAL_MS) return;
     this.#loadsAtMs = nowMs;
     for (const engine of this.#config.fleet.engines) {
-      if (engine.metrics.kind === 'none') continue;
       const up = engine.endpoints.filter((address) => this.signals.health(address, nowMs).state !== 'down');
-      const requests = requestsAt(up, this.engineWatch.readings, nowMs);
+      const requests = requestsAt(up, this.loadSources, nowMs);
       if (requests !== undefined) this.signals.acceptLoad(engine, requests, up.length, nowMs);
     }
   }

@@ -14,7 +14,7 @@ import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
 import type { Relief } from '../../xds-server/plan/snapshot-view.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
-import { requestsAt } from '../../xds-server/signals/engine-load.js';
+import { type LoadSources, requestsAt } from '../../xds-server/signals/engine-load.js';
 import { ReplicaReading } from '../../xds-server/signals/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { packageFile } from '../virtual/package-root.js';
@@ -59,7 +59,8 @@ export class ControlLoop {
   readonly #scenario: Scenario;
   readonly #signals: Signals;
   readonly #reliefWatch = new ReliefWatch();
-  readonly #readings = new Map<string, ReplicaReading>();
+  readonly #pages = new Map<string, ReplicaReading>();
+  readonly #loads: LoadSources = { pages: this.#pages, responses: () => undefined };
   readonly #schedule = new SolveSchedule();
   readonly #optimizer: Optimizer;
 
@@ -88,8 +89,8 @@ export class ControlLoop {
   readPages(pages: readonly Pick<EngineTelemetry, 'running' | 'waiting'>[], atMs: number): void {
     pages.forEach(({ running, waiting }, index) => {
       const address = addressOf(this.#scenario, index);
-      const reading = this.#readings.get(address) ?? new ReplicaReading(['running', 'waiting']);
-      this.#readings.set(address, reading);
+      const reading = this.#pages.get(address) ?? new ReplicaReading(['running', 'waiting']);
+      this.#pages.set(address, reading);
       const page = { running, waiting };
       reading.accept(
         new Map(Object.entries(page).map(([name, value]) => [name as 'running', { value, source: name }])),
@@ -98,7 +99,7 @@ export class ControlLoop {
     });
     for (const engine of this.config.fleet.engines) {
       const up = engine.endpoints.filter((address) => this.#signals.health(address, atMs).state !== 'down');
-      const requests = requestsAt(up, this.#readings, atMs);
+      const requests = requestsAt(up, this.#loads, atMs);
       if (requests !== undefined) this.#signals.acceptLoad(engine, requests, up.length, atMs);
     }
   }
@@ -135,7 +136,7 @@ export class ControlLoop {
       inFlight: this.#signals.inFlight(atMs),
       replicasInFlight: this.#signals.replicasInFlight(atMs),
       outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
-      readings: this.#readings,
+      loads: this.#loads,
       envoys: this.#scenario.frontends.length,
       nowMs: atMs,
     });

@@ -1,5 +1,6 @@
 import type { ControlServer } from '../control-server.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
+import { requestsAtReplica } from '../signals/engine-load.js';
 import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
 import type { ReplicaLoad } from '../signals/usage-totals.js';
 
@@ -38,6 +39,7 @@ export function fleetView(server: ControlServer): object {
           ...replica,
           health: server.signals.health(replica.address, state.atMs),
           load: loadView(server.engineWatch.readings.get(replica.address), state.atMs),
+          requestsFrom: requestsAtReplica(replica.address, server.loadSources, nowMs)?.source ?? null,
           reported: reportedView(server.signals.totals.load(replica.address), nowMs),
         })),
       };

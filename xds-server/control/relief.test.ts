@@ -26,7 +26,7 @@ function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> 
     inFlight: counts,
     replicasInFlight: new Map(),
     outside: new Map(),
-    readings: new Map(),
+    loads: { pages: new Map(), responses: () => undefined },
     envoys: 1,
     nowMs: 0,
     ...change,

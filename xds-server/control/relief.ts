@@ -5,8 +5,7 @@ import { type Load, Overflow } from '../plan/overflow.js';
 import type { Relief } from '../plan/snapshot-view.js';
 import { endOfCurves, tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
-import { requestsAt } from '../signals/engine-load.js';
-import type { ReplicaReading } from '../signals/replica-reading.js';
+import { type LoadSources, requestsAt } from '../signals/engine-load.js';
 import { mixOf } from '../signals/request-mix.js';
 
 /** Of a configured `maxInFlight`: overflow begins before requests are turned away. */
@@ -25,8 +24,8 @@ export interface ReliefInput {
   readonly replicasInFlight: ReadonlyMap<Address, number> | undefined;
   /** Requests that engines have from elsewhere, by id. */
   readonly outside: ReadonlyMap<string, number>;
-  /** What engines' own pages say, by replica. */
-  readonly readings: ReadonlyMap<Address, ReplicaReading>;
+  /** What engines say themselves. */
+  readonly loads: LoadSources;
   /** Envoys that share the limits; at least 1. */
   readonly envoys: number;
   readonly nowMs: number;
@@ -91,7 +90,7 @@ function secondsAt(profile: Profile, mix: TokenMix, rho: number): number {
 }
 
 function engineLoads(
-  { state, readings, nowMs }: ReliefInput,
+  { state, loads: sources, nowMs }: ReliefInput,
   inFlight: ReadonlyMap<string, number>,
   allowances: ReadonlyMap<string, Allowance>,
 ): Load[] {
@@ -100,8 +99,8 @@ function engineLoads(
     const ready = readyOf(engine);
     if (allowance === undefined || ready.length === 0) return [];
     const { most, limit, requestSeconds } = allowance;
-    // Pages count what comes from elsewhere, too.
-    const own = requestsAt(ready, readings, nowMs) ?? 0;
+    // Engines count what comes from elsewhere, too.
+    const own = requestsAt(ready, sources, nowMs) ?? 0;
     const load = { id: engine.id, inFlight: Math.max(inFlight.get(engine.id) ?? 0, own) };
     const replicas = ready.length;
     return [{ ...load, most: most * replicas * engine.ramp, limit: limit * replicas, requestSeconds }];
@@ -121,7 +120,7 @@ function engineLoads(
 }
 
 function replicaLoads(
-  { state, readings, nowMs }: ReliefInput,
+  { state, loads: sources, nowMs }: ReliefInput,
   inFlight: ReadonlyMap<Address, number>,
   allowances: ReadonlyMap<string, Allowance>,
 ): Load[] {
@@ -131,7 +130,7 @@ function replicaLoads(
     if (allowance === undefined || ready.length < 2) return [];
     const loads = ready.map((id) => ({
       id,
-      inFlight: Math.max(inFlight.get(id) ?? 0, requestsAt([id], readings, nowMs) ?? 0),
+      inFlight: Math.max(inFlight.get(id) ?? 0, requestsAt([id], sources, nowMs) ?? 0),
       ...allowance,
     }));
     return loads.map((load) => ({

@@ -56,7 +56,7 @@ export class ReplicaReading {
 }
 
 /** A value is as good as new for this long: three looks at the page. */
-const FRESH_MS = 6_000;
+export const FRESH_MS = 6_000;
 /** From here on it says nothing any more. */
 const WORTHLESS_MS = 60_000;
 
