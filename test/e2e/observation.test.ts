@@ -11,6 +11,8 @@ const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
 let mesh: Mesh;
 let envoy: EnvoyHandle;
 let logFile: string;
+/** Of requests that their clients may leave, those that engines have seen closed. */
+const closed: string[] = [];
 
 const USAGE = {
   usage: { prompt_tokens: 20, completion_tokens: 11, prompt_tokens_details: { cached_tokens: 16 } },
@@ -30,6 +32,17 @@ const stream =
   };
 const never: Behaviour = () => {};
 
+const TOKENS = [0, 1, 2, 3, 4].map((token) => event({ token })).join('');
+/** Sends headers and so much of a body, then breaks the connection. */
+const dies =
+  (body: string): Behaviour =>
+  async (_attempt, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    if (body !== '') response.write(body);
+    await sleep(50);
+    response.destroy();
+  };
+
 /** By path. */
 const behaviours: Record<string, Behaviour> = {
   '/long': stream(8, 250, true),
@@ -37,8 +50,7 @@ const behaviours: Record<string, Behaviour> = {
   '/stuck': stream(3, 50, false),
   '/never': never,
   '/retried': (attempt, response) => {
-    const attempts = Object.values(stubs).flatMap((stub) => stub.attempts);
-    if (attempts.filter(({ path }) => path === '/retried').length > 1) stream(2, 10, true)(attempt, response);
+    if (attemptsAt('/retried').length > 1) stream(2, 10, true)(attempt, response);
   },
   '/whole': async (_attempt, response) => {
     await sleep(2000);
@@ -47,8 +59,16 @@ const behaviours: Record<string, Behaviour> = {
     response.end(JSON.stringify(USAGE));
   },
   '/left': stream(100, 100, false),
+  '/open': (attempt, response) => {
+    response.once('close', () => closed.push(attempt.path));
+    return stream(100, 100, false)(attempt, response);
+  },
   '/waits': never,
   '/cut': stream(1, 10, false),
+  '/dies-silent': dies(''),
+  '/dies-early': dies(': ping\n\n'),
+  '/dies-amid': dies(TOKENS),
+  '/dies-late': dies(`${TOKENS}${event(USAGE)}`),
 };
 
 /** A request that is found by its path again. It has no key: either engine may be asked first. */
@@ -64,6 +84,25 @@ async function ask(path: string, asksForStream = true, signal?: AbortSignal) {
     ...(signal && { signal }),
   });
   return { status: answer.statusCode, headers: answer.headers, body: await answer.body.text().catch(String) };
+}
+
+const attemptsAt = (path: string) =>
+  Object.values(stubs).flatMap((stub) => stub.attempts.filter((attempt) => attempt.path === path));
+
+/** What a client gets of an answer, and whether it came to its end. */
+async function receive(path: string): Promise<{ status: number; text: string; isWhole: boolean }> {
+  const answer = await request(`${envoy.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'm', stream: true, messages: [] }),
+  });
+  let text = '';
+  try {
+    for await (const chunk of answer.body) text += String(chunk);
+    return { status: answer.statusCode, text, isWhole: true };
+  } catch {
+    return { status: answer.statusCode, text, isWhole: false };
+  }
 }
 
 type Line = Record<string, string | number | null>;
@@ -119,9 +158,49 @@ it('ends what is silent by the limit of streams, and no stream that goes on', as
   expect(retried).toMatchObject({ status: 200, body: expect.stringContaining('[DONE]') });
   expect(lost!.status).toBe(504);
   expect(JSON.parse(lost!.body)).toMatchObject({ error: { code: 'upstream_per_try_idle_timeout' } });
+  const attempts = ['/silent', '/stuck', '/retried', '/never'].map((path) => attemptsAt(path).length);
+  // One of two engines each: the budget grants a retry at the other.
+  expect(attempts).toEqual([1, 1, 2, 2]);
   // Other answers have a limit of their own.
   expect(whole).toMatchObject({ status: 200, body: JSON.stringify(USAGE) });
   expect(whole.headers).not.toHaveProperty('endpoint-load-metrics');
+});
+
+it('tries an answer that breaks off once only: its client sees each token once, and no clean end', async () => {
+  const seen = await Promise.all(
+    ['/dies-silent', '/dies-early', '/dies-amid', '/dies-late'].map(async (path) => {
+      const received = await receive(path);
+      return { path, attempts: attemptsAt(path).length, ...received };
+    }),
+  );
+  const once = { status: 200, attempts: 1, isWhole: false };
+  expect(seen).toEqual([
+    { path: '/dies-silent', ...once, text: '' },
+    { path: '/dies-early', ...once, text: ': ping\n\n' },
+    { path: '/dies-amid', ...once, text: TOKENS },
+    { path: '/dies-late', ...once, text: `${TOKENS}${event(USAGE)}` },
+  ]);
+});
+
+it('keeps what goes on in flight while time passes, and ends it at the engine as soon as its client leaves', async () => {
+  const leaving = Array.from({ length: 20 }, () => new AbortController());
+  const open = leaving.map(({ signal }, index) =>
+    ask('/open', index % 2 === 0, signal).catch(() => undefined),
+  );
+  const inFlight = async () => {
+    const { engines } = await mesh.api<FleetView>('/v1/fleet');
+    return engines.reduce((sum, engine) => sum + (engine.inFlight ?? Number.NaN), 0);
+  };
+  await eventually('all to be in flight', async () => (await inFlight()) === 20);
+  const counts = new Set<number>();
+  for (let look = 0; look < 15; look++) {
+    await sleep(100);
+    counts.add(await inFlight());
+  }
+  expect([...counts]).toEqual([20]);
+  for (const client of leaving) client.abort();
+  await Promise.all(open);
+  await eventually('the engines to be told', () => closed.length === 20, 1_000);
 });
 
 it('has nothing in flight when clients have left and engines have died', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
 import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import { hostileBodies } from '../hostile-bodies.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -213,35 +214,10 @@ describe('before the first snapshot', () => {
 
 it('bodies that tend to break small parsers are answered, or sent on, the same every time, and good ones between them', () => {
   const vm = started({ maxBodyBytes: 2 ** 21 });
-  const deep = (open: number, close: number) => `${'['.repeat(open)}${']'.repeat(close)}`;
-  const many = Array.from({ length: 20_000 }, (_, at) => `"k${at}":1`).join();
-  const bodies: readonly [body: string | Uint8Array, outcome: number | 'sent'][] = [
-    [`{"model":"m","x":${deep(50_000, 50_000)}}`, 400],
-    [deep(200_000, 0), 400],
-    [`{"model":"m","max_tokens":${'9'.repeat(5_000)}}`, 'sent'],
-    ['{"model":"m","temperature":1e99999}', 'sent'],
-    ['{"model":"m","user":"\\ud800"}', 'sent'],
-    [
-      Buffer.concat([
-        Buffer.from('{"model":"m","user":"'),
-        Buffer.from([0xff, 0xfe, 0xc0]),
-        Buffer.from('"}'),
-      ]),
-      'sent',
-    ],
-    ['{"model":"m\\u0000","messages":[]}', 404],
-    ['\ufeff{"model":"m","messages":[]}', 400],
-    ['[{"model":"m"}]', 400],
-    ['{"model":5,"messages":[]}', 400],
-    ['{"model":null,"messages":[]}', 400],
-    ['', 400],
-    ['{"model":"m","messages":[{"role":"user","content":"unfinish', 400],
-    [`{${many},"model":"m"}`, 'sent'],
-  ];
   for (let round = 0; round < 3; round++) {
-    for (const [body, outcome] of bodies) {
+    for (const { body, outcome } of hostileBodies('m')) {
       const stream = vm.request({ 'content-type': 'application/json' }).send(body, true);
-      expect([String(body).slice(0, 40), stream.reply?.status ?? 'sent']).toEqual([
+      expect([String(body).slice(0, 40), stream.reply?.status ?? 200]).toEqual([
         String(body).slice(0, 40),
         outcome,
       ]);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 
 /** One request that reached an engine. */
 export interface Attempt {
@@ -22,17 +23,19 @@ export class StubEngine {
   readonly attempts: Attempt[] = [];
   behaviour: Behaviour = answerOk;
   readonly #tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  readonly #host: string;
   #server: Server | undefined;
   #port = 0;
 
-  /** `tls`: certificate and key; plain HTTP without. */
-  constructor(name: string, tls?: { readonly cert: Buffer; readonly key: Buffer }) {
+  /** `tls`: certificate and key; plain HTTP without. `host`: where it listens. */
+  constructor(name: string, tls?: { readonly cert: Buffer; readonly key: Buffer }, host = '127.0.0.1') {
     this.name = name;
     this.#tls = tls;
+    this.#host = host;
   }
 
   get address(): string {
-    return `127.0.0.1:${this.#port}`;
+    return `${this.#host.includes(':') ? `[${this.#host}]` : this.#host}:${this.#port}`;
   }
 
   /** Listens on a free port, or again on the one that it had. */
@@ -42,7 +45,7 @@ export class StubEngine {
     server.keepAliveTimeout = 60_000;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(this.#port, '127.0.0.1', resolve);
+      server.listen(this.#port, this.#host, resolve);
     });
     this.#port = (server.address() as AddressInfo).port;
     this.#server = server;
@@ -85,6 +88,13 @@ export class StubEngine {
     await this.behaviour(attempt, response);
   }
 }
+
+/** The loopback address of IPv6, on machines that have one. */
+export const loopback6 = Object.values(networkInterfaces()).some((each) =>
+  each?.some(({ address }) => address === '::1'),
+)
+  ? '::1'
+  : '127.0.0.1';
 
 export function answerOk(_request: Attempt, response: ServerResponse): void {
   response.setHeader('content-type', 'application/json');
