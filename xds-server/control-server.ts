@@ -38,6 +38,7 @@ import { SolveSchedule } from './control/solve-schedule.js';
 import { withTrickle } from './control/trickle.js';
 import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
+import type { LoadReport } from './fleet/load-report.js';
 import {
   type Explanation,
   explain,
@@ -53,6 +54,7 @@ import type { Relief } from './plan/snapshot-view.js';
 import { Discovery } from './signals/discovery.js';
 import { type LoadSources, requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
+import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
 import { Signals, type SignalsView } from './signals/signals.js';
@@ -206,6 +208,10 @@ export class ControlServer {
       ...(server.tls === undefined ? {} : { tls: xdsTls(server.tls) }),
       resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.#config.fleet.frontends),
       onNack: (nack) => this.metrics.countNack(nack),
+      loadReports: {
+        clusters: () => this.#config.fleet.pools.map(({ id }) => id),
+        open: (frontendId, nodeId) => this.#openLoadReports(frontendId, nodeId),
+      },
     });
     this.#sync = new SyncServer({
       ...shared,
@@ -348,6 +354,20 @@ export class ControlServer {
     this.#publisher.stop();
     await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
     if (this.#isPublished) await this.#save();
+  }
+
+  /** What takes the load reports of one stream. */
+  #openLoadReports(frontendId: string, nodeId: string): (loads: LoadReport) => void {
+    this.#log.info({ nodeId, frontendId }, 'an Envoy reports its load');
+    const counts = new LoadCounts(randomBytes(8).readBigUInt64LE());
+    return (loads) => {
+      const atMs = Date.now();
+      const report = counts.add(loads);
+      const isTaken = this.signals.acceptLoadReport(frontendId, nodeId, report, atMs);
+      if (isTaken && this.#recorders.size > 0) {
+        this.#record({ kind: 'load-report', atMs, frontendId, nodeId, report });
+      }
+    };
   }
 
   async #open(): Promise<void> {

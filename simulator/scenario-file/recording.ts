@@ -3,7 +3,7 @@ import { MODEL_HEADER } from '../../wire/names.js';
 import type { NeedCondition } from '../../wire/snapshot-view.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
-import type { Recorded, RecordedSolve } from '../../xds-server/control/recording.js';
+import type { RecordedReport, RecordedSolve } from '../../xds-server/control/recording.js';
 import { readRecording } from '../../xds-server/control/recording-file.js';
 import { WardropError } from '../../xds-server/errors.js';
 import type { Fleet, Pool } from '../../xds-server/fleet/fleet.js';
@@ -33,7 +33,7 @@ const CLIENT_TIMEOUT_SECONDS = 120;
  */
 export async function scenarioOfRecording(file: string): Promise<Scenario> {
   const solves: RecordedSolve[] = [];
-  const reports: Extract<Recorded, { kind: 'report' }>[] = [];
+  const reports: RecordedReport[] = [];
   for await (const item of readRecording(file)) {
     if (item.kind === 'solve') solves.push(item);
     else reports.push(item);
@@ -111,8 +111,8 @@ class Counts {
     for (const { id } of fleet.frontends) this.#bins.set(id, { bins: [], pools: fleet.pools.map(() => 0) });
   }
 
-  add({ frontendId, nodeId, report, atMs }: Extract<Recorded, { kind: 'report' }>): void {
-    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, report, atMs);
+  add({ kind, frontendId, nodeId, report, atMs }: RecordedReport): void {
+    const delta = this.#ledger.accept(`${kind} ${frontendId} ${nodeId}`, report, atMs);
     const counted = this.#bins.get(frontendId);
     if (delta === undefined || counted === undefined) return;
     for (const { pool, offered } of delta.pools) {

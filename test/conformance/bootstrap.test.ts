@@ -37,7 +37,7 @@ const validate = async (bootstrap: string) => {
   return suspiciousLines(stdout + stderr);
 };
 
-describe.each(['bootstrap', 'own-listener'])('the example %s', (name) => {
+describe.each(['bootstrap', 'own-listener', 'without-filter'])('the example %s', (name) => {
   it('has no field that Envoy does not know', () => {
     const bootstrap = parse(example(name)) as JsonValue;
     expect(() => fromJson(BootstrapSchema, bootstrap, { registry })).not.toThrow();
@@ -147,6 +147,7 @@ describe('a bootstrap in Envoy', () => {
       sync: { host: '::1', port: 18001, tls: { ...tls, serverName: 'wardrop.internal' } },
       listen: '[::1]:8080',
       admin: '[::1]:9901',
+      loadReports: true,
     });
     expect(await validate(JSON.stringify(bootstrap))).toEqual([]);
   });

@@ -28,6 +28,7 @@ interface BootstrapOptions {
   readonly clientCert?: string;
   readonly clientKey?: string;
   readonly delta?: boolean;
+  readonly loadReports?: boolean;
   readonly static?: boolean;
   readonly from?: string;
   readonly envoy: string;
@@ -53,6 +54,7 @@ export function registerBootstrap(program: Command): void {
     .option('--client-cert <file>', "Envoy's own certificate, on its machine")
     .option('--client-key <file>', "Envoy's own private key, on its machine")
     .option('--delta', 'incremental xDS instead of state of the world')
+    .option('--load-reports', 'let Envoy report its own counts of requests, for one without the filter')
     .option(
       '--static',
       'put in a listener, clusters with endpoints and a snapshot, so that Envoy serves without a control server',
@@ -96,6 +98,7 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
     ...listen,
     admin,
     ...(options.delta && { delta: true }),
+    ...(options.loadReports && { loadReports: true }),
     ...(options.static && {
       resources: staticStart({
         config,

@@ -16,9 +16,9 @@ export interface RecordedSolve {
   readonly plan: Plan | null;
 }
 
-/** One usage report as it came in. */
+/** One usage report as it came in, or what the load reports of an Envoy without the filter add up to. */
 export interface RecordedReport {
-  readonly kind: 'report';
+  readonly kind: 'report' | 'load-report';
   readonly atMs: number;
   readonly frontendId: string;
   readonly nodeId: string;
@@ -110,7 +110,7 @@ export class RecordingReader {
     }
     const { kind } = value as { kind?: unknown };
     if (kind === 'solve') return this.#solve(value as SolveLine);
-    if (kind === 'report') return reportOf(value as ReportLine);
+    if (kind === 'report' || kind === 'load-report') return reportOf(value as ReportLine);
     throw this.#invalid(`holds neither a solve nor a report`);
   }
 

@@ -10,6 +10,7 @@ import {
   type UsageReport,
 } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
+import { LoadCounts } from './load-counts.js';
 import type { ProbeResult } from './replica-health.js';
 import { Signals } from './signals.js';
 
@@ -345,6 +346,61 @@ describe('Signals', () => {
   it('calls no engine slow whose profile knows only a rate', () => {
     const { outliers } = withSlowB(configOf(['a', 'b'])).evaluate(61_000);
     expect(outliers.map(({ state }) => state)).toEqual(['usual', 'usual']);
+  });
+
+  describe('with load reports of an Envoy', () => {
+    const second = (issued: number, inProgress = 0) => [
+      {
+        poolId: 'm',
+        dropped: 0,
+        engines: [{ engineId: 'a', issued, succeeded: issued, failed: 0, inProgress }],
+      },
+    ];
+    /** So many seconds of 50 requests each. */
+    const reporting = (seconds: number) => {
+      const signals = new Signals(configOf(['a', 'b']), [], 0);
+      const counts = new LoadCounts(1n);
+      const report = (issued: number, atMs: number, inProgress?: number) =>
+        signals.acceptLoadReport('f', 'n', counts.add(second(issued, inProgress)), atMs);
+      for (let at = 0; at <= seconds; at++) {
+        report(at === 0 ? 0 : 50, at * 1_000, 4);
+        signals.evaluate(at * 1_000);
+      }
+      return { signals, report };
+    };
+
+    it('without a filter, demand is what they say, and their requests are no work from elsewhere', () => {
+      const { signals } = reporting(20);
+      const { state, silentFrontends } = signals.evaluate(20_000);
+      expect(state.demands).toMatchObject([{ source: 'measured' }]);
+      expect(state.demands[0]!.requestsPerSecond).toBeCloseTo(50, 0);
+      expect(signals.inFlight(20_000)).toEqual(
+        new Map([
+          ['a', 4],
+          ['b', 0],
+        ]),
+      );
+      expect(silentFrontends).toEqual([]);
+    });
+
+    it('counts nothing twice once the filter of the same Envoy reports', () => {
+      const { signals, report } = reporting(20);
+      for (let at = 20; at <= 40; at++) {
+        // The filter has counted since it started, which is before its first report.
+        signals.acceptReport('f', 'n', reportOf(at * 50), at * 1_000);
+        expect(report(50, at * 1_000 + 500)).toBe(false);
+        const [demand] = signals.evaluate(at * 1_000 + 500).state.demands;
+        expect(demand!.requestsPerSecond).toBeCloseTo(50, 0);
+      }
+      expect(signals.totals.pools).toMatchObject([{ offered: 40 * 50 }]);
+      expect(signals.inFlight(40_500)!.get('a')).toBe(0);
+    });
+
+    it('holds the demand of an Envoy that falls silent', () => {
+      const { signals } = reporting(20);
+      expect(signals.evaluate(200_000).state.demands).toMatchObject([{ source: 'held' }]);
+      expect(signals.evaluate(200_000).state.demands[0]!.requestsPerSecond).toBeCloseTo(50, 0);
+    });
   });
 
   it('drains engines and replicas, except the last ones of a pool', () => {

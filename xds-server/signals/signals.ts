@@ -22,7 +22,7 @@ import { mixOf } from './request-mix.js';
 import { RequestsHeld } from './requests-held.js';
 import { SlowStart } from './slow-start.js';
 import { type Stay, stayOf } from './throughput.js';
-import { UsageLedger } from './usage-ledger.js';
+import { type UsageDelta, UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
 /** A rate that was in force before a restart. */
@@ -139,7 +139,26 @@ export class Signals {
 
   /** Takes a usage report of a node of a known frontend. */
   acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
-    const delta = this.#ledger.accept(`${frontendId} ${nodeId}`, report, nowMs);
+    this.#ledger.drop(loadReporter(frontendId, nodeId));
+    this.#take(frontendId, nodeId, this.#ledger.accept(filterOf(frontendId, nodeId), report, nowMs), nowMs);
+  }
+
+  /**
+   * Takes what `LoadCounts` makes of the load reports of a node; false when the node's filter has ever reported, which
+   * counts the same requests and more.
+   */
+  acceptLoadReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): boolean {
+    if (this.#ledger.knows(filterOf(frontendId, nodeId))) return false;
+    this.#take(
+      frontendId,
+      nodeId,
+      this.#ledger.accept(loadReporter(frontendId, nodeId), report, nowMs),
+      nowMs,
+    );
+    return true;
+  }
+
+  #take(frontendId: string, nodeId: string, delta: UsageDelta | undefined, nowMs: number): void {
     if (delta === undefined) {
       this.#demand.add(frontendId, nodeId, new Map(), nowMs, nowMs);
       return;
@@ -483,6 +502,15 @@ function seeds({ expectedDemand, fleet }: Config, held: readonly HeldRate[]): re
       ...others.map((priority) => ({ ...expected, priority, requestsPerSecond: 0 })),
     ];
   });
+}
+
+/** Names of the ledger; the filter of a node and its Envoy count apart. */
+function filterOf(frontendId: string, nodeId: string): string {
+  return `${frontendId} ${nodeId}`;
+}
+
+function loadReporter(frontendId: string, nodeId: string): string {
+  return `load ${frontendId} ${nodeId}`;
 }
 
 interface ClassName {

@@ -72,6 +72,15 @@ export class UsageLedger {
     };
   }
 
+  knows(nodeId: string): boolean {
+    return this.#nodes.has(nodeId);
+  }
+
+  /** Forgets a node, with its requests under way. */
+  drop(nodeId: string): void {
+    this.#nodes.delete(nodeId);
+  }
+
   /**
    * Attempts under way at each engine, by its hash; undefined while a node is silent of which requests may be under
    * way.

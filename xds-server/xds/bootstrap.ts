@@ -52,6 +52,8 @@ export interface BootstrapInput {
   readonly listen?: Address;
   /** Incremental instead of state of the world; default false. */
   readonly delta?: boolean;
+  /** Whether Envoy reports its own counts of requests (LRS), for one without the filter; default false. */
+  readonly loadReports?: boolean;
   /** What Envoy begins with, and goes on with while there is no control server; default nothing. */
   readonly resources?: StaticResources;
   /** Envoy's admin pages; default 127.0.0.1:9901. They can stop Envoy: keep them on loopback. */
@@ -82,6 +84,23 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
     configSourceSpecifier: { case: 'ads' as const, value: {} },
   };
   const fromAdsInTime = { ...fromAds, initialFetchTimeout: duration(START_WAIT_MS) };
+  const grpcServices = [
+    {
+      targetSpecifier: {
+        case: 'envoyGrpc' as const,
+        value: {
+          clusterName: XDS_CLUSTER,
+          // Envoy's own limit is 30 s: too long for a control server that is back.
+          retryPolicy: {
+            retryBackOff: {
+              baseInterval: duration(RECONNECT_MS.base),
+              maxInterval: duration(RECONNECT_MS.max),
+            },
+          },
+        },
+      },
+    },
+  ];
   const ours: JsonObject = {
     frontend: frontend.id,
     ...(input.listen !== undefined && { listen: input.listen }),
@@ -112,28 +131,21 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
         apiType: input.delta ? ApiConfigSource_ApiType.DELTA_GRPC : ApiConfigSource_ApiType.GRPC,
         transportApiVersion: ApiVersion.V3,
         setNodeOnFirstMessageOnly: true,
-        grpcServices: [
-          {
-            targetSpecifier: {
-              case: 'envoyGrpc',
-              value: {
-                clusterName: XDS_CLUSTER,
-                // Envoy's own limit is 30 s: too long for a control server that is back.
-                retryPolicy: {
-                  retryBackOff: {
-                    baseInterval: duration(RECONNECT_MS.base),
-                    maxInterval: duration(RECONNECT_MS.max),
-                  },
-                },
-              },
-            },
-          },
-        ],
+        grpcServices,
       },
       ...(resources === undefined
         ? { cdsConfig: fromAds, ldsConfig: fromAds }
         : { cdsConfig: fromAdsInTime }),
     },
+    ...(input.loadReports && {
+      clusterManager: {
+        loadStatsConfig: {
+          apiType: ApiConfigSource_ApiType.GRPC,
+          transportApiVersion: ApiVersion.V3,
+          grpcServices,
+        },
+      },
+    }),
     staticResources: {
       clusters: [xdsCluster(xds), cluster(SYNC_CLUSTER, sync), ...(resources?.clusters ?? [])],
       listeners: resources?.listeners ?? [],

@@ -45,7 +45,7 @@ function common(request: {
   };
 }
 
-function identityOf(node: Node): NodeIdentity {
+export function identityOf(node: Node): NodeIdentity {
   const agent = node.userAgentVersionType;
   const build = agent.case === 'userAgentBuildVersion' ? agent.value.version : undefined;
   return {

@@ -6,10 +6,16 @@ import { WardropError } from '../../errors.js';
 import type { Address } from '../../fleet/fleet.js';
 import { listenError } from '../../listen-error.js';
 import { ControlPlane, type Nack, type NodeView, type ResourceSet } from '../protocol/control-plane.js';
+import {
+  type LoadReportOptions,
+  type LoadReportRequest,
+  LoadReportSession,
+} from '../protocol/load-report-session.js';
 import type { NodeIdentity } from '../protocol/node.js';
 import type { DeltaRequest, SotwRequest } from '../protocol/session.js';
 import type { ResourceStatus } from '../protocol/subscription.js';
 import { decodeDeltaRequest, decodeSotwRequest, encodeDeltaResponse, encodeSotwResponse } from './codec.js';
+import { decodeLoadReport, encodeLoadStatsResponse, LOAD_STATS_PATH } from './load-stats.js';
 import { type DiscoveryMethod, discoveryMethods } from './services.js';
 
 /** PEM files' contents. */
@@ -30,11 +36,19 @@ export interface XdsServerOptions {
   /** The node's frontend, or the error that the node is refused with. */
   readonly resolveFrontend: (node: NodeIdentity) => string | WardropError;
   readonly onNack?: (nack: Nack) => void;
+  /** Absent: no load reports are taken. */
+  readonly loadReports?: Omit<LoadReportOptions, 'resolveFrontend'>;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 type Request = SotwRequest | DeltaRequest;
-type Call = grpc.ServerDuplexStream<Request, Buffer>;
+type Call<R = Request> = grpc.ServerDuplexStream<R, Buffer>;
+
+/** What one stream's messages go to. */
+interface Stream<R> {
+  readonly receive: (request: R) => void;
+  readonly close?: () => void;
+}
 
 const mebibyte = 2 ** 20;
 
@@ -61,7 +75,7 @@ export class XdsServer {
   readonly #options: XdsServerOptions;
   readonly #plane: ControlPlane;
   readonly #server = new grpc.Server(channelOptions);
-  readonly #calls = new Set<Call>();
+  readonly #calls = new Set<Pick<Call, 'end'>>();
   readonly #settledWaiters = new Set<() => void>();
 
   constructor(options: XdsServerOptions) {
@@ -78,22 +92,18 @@ export class XdsServer {
       onAccept: () => this.#wakeWaiters(),
       onNack: (nack) => this.#reportNack(nack),
     });
-    const definition: Record<string, grpc.MethodDefinition<Request, Buffer>> = {};
-    const handlers: Record<string, (call: Call) => void> = {};
     for (const method of discoveryMethods) {
-      definition[method.path] = {
-        path: method.path,
-        requestStream: true,
-        responseStream: true,
-        requestDeserialize: method.protocol === 'sotw' ? decodeSotwRequest : decodeDeltaRequest,
-        responseSerialize: (bytes: Buffer) => bytes,
-        // A server uses neither.
-        requestSerialize: unused,
-        responseDeserialize: unused,
-      };
-      handlers[method.path] = (call) => this.#serve(call, method);
+      const decode = method.protocol === 'sotw' ? decodeSotwRequest : decodeDeltaRequest;
+      this.#addMethod<Request>(method.path, decode, (call) => this.#serveDiscovery(call, method));
     }
-    this.#server.addService(definition, handlers);
+    const { loadReports, resolveFrontend } = options;
+    if (loadReports === undefined) return;
+    this.#addMethod<LoadReportRequest>(LOAD_STATS_PATH, decodeLoadReport, (call) => {
+      const session = new LoadReportSession({ ...loadReports, resolveFrontend }, (clusters) =>
+        call.write(encodeLoadStatsResponse(clusters)),
+      );
+      return { receive: (request) => session.receive(request) };
+    });
   }
 
   /** Binds the address and returns it with the port that was really taken. */
@@ -168,7 +178,33 @@ export class XdsServer {
     return this.#plane.resourcesOf(nodeId);
   }
 
-  #serve(call: Call, method: DiscoveryMethod): void {
+  #addMethod<R>(path: string, decode: (bytes: Buffer) => R, open: (call: Call<R>) => Stream<R>): void {
+    const method: grpc.MethodDefinition<R, Buffer> = {
+      path,
+      requestStream: true,
+      responseStream: true,
+      requestDeserialize: decode,
+      responseSerialize: (bytes: Buffer) => bytes,
+      // A server uses neither.
+      requestSerialize: unused,
+      responseDeserialize: unused,
+    };
+    this.#server.addService({ [path]: method }, { [path]: (call: Call<R>) => this.#serve(call, open) });
+  }
+
+  #serveDiscovery(call: Call, { protocol, typeUrl }: DiscoveryMethod): Stream<Request> {
+    const encode = protocol === 'sotw' ? encodeSotwResponse : encodeDeltaResponse;
+    const connection = this.#plane.connect(protocol, (response) => call.write(encode(response)));
+    return {
+      receive: (request) => connection.receive(withType(request, typeUrl)),
+      close: () => {
+        connection.close();
+        this.#wakeWaiters();
+      },
+    };
+  }
+
+  #serve<R>(call: Call<R>, open: (call: Call<R>) => Stream<R>): void {
     const { log } = this.#options;
     const peer = call.getPeer();
     if (!this.#isAuthentic(call.metadata)) {
@@ -177,18 +213,15 @@ export class XdsServer {
       endWithError(call, error);
       return;
     }
-    const encode = method.protocol === 'sotw' ? encodeSotwResponse : encodeDeltaResponse;
-    const connection = this.#plane.connect(method.protocol, (response) => call.write(encode(response)));
+    const stream = open(call);
     const close = () => {
-      if (!this.#calls.delete(call)) return;
-      connection.close();
-      this.#wakeWaiters();
+      if (this.#calls.delete(call)) stream.close?.();
     };
     this.#calls.add(call);
-    call.on('data', (request: Request) => {
+    call.on('data', (request: R) => {
       if (!this.#calls.has(call)) return;
       try {
-        connection.receive(withType(request, method.typeUrl));
+        stream.receive(request);
       } catch (error) {
         close();
         log.warn({ peer, err: error }, 'ended an xDS stream');
@@ -253,7 +286,7 @@ function withType(request: Request, only: string | undefined): Request {
   );
 }
 
-function endWithError(call: Call, error: unknown): void {
+function endWithError(call: Pick<Call, 'emit'>, error: unknown): void {
   const code = error instanceof WardropError ? statusOf[error.code] : undefined;
   const details = error instanceof Error ? error.message : String(error);
   call.emit('error', { code: code ?? grpc.status.INTERNAL, details });
