@@ -47,7 +47,7 @@ export interface Engine {
   readonly metrics: MetricsSource;
   /** Path probed for readiness, such as `/health`. */
   readonly healthPath: string;
-  /** Requests that a replica should have in flight at most; what its profile expects when full if absent. */
+  /** Requests that a replica may have in flight; no limit when absent. */
   readonly maxInFlight?: number;
   /** Seconds in which a replica that is new or comes back takes up all of its work; none when absent. */
   readonly slowStartSeconds?: number;

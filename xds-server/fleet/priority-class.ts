@@ -1,5 +1,4 @@
 import type { NeedCondition } from '../../wire/snapshot-view.js';
-import type { Fleet } from './fleet.js';
 
 /** Requests that are more or less important than others. */
 export interface PriorityClass {
@@ -11,6 +10,10 @@ export interface PriorityClass {
 }
 
 /** Priorities that requests may have, the most important first; 0 is always one of them. */
-export function prioritiesOf({ classes = [] }: Pick<Fleet, 'classes'>): readonly number[] {
+export function prioritiesOf({
+  classes = [],
+}: {
+  readonly classes?: readonly PriorityClass[];
+}): readonly number[] {
   return [...new Set([0, ...classes.map(({ priority }) => priority)])].sort((a, b) => b - a);
 }
