@@ -432,6 +432,19 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       expect(Math.abs(counts.get('a1')! - 100)).toBeLessThan(44);
     });
 
+    it('keeps to the weights while they change all the time', async () => {
+      const endpoints = { a: [stubs.a1.address, stubs.a2.address], b: [stubs.b.address] };
+      const served: string[] = [];
+      for (let push = 0; push < 40; push++) {
+        const a = 0.69 + (push % 3) / 100;
+        await publish(endpoints, { a, b: 1 - a });
+        for (let i = 0; i < 10; i++) served.push((await send({ [decide.hash]: `${push} ${i}` })).stub);
+      }
+      const share = served.filter((stub) => stub === 'b').length / served.length;
+      // What 400 requests may be off by chance, and five points.
+      expect(Math.abs(share - 0.3)).toBeLessThan(0.05 + 3 * Math.sqrt((0.3 * 0.7) / served.length));
+    });
+
     const byKey = steering !== 'round-robin';
     it(`sends the requests of a conversation to ${byKey ? 'the same host' : 'any host'}`, async () => {
       const isOneHost = async (headers: (i: number) => Record<string, string>) => {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:http2';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { AnySchema, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as grpc from '@grpc/grpc-js';
@@ -269,6 +271,24 @@ describe('the gRPC server', () => {
     expect(await server.settled('east', 1)).toBe(true);
     wire.send({ ...firstRequest, versionInfo: received.version, responseNonce: received.nonce });
     expect(await settled).toBe(true);
+  });
+
+  it('never sends a client away for its pings', async () => {
+    const { address, server } = await start();
+    publish(server, viewOf({ cds: { a: '1' } }));
+    const session = connect(`http://${address}`);
+    closers.push(() => session.destroy());
+    await once(session, 'connect');
+    let sentAway = false;
+    session.once('goaway', () => {
+      sentAway = true;
+    });
+    for (let sent = 0; sent < 300; sent++) {
+      await new Promise<void>((resolve, reject) => {
+        session.ping((error) => (error === null ? resolve() : reject(error)));
+      });
+    }
+    expect([sentAway, session.closed]).toEqual([false, false]);
   });
 
   it('forgets a client whose connection breaks', async () => {

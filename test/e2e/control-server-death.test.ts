@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
@@ -39,7 +40,8 @@ it('routes every request as before while the control server is dead for a minute
   const settled = load.results.length;
 
   await mesh.control.stop('SIGKILL');
-  await sleep(DEAD_SECONDS * 1_000);
+  const refused = await startWithBrokenConfig();
+  await sleep(DEAD_SECONDS * 1_000 - refused.tookMs);
   const age = await envoyGauge(envoy, 'snapshot_age_seconds');
   await mesh.startControlServer();
   const restarted = await mesh.api<{ id: string; sequence: number }>('/v1/plan');
@@ -51,12 +53,23 @@ it('routes every request as before while the control server is dead for a minute
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
   expect(movedKeys(results)).toEqual([]);
   expect(new Set(results.map((result) => result.headers['x-wardrop-plan']))).toEqual(new Set([before.id]));
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/fleet\.yaml:\d+:\d+: /) });
   expect(age).toBeGreaterThan(DEAD_SECONDS - 10);
   expect([restarted.id, restarted.sequence]).toEqual([before.id, before.sequence]);
   expect([after.id, after.sequence]).toEqual([before.id, before.sequence]);
   expect(await envoyGauge(envoy, 'snapshot_age_seconds')).toBeLessThan(15);
   expect(suspiciousLines(envoy.process.output)).toEqual([]);
 });
+
+/** A control server that does not come back because of its configuration says so and does not start. */
+async function startWithBrokenConfig(): Promise<{ code: number | null; stderr: string; tookMs: number }> {
+  const startedMs = Date.now();
+  const good = readFileSync(mesh.configFile);
+  writeFileSync(mesh.configFile, `${good}nonsense: true\n`);
+  const { code, stderr } = await mesh.runCommand(['serve', '-c', mesh.configFile]);
+  writeFileSync(mesh.configFile, good);
+  return { code, stderr, tookMs: Date.now() - startedMs };
+}
 
 /** Keys that were served by more than one engine. */
 function movedKeys(results: readonly Result[]): string[] {

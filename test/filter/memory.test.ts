@@ -52,3 +52,26 @@ it('a VM with a snapshot of 1 MiB stays below 8 MiB', () => {
   expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(20);
   expect(vm.memoryBytes).toBeLessThanOrEqual(8 << 20);
 });
+
+it('models, keys and tenants that clients make up add no statistics and take no memory', () => {
+  const vm = new Host(module).startVm({ frontendId: 'west', tenantHeader: 'x-tenant' });
+  deliver(vm, sketch([{ weight: 1 }, { weight: 1 }], { models: [{ name: 'm', pool: 0 }] }));
+  const odd = ['m"} 1\nforged_series{a="b', 'acme{chat}', '\u202eevil', 'x'.repeat(300)];
+  const round = (from: number, count: number) => {
+    for (let i = from; i < from + count; i++) {
+      const model = i % 3 === 0 ? 'm' : (odd[i % 50] ?? `m-${i}`);
+      const headers = { 'x-wardrop-model': model, 'x-session-id': `k${i}`, 'x-tenant': `t${i}` };
+      const stream = vm.request(headers);
+      expect(stream.reply?.status).toBe(model === 'm' ? undefined : 404);
+      if (stream.forwarded) stream.respond(200);
+      stream.end();
+    }
+    vm.tick();
+  };
+  round(0, 300);
+  const names = [...vm.host.metrics.keys()];
+  const bytes = vm.memoryBytes;
+  round(300, 10_000);
+  expect([...vm.host.metrics.keys()]).toEqual(names);
+  expect(vm.memoryBytes).toBe(bytes);
+});

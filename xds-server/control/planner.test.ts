@@ -62,6 +62,23 @@ describe('equal engines under light load', () => {
   });
 });
 
+it('an engine that serves three times as much gets three times the traffic, and more while queues are short', async () => {
+  const ratios: number[] = [];
+  for (const demand of [10, 20, 30, 40, 48]) {
+    const fleet: TestFleet = {
+      engines: { e1: 10, e2: 10, e3: 30 },
+      rttMs: { f: { e1: 5, e2: 5, e3: 5 } },
+      demand: { f: demand },
+    };
+    const [e1, e2, e3] = rowOf(await planOf(fleet, null), 'f').weights.map(({ weight }) => weight);
+    expect(e1).toBeCloseTo(e2!, 2);
+    ratios.push(e3! / e1!);
+  }
+  expect(ratios).toEqual([...ratios].sort((a, b) => b - a));
+  expect(ratios.at(-1)).toBeGreaterThan(2.9);
+  expect(ratios.at(-1)).toBeLessThan(3.3);
+});
+
 describe('demand above capacity', () => {
   const fleet: TestFleet = {
     engines: { e1: 10, e2: 10 },

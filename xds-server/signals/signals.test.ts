@@ -10,6 +10,7 @@ import {
   type UsageReport,
 } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
+import { effectiveCapacity } from '../fleet/fleet-state.js';
 import { LoadCounts } from './load-counts.js';
 import type { ProbeResult } from './replica-health.js';
 import { Signals } from './signals.js';
@@ -329,6 +330,89 @@ describe('Signals', () => {
     expect(restarted.evaluate(70_000).state.engines[1]).toMatchObject({ latencyFactor: b!.latencyFactor });
     restarted.act({ action: 'release-penalty', target: 'b', by: 'me' }, 71_000);
     expect(restarted.evaluate(71_000).state.engines[1]).toMatchObject({ latencyFactor: 1, penalty: 0 });
+  });
+
+  it('takes an engine for as fast as it is, not as its profile says, and shows both', () => {
+    const profile = (seconds: number) =>
+      `{work: {secondsPerRequest: ${seconds}}, ttft: {baseSeconds: ${seconds}, queueSeconds: 0.01}, tbot: {}, maxFittedRho: 0.95}`;
+    const config = loadConfig('/none/fleet.yaml', () =>
+      [
+        'frontends: [{id: f, region: r}]',
+        'engines:',
+        ...['a', 'b', 'c'].map(
+          (id, at) =>
+            `- {id: ${id}, region: r, models: [m], profile: ${id === 'c' ? 'fast' : 'p'}, endpoints: [10.0.0.${at + 1}:80]}`,
+        ),
+        `profiles: {p: ${profile(0.3)}, fast: ${profile(0.1)}}`,
+        'demand: {f: {requestsPerSecond: 3, promptTokens: 100, outputTokens: 1}}',
+      ].join('\n'),
+    );
+    const signals = new Signals(config, [], 0);
+    for (let second = 0; second <= 60; second++) {
+      // Every engine takes 0.3 s; the profile of c says 0.1.
+      const usage = {
+        planned: second,
+        ended: second,
+        firstTokenCount: second,
+        firstTokenSecondsSum: 0.3 * second,
+      };
+      signals.acceptReport('f', 'n', reportOf(3 * second, { a: usage, b: usage, c: usage }), second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    const { state, outliers } = signals.evaluate(61_000);
+    expect(state.engines.map(({ latencyFactor }) => Math.round(10 * latencyFactor) / 10)).toEqual([1, 1, 3]);
+    expect(state.engines[2]!.penalty).toBeCloseTo(2 / 3, 1);
+    expect(outliers[2]).toMatchObject({
+      engineId: 'c',
+      state: 'penalised',
+      evidence: { observedSeconds: expect.closeTo(0.3, 2), expectedSeconds: expect.closeTo(0.1, 2) },
+    });
+  });
+
+  it('gives an engine that is healthy before it can serve little until it serves, and then its share step by step', () => {
+    const profile = WITH_LATENCY;
+    const signals = new Signals(configOf(['a', 'b'], 12, '{}', profile), [], 0);
+    const joinsAt = 60;
+    const servesAt = joinsAt + 90;
+    const sent = { a: 0, b: 0, c: 0 };
+    const shares: number[] = [];
+    for (let second = 0; second <= servesAt + 90; second++) {
+      if (second === joinsAt)
+        signals.reconfigure(configOf(['a', 'b', 'c'], 12, '{}', profile), second * 1_000);
+      const { engines } = signals.evaluate(second * 1_000).state;
+      const capacities = engines.map((engine) => effectiveCapacity(engine));
+      const total = capacities.reduce((sum, capacity) => sum + capacity, 0);
+      shares.push((capacities[2] ?? 0) / total);
+      for (const [at, { id }] of engines.entries()) {
+        sent[id as 'a'] += (12 * capacities[at]!) / total;
+      }
+      const usage = (planned: number, ended: number) => ({
+        planned,
+        ended,
+        status2xx: ended,
+        firstTokenCount: ended,
+        firstTokenSecondsSum: 0.06 * ended,
+      });
+      const whole = { a: Math.round(sent.a), b: Math.round(sent.b), c: Math.round(sent.c) };
+      signals.acceptReport(
+        'f',
+        'n',
+        reportOf(12 * second, {
+          a: usage(whole.a, whole.a),
+          b: usage(whole.b, whole.b),
+          c: usage(whole.c, second < servesAt ? 0 : whole.c),
+        }),
+        second * 1_000,
+      );
+    }
+    const fair = 1 / 3;
+    const hung = shares.slice(joinsAt + 10, servesAt);
+    expect(Math.max(...hung)).toBeLessThan(fair / 5);
+    // Enough to see that it serves at last.
+    expect(Math.min(...hung)).toBeGreaterThan(0.02);
+    const later = shares.slice(servesAt);
+    for (const [at, share] of later.slice(1).entries()) expect(share).toBeLessThan(2.1 * later[at]!);
+    for (const share of later.slice(30)) expect(share).toBeCloseTo(fair, 2);
   });
 
   it('only shows the penalty of a slow engine if the policy wants that, unless an operator puts it in force', () => {

@@ -98,6 +98,17 @@ export class Mesh {
     });
   }
 
+  /** Runs a command of the program to its end. */
+  async runCommand(args: readonly string[]): Promise<{ code: number | null; stderr: string }> {
+    try {
+      const { stderr } = await run(process.execPath, [CLI, ...args], { timeout: 20_000 });
+      return { code: 0, stderr };
+    } catch (error) {
+      const { code, stderr } = error as { code: number | null; stderr: string };
+      return { code, stderr };
+    }
+  }
+
   /** Starts an Envoy of this frontend from `wardrop bootstrap` and waits until its filter is ready. */
   async startEnvoy(
     frontend: string,
