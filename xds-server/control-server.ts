@@ -31,6 +31,7 @@ import { ratesOf } from './control/offline.js';
 import { type PastPlan, PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
+import { RecordedSignals } from './control/recorded-signals.js';
 import type { Recorded, RecordedSolve } from './control/recording.js';
 import { ReliefWatch } from './control/relief.js';
 import { whyUnfit } from './control/saved-plan.js';
@@ -57,7 +58,7 @@ import { EngineWatch } from './signals/engine-watch.js';
 import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
-import { Signals, type SignalsView } from './signals/signals.js';
+import type { Signals, SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
 import { SyncServer } from './sync/sync-server.js';
 import { frontendOf, type NodeIdentity, type NodeView, type ResourceStatus, XdsServer } from './xds/index.js';
@@ -70,6 +71,8 @@ export interface ControlServerOptions {
   /** The compiled filter. */
   readonly wasmModule: Uint8Array;
   readonly log: Logger;
+  /** Takes solves and all that signals are told, from the first moment on. */
+  readonly recorder?: (recorded: Recorded) => void;
   /** Finds replicas; the system's DNS and files by default. */
   readonly lookup?: Lookup;
 }
@@ -193,7 +196,9 @@ export class ControlServer {
     this.metrics = new ServerMetrics(this);
     this.#plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
-    this.signals = new Signals(config, ratesOf(this.#plan), Date.now());
+    this.signals = new RecordedSignals(config, ratesOf(this.#plan), Date.now(), (signal) =>
+      this.#record(signal),
+    );
     if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
@@ -221,9 +226,7 @@ export class ControlServer {
       isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
       hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
       onReport: (frontendId, nodeId, report) => {
-        const atMs = Date.now();
-        this.signals.acceptReport(frontendId, nodeId, report, atMs);
-        if (this.#recorders.size > 0) this.#record({ kind: 'report', atMs, frontendId, nodeId, report });
+        this.signals.acceptReport(frontendId, nodeId, report, Date.now());
       },
       onAnswer: (status) => this.metrics.countSync(status),
     });
@@ -360,14 +363,7 @@ export class ControlServer {
   #openLoadReports(frontendId: string, nodeId: string): (loads: LoadReport) => void {
     this.#log.info({ nodeId, frontendId }, 'an Envoy reports its load');
     const counts = new LoadCounts(randomBytes(8).readBigUInt64LE());
-    return (loads) => {
-      const atMs = Date.now();
-      const report = counts.add(loads);
-      const isTaken = this.signals.acceptLoadReport(frontendId, nodeId, report, atMs);
-      if (isTaken && this.#recorders.size > 0) {
-        this.#record({ kind: 'load-report', atMs, frontendId, nodeId, report });
-      }
-    };
+    return (loads) => void this.signals.acceptLoadReport(frontendId, nodeId, counts.add(loads), Date.now());
   }
 
   async #open(): Promise<void> {
@@ -486,6 +482,7 @@ export class ControlServer {
     const startedMs = Date.now();
     const generation = this.#generation;
     this.#schedule.begin(generation, this.#view.state, startedMs);
+    this.#record({ kind: 'plan', atMs: startedMs });
     const times: number[] = [];
     const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
     const outcome = await makePlan(this.#options.optimizer, planInput);
@@ -509,6 +506,9 @@ export class ControlServer {
 
   #record(recorded: Recorded): void {
     if (recorded.kind === 'solve') this.#lastSolve = recorded;
+    this.#options.recorder?.(recorded);
+    // The rest only helps those who have had it from the first moment on.
+    if (!isSolveOrReport(recorded)) return;
     for (const recorder of this.#recorders) recorder(recorded);
   }
 
@@ -649,6 +649,10 @@ export class ControlServer {
     this.alarms.set('envoy-rejects', rejections(nodes));
     this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
   }
+}
+
+function isSolveOrReport({ kind }: Recorded): boolean {
+  return kind === 'solve' || kind === 'report' || kind === 'load-report';
 }
 
 function noted(times: number[], nowMs: number): number {

@@ -3,7 +3,8 @@ import { MODEL_HEADER } from '../../wire/names.js';
 import type { NeedCondition } from '../../wire/snapshot-view.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
-import type { RecordedReport, RecordedSolve } from '../../xds-server/control/recording.js';
+import type { RecordedReport } from '../../xds-server/control/recorded-signals.js';
+import type { RecordedSolve } from '../../xds-server/control/recording.js';
 import { readRecording } from '../../xds-server/control/recording-file.js';
 import { WardropError } from '../../xds-server/errors.js';
 import type { Fleet, Pool } from '../../xds-server/fleet/fleet.js';
@@ -36,7 +37,7 @@ export async function scenarioOfRecording(file: string): Promise<Scenario> {
   const reports: RecordedReport[] = [];
   for await (const item of readRecording(file)) {
     if (item.kind === 'solve') solves.push(item);
-    else reports.push(item);
+    else if (item.kind === 'report' || item.kind === 'load-report') reports.push(item);
   }
   const last = solves.at(-1);
   if (last === undefined || reports.length < 2)

@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Replayed } from '../../xds-server/control/replay.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';
@@ -13,6 +17,7 @@ const REACTION_MS = 2_000;
 type Loads = Record<keyof typeof DEMAND, OpenLoop>;
 
 describe('an engine whose process is killed', () => {
+  const recording = join(mkdtempSync(join(tmpdir(), 'wardrop-recording-')), 'fleet.jsonl.gz');
   const engines: SimulatedEngine[] = [];
   let mesh: Mesh;
 
@@ -30,6 +35,7 @@ describe('an engine whose process is killed', () => {
       rttMs: { west: { a: 2, b: 20, c: 40 }, middle: { a: 20, b: 2, c: 20 }, east: { a: 40, b: 20, c: 2 } },
       profiles: { 'sim-100': { requestsPerSecond: 100 }, 'sim-80': { requestsPerSecond: 80 } },
       demand: Object.fromEntries(Object.entries(DEMAND).map(([id, rps]) => [id, expectation(rps * 0.6)])),
+      serve: ['--record', recording],
     });
     for (const id of Object.keys(DEMAND)) await mesh.startEnvoy(id);
   });
@@ -37,6 +43,7 @@ describe('an engine whose process is killed', () => {
   afterAll(async () => {
     await mesh?.stop();
     await Promise.all(engines.map((engine) => engine.process.stop('SIGKILL')));
+    rmSync(dirname(recording), { recursive: true, force: true });
   });
 
   it('costs no request whose headers had not arrived, and moves its conversations once, within two seconds', async () => {
@@ -83,6 +90,14 @@ describe('an engine whose process is killed', () => {
       expect(JSON.parse(body)).toHaveProperty('error.message');
     }
     expect(mesh.envoys.flatMap((envoy) => suspiciousLines(envoy.process.output))).toEqual([]);
+  });
+
+  it('was planned for as can be planned again from the recording of what was heard, byte for byte', async () => {
+    const { id } = await mesh.api<{ id: string }>('/v1/plan');
+    await mesh.control.stop();
+    const replayed = JSON.parse(await mesh.wardrop('replay', recording, '--json')) as Replayed[];
+    expect(replayed.map(({ planId }) => planId)).toContain(id);
+    expect(replayed.filter(({ isSame, isSameState }) => !isSame || isSameState !== true)).toEqual([]);
   });
 
   function startLoads(factor: number): Loads {

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Command } from 'commander';
 import { readRecording } from '../control/recording-file.js';
-import { type Replayed, replay } from '../control/replay.js';
+import { type Replayed, replayAll } from '../control/replay.js';
 import { WardropError } from '../errors.js';
 import { Optimizer } from '../optimizer/index.js';
 import { duration } from './duration.js';
@@ -88,24 +88,27 @@ async function replayFile(file: string, { json }: { json?: boolean }): Promise<v
   const optimizer = new Optimizer();
   const results: Replayed[] = [];
   try {
-    for await (const recorded of readRecording(file)) {
-      if (recorded.kind === 'solve') results.push(await replay(optimizer, recorded));
-    }
+    for await (const replayed of replayAll(optimizer, readRecording(file))) results.push(replayed);
   } finally {
     await optimizer.close();
   }
-  const different = results.filter(({ isSame }) => !isSame).length;
   console.log(json === true ? JSON.stringify(results, null, 2) : describe(results));
-  if (different > 0)
-    throw new UsageError(`${different} of ${results.length} plans differ from the recorded ones`, 1);
+  const plans = results.filter(({ isSame }) => !isSame).length;
+  const states = results.filter(({ isSameState }) => isSameState === false).length;
+  if (plans + states === 0) return;
+  throw new UsageError(
+    `of ${results.length} solves ${plans} plans and ${states} states differ from the recorded ones`,
+    1,
+  );
 }
 
 function describe(results: readonly Replayed[]): string {
-  const rows = results.map(({ atMs, sequence, planId, isSame }) => [
+  const rows = results.map(({ atMs, sequence, planId, isSame, isSameState }) => [
     new Date(atMs).toISOString(),
     String(sequence ?? '-'),
     planId ?? '-',
     isSame ? 'same' : 'DIFFERENT',
+    isSameState === null ? '-' : isSameState ? 'same' : 'DIFFERENT',
   ]);
-  return formatTable([['time', 'plan', 'id', 'again'], ...rows]);
+  return formatTable([['time', 'plan', 'id', 'again', 'signals'], ...rows]);
 }

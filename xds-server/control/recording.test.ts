@@ -107,7 +107,7 @@ describe('a recording', () => {
   it.each([
     ['{}', /line 1 .* does not begin with/],
     ['{"wardropRecording":1}\n{', /line 2 .* is no JSON/],
-    ['{"wardropRecording":1}\n{"kind":"other"}', /line 2 .* neither a solve nor a report/],
+    ['{"wardropRecording":1}\n{"kind":"other"}', /line 2 .* neither a solve nor a signal/],
     ['{"wardropRecording":1}\n{"kind":"solve","times":[]}', /line 2 .* lacks what came before it/],
   ])('that is none is refused with the line: %j', (text, reason) => {
     expect(() => read(text)).toThrowError(reason);

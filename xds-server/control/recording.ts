@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
 import { WardropError } from '../errors.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
+import type { Profile } from '../profiles/profile.js';
+import type { SignalsConfig } from '../signals/signals.js';
 import type { PlanInput } from './planner.js';
+import type { RecordedSignal } from './recorded-signals.js';
 
 /** One solve: all that went in, and the plan that should be in force after it. */
 export interface RecordedSolve {
@@ -16,16 +18,8 @@ export interface RecordedSolve {
   readonly plan: Plan | null;
 }
 
-/** One usage report as it came in, or what the load reports of an Envoy without the filter add up to. */
-export interface RecordedReport {
-  readonly kind: 'report' | 'load-report';
-  readonly atMs: number;
-  readonly frontendId: string;
-  readonly nodeId: string;
-  readonly report: UsageReport;
-}
-
-export type Recorded = RecordedSolve | RecordedReport;
+/** Absent from recordings that begin while a control server runs: all but solves and reports. */
+export type Recorded = RecordedSolve | RecordedSignal;
 
 /**
  * A recording is lines of JSON. The parts of a solve that are as in the one before are left out, so that a long one is
@@ -63,7 +57,7 @@ export class RecordingWriter {
   write(recorded: Recorded): string {
     const head = this.#hasBegun ? '' : `${JSON.stringify(FORMAT)}\n`;
     this.#hasBegun = true;
-    const line = recorded.kind === 'solve' ? this.#solve(recorded) : reportLine(recorded);
+    const line = recorded.kind === 'solve' ? this.#solve(recorded) : signalLine(recorded);
     return `${head}${JSON.stringify(line, withInfinity)}\n`;
   }
 
@@ -110,8 +104,8 @@ export class RecordingReader {
     }
     const { kind } = value as { kind?: unknown };
     if (kind === 'solve') return this.#solve(value as SolveLine);
-    if (kind === 'report' || kind === 'load-report') return reportOf(value as ReportLine);
-    throw this.#invalid(`holds neither a solve nor a report`);
+    if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return signalOf(value as SignalLine);
+    throw this.#invalid(`holds neither a solve nor a signal`);
   }
 
   #solve(line: SolveLine): RecordedSolve {
@@ -141,17 +135,43 @@ export class RecordingReader {
   }
 }
 
-interface ReportLine extends Omit<RecordedReport, 'report'> {
-  /** The report's bytes in base64. */
-  readonly bytes: string;
+const SIGNAL_KINDS: ReadonlySet<string> = new Set<RecordedSignal['kind']>([
+  'start',
+  'reconfigure',
+  'resume',
+  'report',
+  'load-report',
+  'probe',
+  'load',
+  'act',
+  'evaluate',
+  'plan',
+]);
+
+/** As signals are, but for what JSON cannot say. */
+type SignalLine = Omit<RecordedSignal, 'report' | 'config'> & {
+  /** A report's bytes in base64. */
+  readonly bytes?: string;
+  readonly config?: Omit<SignalsConfig, 'profiles'> & { readonly profiles: readonly [string, Profile][] };
+};
+
+function signalLine(signal: RecordedSignal): SignalLine {
+  if ('report' in signal) {
+    const { report, ...rest } = signal;
+    return { ...rest, bytes: Buffer.from(encodeUsageReport(report)).toString('base64') };
+  }
+  if (!('config' in signal)) return signal;
+  // The rest of a configuration, such as tokens, is nobody's business.
+  const { fleet, profiles, expectedDemand, outlierPenalty } = signal.config;
+  return { ...signal, config: { fleet, profiles: [...profiles], expectedDemand, outlierPenalty } };
 }
 
-function reportLine({ report, ...rest }: RecordedReport): ReportLine {
-  return { ...rest, bytes: Buffer.from(encodeUsageReport(report)).toString('base64') };
-}
-
-function reportOf({ bytes, ...rest }: ReportLine): RecordedReport {
-  return { ...rest, report: decodeUsageReport(Buffer.from(bytes, 'base64')) };
+function signalOf({ bytes, config, ...rest }: SignalLine): RecordedSignal {
+  return {
+    ...rest,
+    ...(bytes !== undefined && { report: decodeUsageReport(Buffer.from(bytes, 'base64')) }),
+    ...(config !== undefined && { config: { ...config, profiles: new Map(config.profiles) } }),
+  } as RecordedSignal;
 }
 
 /** JSON has no infinity, which stands for what cannot be reached. */

@@ -1,5 +1,6 @@
 import { makePlan, type Solver } from './planner.js';
-import type { RecordedSolve } from './recording.js';
+import { SignalsReplay } from './recorded-signals.js';
+import type { Recorded, RecordedSolve } from './recording.js';
 
 export interface Replayed {
   readonly atMs: number;
@@ -7,10 +8,30 @@ export interface Replayed {
   readonly planId: string | null;
   /** Whether the plan is the recorded one, byte for byte. */
   readonly isSame: boolean;
+  /** Whether signals came to the recorded state again; null when it is not known what they knew at the beginning. */
+  readonly isSameState: boolean | null;
+}
+
+/** Everything of a recording again: what signals made of what they were told, and the plan of every solve. */
+export async function* replayAll(
+  solver: Solver,
+  recording: AsyncIterable<Recorded>,
+): AsyncGenerator<Replayed> {
+  const signals = new SignalsReplay();
+  for await (const recorded of recording) {
+    if (recorded.kind !== 'solve') signals.accept(recorded);
+    else {
+      const isSameState = signals.isSame(recorded.input.state) ?? null;
+      yield { ...(await replay(solver, recorded)), isSameState };
+    }
+  }
 }
 
 /** Makes the plan of a recorded solve again. */
-export async function replay(solver: Solver, { input, times, plan }: RecordedSolve): Promise<Replayed> {
+export async function replay(
+  solver: Solver,
+  { input, times, plan }: RecordedSolve,
+): Promise<Omit<Replayed, 'isSameState'>> {
   let asked = 0;
   const nowMs = () => times[Math.min(asked++, times.length - 1)]!;
   const outcome = await makePlan(solver, { ...input, nowMs });

@@ -25,6 +25,9 @@ import { type Stay, stayOf } from './throughput.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
+/** The part of a configuration that signals go by. */
+export type SignalsConfig = Pick<Config, 'fleet' | 'profiles' | 'expectedDemand' | 'outlierPenalty'>;
+
 /** A rate that was in force before a restart. */
 export interface HeldRate {
   readonly frontendId: string;
@@ -90,7 +93,7 @@ export class Signals {
   #settledSinceMs: number;
 
   /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
-  constructor(config: Config, held: readonly HeldRate[], nowMs: number) {
+  constructor(config: SignalsConfig, held: readonly HeldRate[], nowMs: number) {
     this.#fleet = config.fleet;
     this.#enforcesPenalties = config.outlierPenalty === 'enforce';
     this.#expected = byRow(config.expectedDemand);
@@ -106,7 +109,7 @@ export class Signals {
   }
 
   /** Takes a new configuration; what was measured of things that stay is kept. */
-  reconfigure(config: Config, nowMs: number): void {
+  reconfigure(config: SignalsConfig, nowMs: number): void {
     const before = this.#fleet;
     const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
     this.#fleet = config.fleet;
@@ -484,11 +487,11 @@ export class Signals {
   }
 }
 
-function mixes({ fleet, expectedDemand }: Config): ReadonlyMap<string, TokenMix> {
+function mixes({ fleet, expectedDemand }: SignalsConfig): ReadonlyMap<string, TokenMix> {
   return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expectedDemand)]));
 }
 
-function seeds({ expectedDemand, fleet }: Config, held: readonly HeldRate[]): readonly RateSeed[] {
+function seeds({ expectedDemand, fleet }: SignalsConfig, held: readonly HeldRate[]): readonly RateSeed[] {
   const heldRates = byRow(held);
   const others = prioritiesOf(fleet).filter((priority) => priority !== 0);
   return expectedDemand.flatMap(({ frontendId, poolId, requestsPerSecond }): RateSeed[] => {

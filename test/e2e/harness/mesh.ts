@@ -25,6 +25,8 @@ export interface MeshOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Files beside the configuration, by name. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Options of `wardrop serve`. */
+  readonly serve?: readonly string[];
 }
 
 /** Request and admin address of a running Envoy. */
@@ -41,9 +43,16 @@ export class Mesh {
   readonly adminUrl: string;
   readonly syncUrl: string;
   readonly envoys: EnvoyHandle[] = [];
+  readonly #serveOptions: readonly string[];
   #control: Process | undefined;
 
-  private constructor(folder: string, adminUrl: string, syncUrl: string) {
+  private constructor(
+    folder: string,
+    adminUrl: string,
+    syncUrl: string,
+    serveOptions: readonly string[] = [],
+  ) {
+    this.#serveOptions = serveOptions;
     this.folder = folder;
     this.configFile = join(folder, 'fleet.yaml');
     this.adminUrl = adminUrl;
@@ -56,7 +65,7 @@ export class Mesh {
     const frontends = Object.keys(options.rttMs);
     const ports = await freePorts(3 + frontends.length);
     const [xds, sync, admin] = ports;
-    const mesh = new Mesh(folder, `http://127.0.0.1:${admin}`, `http://127.0.0.1:${sync}`);
+    const mesh = new Mesh(folder, `http://127.0.0.1:${admin}`, `http://127.0.0.1:${sync}`, options.serve);
     const config = {
       server: {
         xds: { listen: `127.0.0.1:${xds}` },
@@ -90,7 +99,10 @@ export class Mesh {
   }
 
   async startControlServer(): Promise<void> {
-    const control = new Process('control server', process.execPath, [CLI, 'serve', '-c', this.configFile]);
+    const control = new Process('control server', process.execPath, [
+      ...[CLI, 'serve', '-c', this.configFile],
+      ...this.#serveOptions,
+    ]);
     this.#control = control;
     await eventually(`the control server to be ready\n${control.output}`, async () => {
       if (!control.running) throw new Error(`the control server ended:\n${control.output}`);
@@ -117,7 +129,6 @@ export class Mesh {
     const [admin] = await freePorts(1);
     const listenOption = options.listen ? ['--listen', options.listen] : [];
     const args = [
-      CLI,
       'bootstrap',
       '-c',
       this.configFile,
@@ -126,9 +137,9 @@ export class Mesh {
       '--admin',
       `127.0.0.1:${admin}`,
     ];
-    const { stdout } = await run(process.execPath, [...args, ...listenOption, ...(options.bootstrap ?? [])]);
+    const bootstrap = await this.wardrop(...args, ...listenOption, ...(options.bootstrap ?? []));
     const file = join(this.folder, `envoy-${frontend}-${admin}.yaml`);
-    writeFileSync(file, stdout);
+    writeFileSync(file, bootstrap);
     const envoy = new Process(`envoy ${frontend}`, envoyBinary(), [
       ...['-c', file, '--concurrency', String(options.concurrency ?? 1)],
       ...['--disable-hot-restart', '--log-level', 'warning'],
@@ -141,6 +152,11 @@ export class Mesh {
       return (await fetch(`${handle.url}/wardrop/ready`)).ok;
     });
     return handle;
+  }
+
+  /** What a command prints; it fails with the command. */
+  async wardrop(...args: string[]): Promise<string> {
+    return (await run(process.execPath, [CLI, ...args])).stdout;
   }
 
   /** JSON of the control server's API. */
