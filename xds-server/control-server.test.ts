@@ -22,11 +22,11 @@ afterEach(async () => {
 });
 
 /** An engine that is healthy until it is killed. */
-async function startEngine(): Promise<{ address: string; kill(): void; probes: () => number }> {
+async function startEngine(page = ''): Promise<{ address: string; kill(): void; probes: () => number }> {
   let probes = 0;
-  const server: Server = createServer((_request, response) => {
+  const server: Server = createServer((request, response) => {
     probes++;
-    response.end();
+    response.end(request.url === '/metrics' ? page : '');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const kill = () => {
@@ -417,6 +417,35 @@ describe('ControlServer', () => {
     expect(await (await fetch(`${site.admin}/`)).text()).toContain('/v1/fleet');
     const manual = readFileSync(resolve(import.meta.dirname, '../docs/operations.md'), 'utf8');
     for (const [, name] of page.matchAll(/^# HELP (wardrop_\w+) /gm)) expect(manual).toContain(`\`${name}\``);
+  });
+
+  it('shows no label and no series of the pages of engines in its own', async () => {
+    const forged = 'm\\"} 1\\nforged_series{a=\\"b';
+    const labels = Array.from({ length: 500 }, (_, at) => `model_name="${forged}",rank="${at}"`);
+    const lines = labels.flatMap((each) => [
+      `vllm:num_requests_running{${each}} 1`,
+      `vllm:num_requests_waiting{${each}} 0`,
+      `forged_series{${each}} 7`,
+    ]);
+    const engine = await startEngine(lines.join('\n'));
+    const site = await Site.create({ a: engine.address });
+    const seriesOf = async () => {
+      const page = await (await fetch(`${site.admin}/metrics`)).text();
+      const ours = page
+        .split('\n')
+        .filter((line) => line.startsWith('wardrop_engine_') || /forged/.test(line));
+      return ours.map((line) => line.slice(0, line.lastIndexOf(' ')));
+    };
+    site.write(site.text({ a: engine.address }).replace('profile: p,', 'profile: p, metrics: {kind: vllm},'));
+    await planned(await site.start());
+    const running = 'wardrop_engine_running_requests{engine="a"}';
+    const series = await vi.waitFor(async () => {
+      const all = await seriesOf();
+      expect(all).toContain(running);
+      return all;
+    }, 8_000);
+    expect(series.filter((name) => !/^wardrop_engine_\w+\{(\w+="[\w:]+",?)+\}$/.test(name))).toEqual([]);
+    expect(series.length).toBeLessThan(30);
   });
 
   it('explains a weight in JSON and in words', async () => {

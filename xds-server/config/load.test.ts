@@ -70,6 +70,25 @@ describe('loadConfig', () => {
     );
   });
 
+  it.each<[string, string, string]>([
+    ['a misspelt key', 'region: n, models', 'regoin: n, models'],
+    ['a number as text', 'requestsPerSecond: 1', 'requestsPerSecond: "1"'],
+    ['an address without a port', '127.0.0.1:1', '127.0.0.1'],
+    [
+      'an id twice',
+      'engines: [',
+      'engines: [{id: e, region: n, models: [m], profile: p, endpoints: [127.0.0.1:2]}, ',
+    ],
+    ['a region that the table does not know', 'id: e, region: n', 'id: e, region: m'],
+    ['a negative capacity', 'requestsPerSecond: 1', 'requestsPerSecond: -1'],
+    ['a value out of range', 'profiles:', 'policy: {retries: {max: 20}}\nprofiles:'],
+  ])('refuses %s also when it is the only mistake, with its place', (_, good, bad) => {
+    const text = `${minimal}network: {table: regions.csv}\n`;
+    expect(problemsOf(text)).toEqual([]);
+    const problems = problemsOf(text.replace(good, bad));
+    expect(problems).toEqual([expect.objectContaining({ line: expect.any(Number) })]);
+  });
+
   it('reads metrics of every kind, at the path of the kind, with names of its own', () => {
     const metricsOf = (text: string) =>
       loadConfig('f.yaml', () => minimal.replace('profile: p', `profile: p, metrics: {${text}}`)).fleet

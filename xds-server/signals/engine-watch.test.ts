@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Fleet } from '../fleet/fleet.js';
 import { EngineWatch } from './engine-watch.js';
@@ -11,7 +12,10 @@ afterEach(async () => {
 });
 
 /** An engine with a health page and a metrics page. */
-async function engine(status = () => 200): Promise<{ server: Server; address: string; paths: string[] }> {
+async function engine(
+  status = () => 200,
+  host = '127.0.0.1',
+): Promise<{ server: Server; address: string; paths: string[] }> {
   const paths: string[] = [];
   const server = createServer((request, response) => {
     paths.push(request.url!);
@@ -20,14 +24,15 @@ async function engine(status = () => 200): Promise<{ server: Server; address: st
       request.url === '/metrics' ? 'vllm:num_requests_running 5\nvllm:num_requests_waiting 2\n' : '',
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   open.push({
     close: () => {
       server.closeAllConnections();
       server.close();
     },
   });
-  return { server, address: `127.0.0.1:${(server.address() as AddressInfo).port}`, paths };
+  const { port } = server.address() as AddressInfo;
+  return { server, address: `${host === '::1' ? `[${host}]` : host}:${port}`, paths };
 }
 
 function fleetOf(endpoints: readonly string[]): Fleet {
@@ -121,17 +126,25 @@ it('an answer that is overdue because this process stalled is no failure', async
   expect(results.filter(({ ok }) => !ok)).toEqual([]);
 });
 
-it('reads the page at a port of its own', async () => {
-  const engineAlone = await engine();
-  const page = await engine();
-  const { watch: watched } = watch();
-  const fleet = fleetOf([engineAlone.address]);
-  const port = Number(page.address.split(':')[1]);
-  const engines = fleet.engines.map((entry) => ({ ...entry, metrics: { ...entry.metrics, port } }));
-  watched.watch({ ...fleet, engines });
-  await vi.waitFor(
-    () => expect(readingsOf(watched, engineAlone.address)).toMatchObject({ running: { value: 5 } }),
-    5_000,
-  );
-  expect(engineAlone.paths).not.toContain('/metrics');
-});
+const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
+  each?.some(({ address }) => address === '::1'),
+);
+
+it.each(hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'])(
+  'reads the page at a port of its own, at %s',
+  async (host) => {
+    const engineAlone = await engine(undefined, host);
+    const page = await engine(undefined, host);
+    const { watch: watched } = watch();
+    const fleet = fleetOf([engineAlone.address]);
+    const port = Number(page.address.split(':').at(-1));
+    const engines = fleet.engines.map((entry) => ({ ...entry, metrics: { ...entry.metrics, port } }));
+    watched.watch({ ...fleet, engines });
+    await vi.waitFor(
+      () => expect(readingsOf(watched, engineAlone.address)).toMatchObject({ running: { value: 5 } }),
+      5_000,
+    );
+    expect(engineAlone.paths).not.toContain('/metrics');
+    expect(engineAlone.paths).toContain('/health');
+  },
+);

@@ -147,6 +147,20 @@ describe('the resources of a frontend', () => {
     });
   });
 
+  it('limit how long an engine may be silent, and never how long an answer may take', () => {
+    const { routes } = (json(viewOf())[ROUTE_TYPE]!.wardrop!.virtualHosts as { routes: JsonObject[] }[])[0]!;
+    const limits = routes.map(({ name, route }) => {
+      const { timeout, retryPolicy } = route as { timeout: string; retryPolicy: JsonObject };
+      return [name, timeout, retryPolicy.perTryIdleTimeout];
+    });
+    expect(limits).toEqual([
+      ['stream-short', '0s', '120s'],
+      ['stream-medium', '0s', '240s'],
+      ['stream-long', '0s', '600s'],
+      ['answer', '0s', '600s'],
+    ]);
+  });
+
   it('write an access log only when asked to', () => {
     const log = 'envoy.access_loggers.stdout';
     expect(JSON.stringify(json(viewOf())[LISTENER_TYPE])).not.toContain(log);
