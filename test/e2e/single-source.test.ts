@@ -18,7 +18,8 @@ interface FleetJson {
     readonly replicas: readonly {
       readonly ready: boolean;
       readonly health: { readonly detail: string };
-      readonly load: { readonly running: { readonly problem?: { readonly reason: string } } };
+      /** Null where no page is read. */
+      readonly load: { readonly running: { readonly problem?: { readonly reason: string } } } | null;
     }[];
   }[];
   readonly demands: readonly { readonly frontendId: string; readonly source: string }[];
@@ -43,8 +44,13 @@ const engines = ['a', 'b', 'c'].map((id) => new StubEngine(id));
 const authority = new CertificateAuthority();
 const { certificate: cert, key } = authority.issue('engines.example');
 const secure = new StubEngine('secure', { cert, key });
-/** What engine a says on its pages. */
+const failing: Answer = (response) => {
+  response.statusCode = 500;
+  response.end();
+};
+/** What engine a says on its pages, and the others on theirs. */
 let page = goodPage;
+let otherPages = goodPage;
 let health = goodHealth;
 let mesh: Mesh;
 let east: EnvoyHandle;
@@ -55,7 +61,7 @@ let replicaFile: string;
 beforeAll(async () => {
   for (const [at, engine] of engines.entries()) {
     engine.behaviour = (request, response) => {
-      if (request.path === '/metrics') (at === 0 ? page : goodPage)(response);
+      if (request.path === '/metrics') (at === 0 ? page : otherPages)(response);
       else if (request.path === '/healthy') (at === 0 ? health : goodHealth)(response);
       else answerOk(request, response);
     };
@@ -127,19 +133,21 @@ it('a surge by half at 40 requests/s is planned for at once', async () => {
   expect((await more.stop()).filter(({ status }) => status !== 200)).toEqual([]);
 });
 
-it('no single source that freezes or says nonsense costs a request or spoils the plan, and the admin view tells', async () => {
+it('no source that freezes or says nonsense, and no failure of all pages, costs a request or spoils the plan, and the admin view tells', async () => {
   east.process.signal('SIGSTOP');
 
   page = (response) => response.end('vllm:num_requests_running many\n\0{{{');
   await seen('the garbled page', async () => (await problemOfA()) === 'not a valid number');
   page = hanging;
   await seen('the hanging page', async () => /no answer/.test((await problemOfA()) ?? ''));
-  page = goodPage;
+  page = otherPages = failing;
+  await seen('that all pages fail', async () => {
+    const problems = (await replicas()).flatMap(({ load }) => load?.running.problem?.reason ?? []);
+    return problems.length === engines.length && problems.every((reason) => reason === 'status 500');
+  });
+  page = otherPages = goodPage;
 
-  health = (response) => {
-    response.statusCode = 500;
-    response.end();
-  };
+  health = failing;
   await seen('the failing health page', async () => (await replicaOfA()).health.detail === 'status 500');
   health = hanging;
   await seen('the hanging health page', async () => /no answer/.test((await replicaOfA()).health.detail));
@@ -202,13 +210,18 @@ async function plannedFor(): Promise<number> {
   return row?.demandRps ?? 0;
 }
 
+async function replicas() {
+  const { engines: all } = await mesh.api<FleetJson>('/v1/fleet');
+  return all.flatMap((engine) => engine.replicas);
+}
+
 async function replicaOfA() {
   const { engines: all } = await mesh.api<FleetJson>('/v1/fleet');
   return all.find(({ id }) => id === 'a')!.replicas[0]!;
 }
 
 async function problemOfA(): Promise<string | undefined> {
-  return (await replicaOfA()).load.running.problem?.reason;
+  return (await replicaOfA()).load?.running.problem?.reason;
 }
 
 async function isAlarmed(alarm: string, message = /./): Promise<boolean> {
