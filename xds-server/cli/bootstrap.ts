@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { Option } from 'commander';
@@ -16,6 +17,16 @@ import { readWasmModule } from './package-files.js';
 import { askForBytes } from './source.js';
 import { UsageError } from './usage-error.js';
 
+const TARGET_ENVOY = '1.40.0';
+
+/** Options that say how Envoy speaks TLS to the control server. */
+const TLS_OPTIONS = {
+  ca: '--ca',
+  serverName: '--server-name',
+  clientCert: '--client-cert',
+  clientKey: '--client-key',
+} as const;
+
 interface BootstrapOptions {
   readonly config: string;
   readonly frontend: string;
@@ -31,7 +42,7 @@ interface BootstrapOptions {
   readonly loadReports?: boolean;
   readonly static?: boolean;
   readonly from?: string;
-  readonly envoy: string;
+  readonly envoy?: string;
   readonly format: 'yaml' | 'json';
 }
 
@@ -63,7 +74,10 @@ export function registerBootstrap(program: Command): void {
       '--from <url>',
       "with --static: admin address of the running control server, whose snapshot is taken (default: the state file's, or a plan made here)",
     )
-    .option('--envoy <version>', 'with --static: version of the Envoy, which is not asked', '1.40.0')
+    .option(
+      '--envoy <version>',
+      `with --static: version of the Envoy, which is not asked (default: ${TARGET_ENVOY})`,
+    )
     .addOption(new Option('--format <format>', 'output format').choices(['yaml', 'json']).default('yaml'))
     .action(async (options: BootstrapOptions) => {
       const bootstrap = await bootstrapOf(options);
@@ -81,10 +95,12 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
     const known = fleet.frontends.map(({ id }) => id).join(', ');
     throw new UsageError(`--frontend: ${JSON.stringify(options.frontend)} is none of ${known}`);
   }
-  if (options.from !== undefined && !options.static) throw new UsageError('--from needs --static');
+  for (const name of ['from', 'envoy'] as const) {
+    if (options[name] !== undefined && !options.static) throw new UsageError(`--${name} needs --static`);
+  }
   const admin = addressOption('--admin', options.admin);
   const listen = options.listen === undefined ? {} : { listen: addressOption('--listen', options.listen) };
-  const tls = server.tls === undefined ? undefined : tlsOf(options, server.tls.clientCa !== undefined);
+  const tls = server.tls === undefined ? noTls(options) : tlsOf(options, server.tls.clientCa !== undefined);
   const target = (listen: Address) => ({
     host: controlHost(listen, options.control),
     port: splitAddress(listen).port,
@@ -104,7 +120,7 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
         config,
         snapshot: await snapshotOf(config, frontend.id, options.from),
         wasmModule: readWasmModule(),
-        envoyVersion: versionOption(options.envoy),
+        envoyVersion: versionOption(options.envoy ?? TARGET_ENVOY),
         ...listen,
       }),
     }),
@@ -132,16 +148,26 @@ async function snapshotOf(
 }
 
 function controlHost(listen: Address, given: string | undefined): string {
-  if (given !== undefined) return given;
+  if (given !== undefined) return hostOption('--control', given);
   if (!isWildcard(listen)) return splitAddress(listen).host;
   throw new UsageError(
     `the control server listens on ${listen}; give --control, the host that Envoy connects to`,
   );
 }
 
+function noTls(options: BootstrapOptions): undefined {
+  for (const [key, name] of Object.entries(TLS_OPTIONS)) {
+    if (options[key as keyof typeof TLS_OPTIONS] === undefined) continue;
+    throw new UsageError(`${name}: the control server speaks no TLS; set server.tls or leave the option out`);
+  }
+}
+
 function tlsOf(options: BootstrapOptions, needsClient: boolean): BootstrapTls {
   const { ca, serverName, clientCert, clientKey } = options;
   if (ca === undefined) throw new UsageError('the control server uses TLS; give --ca');
+  if ((clientCert === undefined) !== (clientKey === undefined)) {
+    throw new UsageError('--client-cert and --client-key belong together; give both');
+  }
   const hasClient = clientCert !== undefined && clientKey !== undefined;
   if (needsClient && !hasClient) {
     throw new UsageError(
@@ -163,5 +189,13 @@ function versionOption(text: string): string {
 function addressOption(name: string, text: string): Address {
   const parsed = parseAddress(text);
   if ('address' in parsed) return parsed.address;
-  throw new UsageError(`${name}: ${parsed.error}${parsed.hint === undefined ? '' : ` (${parsed.hint})`}`);
+  throw new UsageError(`${name}: ${parsed.error} (give ip:port, such as 127.0.0.1:9901)`);
+}
+
+/** An address or a name, without a port. */
+function hostOption(name: string, text: string): string {
+  if (isIP(text) !== 0 || /^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(text)) return text;
+  throw new UsageError(
+    `${name}: ${JSON.stringify(text)} is no host (give a name or an IP address, without a port)`,
+  );
 }

@@ -65,8 +65,20 @@ describe('wardrop', () => {
     ],
     [
       ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'west', '--admin', 'here'],
-      '--admin: "here" is not an IP address',
+      '--admin: "here" is not an IP address (give ip:port',
     ],
+    ...(
+      [
+        [['--envoy', '1.38.2'], '--envoy needs --static'],
+        [['--from', 'http://127.0.0.1:1'], '--from needs --static'],
+        [['--ca', '/ca.pem'], '--ca: the control server speaks no TLS'],
+        [['--client-key', '/key.pem'], '--client-key: the control server speaks no TLS'],
+        [['--control', '10.0.0.1:18000'], '--control: "10.0.0.1:18000" is no host'],
+      ] as const
+    ).map(([options, reason]): [string[], string] => [
+      ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'west', ...options],
+      reason,
+    ]),
   ])('ends %j with 2 and a reason', async (args, reason) => {
     expect(await run(args)).toBe(2);
     expect(err).toContain(reason);
@@ -164,6 +176,8 @@ describe('wardrop bootstrap', () => {
       expect(err).toContain('give --ca');
       expect(await bootstrap('--ca', '/ca.pem')).toBe(2);
       expect(err).toContain('give --client-cert and --client-key');
+      expect(await bootstrap('--ca', '/ca.pem', '--client-cert', '/c.pem')).toBe(2);
+      expect(err).toContain('--client-cert and --client-key belong together');
       expect(await bootstrap('--ca', '/ca.pem', '--client-cert', '/c.pem', '--client-key', '/k.pem')).toBe(0);
       expect(out).toContain('filename: /ca.pem');
     } finally {
