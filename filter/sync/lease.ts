@@ -22,3 +22,11 @@ export function holdsLease(key: Key, me: u64, now: u64, leaseMs: u64): bool {
   store<u64>(VALUE, now + leaseMs, UNTIL);
   return key.writeIfUnchanged(VALUE, 16);
 }
+
+/** Leaves the lease, if this VM holds it, to whoever asks next. */
+export function leaveLease(key: Key, me: u64): void {
+  if (!key.read(16) || load<u64>(resultAt(), OWNER) != me) return;
+  store<u64>(VALUE, me, OWNER);
+  store<u64>(VALUE, 0, UNTIL);
+  key.writeIfUnchanged(VALUE, 16);
+}

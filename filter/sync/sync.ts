@@ -27,12 +27,14 @@ import {
   resetCall,
 } from './call';
 import { heldAt, install, installInline } from './install';
-import { holdsLease } from './lease';
+import { holdsLease, leaveLease } from './lease';
 import { addUpInFlight, prepareInFlight, publishInFlight } from './in-flight';
 import { composeReport, prepareSlots, publishUsage, reportAt, SLOTS, slot } from './usage';
 
 /** Age from which a snapshot's word on readiness and retry ratios counts less. */
 const STALE_MS: u64 = 30_000;
+/** So long a VM that has refused a snapshot leaves the calls to others, whose configuration may be a newer one. */
+const REFUSED_MS: u64 = 2_000;
 
 let root: u32 = 0;
 let incarnation: u64 = 0;
@@ -43,6 +45,8 @@ let startedMs: u64 = 0;
 let confirmedMs: u64 = 0;
 /** Version in shared data that this VM has refused. */
 let refused: u64 = 0;
+/** When this VM last refused what the control server sent, and 0 before. */
+let refusedMs: u64 = 0;
 /** A snapshot has been installed since held requests were last let go. */
 let mayResume: bool = false;
 
@@ -72,6 +76,7 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
   drop();
   watchNeedHeaders();
   refused = 0;
+  refusedMs = 0;
   mayResume = false;
   startedMs = nowMs();
   setStartupHold(startupHoldMs > 0);
@@ -106,8 +111,9 @@ export function tick(): void {
   publishUsage(incarnation, wall);
   if (slot >= 0) publishInFlight(slot, wall);
   if (hasLimits) addUpInFlight(slot, wall);
-  if (holdsLease(leaseKey!, incarnation, wall, max<u64>(2_000, 4 * <u64>syncPeriodMs)) && callIsDue())
-    callNow(wall);
+  const rests = refusedMs > 0 && now - refusedMs < REFUSED_MS;
+  const leaseMs = max<u64>(2_000, 4 * <u64>syncPeriodMs);
+  if (!rests && holdsLease(leaseKey!, incarnation, wall, leaseMs) && callIsDue()) callNow(wall);
   flushCounters();
   recordSnapshot(version, snapshot ? ageMs(wall) / 1000 : 0);
 }
@@ -122,6 +128,8 @@ export function noteAnswer(headers: u32, bodySize: u32): void {
     const before = version;
     if (!install(resultAt(), resultLength())) {
       noteRefused();
+      refusedMs = nowMs();
+      leaveLease(leaseKey!, incarnation);
     } else {
       mayResume = true;
       if (version == before) noteUnchanged();

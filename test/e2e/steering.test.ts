@@ -1,5 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
@@ -7,6 +8,8 @@ import { eventually } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
 const KEYS = keysOf(300);
+/** A connection for each request: one that is open keeps its listener until Envoy has drained it. */
+const agent = new Agent({ pipelining: 0 });
 const stubs = [new StubEngine('a'), new StubEngine('b')];
 let mesh: Mesh;
 let envoy: EnvoyHandle;
@@ -37,7 +40,9 @@ afterAll(async () => {
 async function served(handle: EnvoyHandle) {
   const results = [];
   for (let at = 0; at < KEYS.length; at += 20) {
-    results.push(...(await Promise.all(KEYS.slice(at, at + 20).map((key) => chat(handle.url, { key })))));
+    results.push(
+      ...(await Promise.all(KEYS.slice(at, at + 20).map((key) => chat(handle.url, { key, agent })))),
+    );
   }
   expect(results.filter(({ status }) => status !== 200)).toEqual([]);
   return results.map(({ headers }) => ({
@@ -60,14 +65,22 @@ it('by Envoy itself: engines get their weights, conversations stay, and response
   expect(stubs[0]!.requests.at(-1)!.headers).not.toHaveProperty('x-wardrop-hash');
 });
 
-it('by the filter, after a change of the configuration under load and without a failure', async () => {
+it('by the filter, after changes of the configuration to and fro, under load and without a failure', async () => {
   const load = new OpenLoop(envoy.url, 30, KEYS);
-  const config = readFileSync(mesh.configFile, 'utf8').replace('steering: native', 'steering: filter');
-  writeFileSync(mesh.configFile, config);
-  await eventually('the filter to steer', async () => {
-    const { headers } = await chat(envoy.url, { key: 'probe' });
-    return headers['x-wardrop-reason'] === 'planned';
-  });
+  // A change that is taken back while the listener of before still drains has to be in force as well.
+  const changes = [
+    ['filter', 'planned'],
+    ['native', 'native'],
+    ['filter', 'planned'],
+  ] as const;
+  for (const [steering, reason] of changes) {
+    const config = readFileSync(mesh.configFile, 'utf8').replace(/steering: .*/, `steering: ${steering}`);
+    writeFileSync(mesh.configFile, config);
+    await eventually(`steering by ${steering}`, async () => {
+      const { headers } = await chat(envoy.url, { key: 'probe', agent });
+      return headers['x-wardrop-reason'] === reason;
+    });
+  }
   const results = await load.stop();
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
 });
@@ -103,7 +116,7 @@ it('through a restart of the control server that has lost its state', async () =
   await mesh.startControlServer();
   const { id } = await mesh.api<{ id: string }>('/v1/plan');
   await eventually('its plan in Envoy', async () => {
-    return (await chat(envoy.url, { key: 'probe' })).headers['x-wardrop-plan'] === id;
+    return (await chat(envoy.url, { key: 'probe', agent })).headers['x-wardrop-plan'] === id;
   });
   const results = await load.stop();
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);

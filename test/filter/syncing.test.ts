@@ -65,6 +65,28 @@ describe('the lease', () => {
     expect(host.metrics.get('wardrop_sync_failures')).toBe(0);
   });
 
+  it('goes to a VM with another configuration when one refuses a snapshot, and comes back when all do', () => {
+    const host = new Host(module);
+    const vms = [host.startVm(), host.startVm({ frontendId: 'west', readBodies: true })];
+    const [old, recent] = vms as [Vm, Vm];
+    const news = encodeSnapshot(
+      sketch(engines, {
+        version: 2,
+        needs: [{ id: 'vision', when: { kind: 'body', feature: 'images' } }],
+        models: [{ name: 'm', pool: 0, needs: [0], pools: [0, 0] }],
+      }),
+    );
+    step(vms);
+    old.answer(200, news);
+    step(vms);
+    expect([old.call, recent.call !== undefined]).toEqual([undefined, true]);
+    recent.answer(200, news);
+    expect(recent.call?.headers).toContainEqual(['x-wardrop-snapshot', '2']);
+    recent.answer(200, new Uint8Array(500));
+    for (let i = 0; i < 20; i++) step(vms);
+    expect(old.call).toBeDefined();
+  });
+
   it('is not lost to a clock that is set back', () => {
     const { vms } = startedVms(2);
     vms[0]!.host.nowMs -= 3_600_000;

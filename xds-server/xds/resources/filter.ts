@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { encodeFilterConfig, type FilterConfig } from '../../../wire/filter-config.js';
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.js';
@@ -10,7 +11,7 @@ import { extension, pack, resource } from './pack.js';
 /** Name of the filter, in our listener and as a resource for listeners of others. */
 export const FILTER_NAME = 'wardrop';
 
-/** Also the scope of the filter's shared data; changing it would start all VMs anew. */
+/** Also the scope of the filter's shared data, whatever configurations its VMs have. */
 const VM_ID = 'wardrop';
 
 export interface FilterInput {
@@ -47,12 +48,17 @@ export function filterOf(input: FilterInput): Resource {
   return resource(FILTER_NAME, TypedExtensionConfigSchema, named);
 }
 
+/**
+ * A configuration has VMs of its own, told apart by what the VM itself is configured with. In one VM, Envoy does not
+ * configure again what it takes back while the listener that had it still drains: what came between would stay in force.
+ */
 export function wasmConfig({ wasmModule, filter }: FilterInput) {
+  const configuration = encodeFilterConfig(filter);
   return {
     config: {
       name: 'wardrop',
       rootId: 'wardrop',
-      configuration: pack(StringValueSchema, { value: encodeFilterConfig(filter) }),
+      configuration: pack(StringValueSchema, { value: configuration }),
       failurePolicy: FailurePolicy.FAIL_RELOAD,
       // Lets the filter hold the headers and still see the body.
       allowOnHeadersStopIteration: true,
@@ -60,6 +66,9 @@ export function wasmConfig({ wasmModule, filter }: FilterInput) {
         case: 'vmConfig' as const,
         value: {
           vmId: VM_ID,
+          configuration: pack(StringValueSchema, {
+            value: createHash('sha256').update(configuration).digest('hex'),
+          }),
           runtime: 'envoy.wasm.runtime.v8',
           code: {
             specifier: {
