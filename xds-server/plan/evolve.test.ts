@@ -4,7 +4,7 @@ import { checkPlan } from './check-plan.js';
 import { type EvolveInput, evolvePlan } from './evolve.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
 import { endOf, partsOf } from './segments.js';
-import { evolveInput, type TestRow } from './testing/fleet.js';
+import { evolveInput, profile, type TestRow } from './testing/fleet.js';
 
 function evolve(previous: Plan | null, rows: readonly TestRow[], replicas: readonly number[]): Plan {
   return evolvePlan(evolveInput(rows, replicas, { previous }));
@@ -103,6 +103,22 @@ describe('evolvePlan', () => {
     expect(weightsOf(next).e0).toBeCloseTo(0.48, 8);
     expect(next.sequence).toBe(plan.sequence + 1);
     expect(moved(plan.rows[0]!, next.rows[0]!)).toBeCloseTo(0.02, 8);
+  });
+
+  it('states the utilisation anew when the work of a request is another, though no weight changes', () => {
+    const rows = [{ weights: { e0: 0.5, e1: 0.5 } }];
+    const plan = evolve(null, rows, [1, 1]);
+    const input = evolveInput(rows, [1, 1], { previous: plan });
+    const work = { ...profile.work, secondsPerRequest: 0.6 * profile.work.secondsPerRequest };
+    const engines = input.solution.engines.map((engine) => ({ ...engine, rho: 0.6 * engine.rho }));
+    const faster = {
+      ...input,
+      solution: { ...input.solution, engines },
+      profiles: new Map([[profile.id, { ...profile, work }]]),
+    };
+    const next = evolvePlan(faster);
+    expect(check(faster, next)).toEqual([]);
+    expect(next.rows[0]!.segments).toEqual(plan.rows[0]!.segments);
   });
 
   it('leaves the dead band where an engine would exceed its hard limit', () => {

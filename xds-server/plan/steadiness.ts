@@ -13,6 +13,8 @@ export const ENTRY_WEIGHT = 0.005;
 export const KEPT_CAPACITY_SLACK = 0.0005;
 /** Demands and capacities that a plan states may be this far, relative, from those of the latest solve. */
 export const STATED_DEAD_BAND = 0.1;
+/** The same of utilisations, which depend on both and on the work of a request; those below 0.1 count as 0.1. */
+export const STATED_RHO_DEAD_BAND = 0.2;
 /** How far a weight may be from an operator's bound, relative: weights are rounded. */
 const BOUND_TOLERANCE = 0.001;
 
@@ -120,7 +122,11 @@ function sameRow(a: PlanRow, b: PlanRow): boolean {
 }
 
 function sameEngine(a: PlanEngine, b: PlanEngine): boolean {
-  return a.engineId === b.engineId && isStatedNear(a.effectiveCapacity, b.effectiveCapacity);
+  return (
+    a.engineId === b.engineId &&
+    isStatedNear(a.effectiveCapacity, b.effectiveCapacity) &&
+    Math.abs(a.rho - b.rho) <= STATED_RHO_DEAD_BAND * Math.max(a.rho, b.rho, 0.1)
+  );
 }
 
 function isStatedNear(a: number, b: number): boolean {
