@@ -4,7 +4,7 @@ import { Text } from '../abi/text';
 
 /** To the owner of its segment. */
 export const PLANNED: u8 = 0;
-/** As planned, at a random point. */
+/** As planned, at the next point of a sequence that fills the partition evenly. */
 export const NO_KEY: u8 = 1;
 /** To the segment's backup, because the owner is not usable. */
 export const GUARDRAIL: u8 = 2;
