@@ -28,6 +28,7 @@ Examples:
   wardrop penalty release -c fleet.yaml b
   wardrop record -c fleet.yaml --out fleet.jsonl.gz --for 10m
   wardrop replay fleet.jsonl.gz
+  wardrop simulate --recording fleet.jsonl.gz           what other policies would have done
 
 Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
 
