@@ -9,7 +9,7 @@ import {
 } from '../../wire/usage-report.js';
 import type { EngineLoadCounts, LoadReport } from '../fleet/load-report.js';
 
-/** Load reports name localities, so that it is not known which replica has a request. */
+/** Envoy's load reports name localities, so that it is not known which replica has a request. */
 const NO_REPLICA = 0n;
 
 interface EngineRow {
@@ -18,7 +18,7 @@ interface EngineRow {
 }
 
 /**
- * Adds up the load reports of one stream to what a filter would have reported in the place of Envoy, as far as Envoy
+ * Adds up the load reports (LRS) of one Envoy's stream to what a filter would have reported in the place of Envoy, as far as Envoy
  * counts it: no classes, tokens or latencies. Load reports are differences, usage reports are not.
  */
 export class LoadCounts {
