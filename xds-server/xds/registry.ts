@@ -6,7 +6,11 @@ import { TypedExtensionConfigSchema } from '../gen/envoy/config/core/v3/extensio
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
 import { RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
-import { StdoutAccessLogSchema } from '../gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js';
+import { FileAccessLogSchema } from '../gen/envoy/extensions/access_loggers/file/v3/file_pb.js';
+import {
+  StderrAccessLogSchema,
+  StdoutAccessLogSchema,
+} from '../gen/envoy/extensions/access_loggers/stream/v3/stream_pb.js';
 import { HeaderMutationSchema } from '../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.js';
 import { RouterSchema } from '../gen/envoy/extensions/filters/http/router/v3/router_pb.js';
 import { UpstreamCodecSchema } from '../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
@@ -28,6 +32,7 @@ export const registry = createRegistry(
   ClusterLoadAssignmentSchema,
   ClusterSchema,
   EarlyHeaderMutationSchema,
+  FileAccessLogSchema,
   HeaderMutationSchema,
   HttpConnectionManagerSchema,
   HttpProtocolOptionsSchema,
@@ -40,6 +45,7 @@ export const registry = createRegistry(
   RouteConfigurationSchema,
   RouterSchema,
   RuntimeSchema,
+  StderrAccessLogSchema,
   StdoutAccessLogSchema,
   StringValueSchema,
   TypedExtensionConfigSchema,

@@ -161,9 +161,12 @@ describe('the resources of a frontend', () => {
     ]);
   });
 
-  it('write an access log only when asked to', () => {
-    const log = 'envoy.access_loggers.stdout';
+  it.each([
+    ['/dev/stdout', 'envoy.access_loggers.stdout'],
+    ['/dev/stderr', 'envoy.access_loggers.stderr'],
+    ['/var/log/wardrop.log', 'envoy.access_loggers.file'],
+  ])('write an access log only when asked to: %s', (accessLog, log) => {
     expect(JSON.stringify(json(viewOf())[LISTENER_TYPE])).not.toContain(log);
-    expect(JSON.stringify(json(viewOf({ accessLog: '/dev/stdout' }))[LISTENER_TYPE])).toContain(log);
+    expect(JSON.stringify(json(viewOf({ accessLog }))[LISTENER_TYPE])).toContain(log);
   });
 });
