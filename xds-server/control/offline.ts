@@ -89,8 +89,7 @@ async function savedState(file: string): Promise<ServerState | null> {
     return decodeState(await readFile(file, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new WardropError('WARDROP_STATE_INVALID', `state file ${file}: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const problem = `state file ${file}: ${(error as Error).message}; move it away to go on without it`;
+    throw new WardropError('WARDROP_STATE_INVALID', problem, { cause: error });
   }
 }
