@@ -3,9 +3,10 @@ import type { UsageReport } from '../../wire/usage-report.js';
 import type { Address, Engine } from '../fleet/fleet.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
+import type { HeldRate, SignalsConfig } from '../signals/known-config.js';
 import type { OperatorRequest } from '../signals/operator-orders.js';
 import type { ProbeResult, ReplicaHealth } from '../signals/replica-health.js';
-import { type HeldRate, Signals, type SignalsConfig, type SignalsView } from '../signals/signals.js';
+import { Signals, type SignalsView } from '../signals/signals.js';
 
 /** One usage report as it came in, or what the load reports of an Envoy without the filter add up to. */
 export interface RecordedReport {

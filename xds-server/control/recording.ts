@@ -5,7 +5,7 @@ import { WardropError } from '../errors.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
 import type { Profile } from '../profiles/profile.js';
-import type { SignalsConfig } from '../signals/signals.js';
+import type { SignalsConfig } from '../signals/known-config.js';
 import type { PlanInput } from './planner.js';
 import type { RecordedSignal } from './recorded-signals.js';
 

@@ -1,15 +1,21 @@
 import { classKey, id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
-import type { Config, ExpectedDemand } from '../config/config.js';
-import { type Address, type Engine, type Fleet, indexById } from '../fleet/fleet.js';
+
+import { type Address, type Engine, indexById } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
-import { prioritiesOf } from '../fleet/priority-class.js';
-import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
-import { SETTLED_EVIDENCE } from './demand-band.js';
-import { classId, DemandEstimator, type RateEstimate, type RateSeed } from './demand-estimator.js';
+import { workSeconds } from '../profiles/profile.js';
+import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
+import {
+  type HeldRate,
+  type KnownConfig,
+  knownOf,
+  rowKey,
+  type SignalsConfig,
+  seeds,
+} from './known-config.js';
 import { holdLast, type Readiness } from './last-stand.js';
 import { latencySamples } from './latency-evidence.js';
 import { knowsLatency } from './load-by-profile.js';
@@ -18,22 +24,11 @@ import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-wat
 import { type OutsideView, OutsideWork } from './outside-work.js';
 import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
-import { mixOf } from './request-mix.js';
 import { RequestsHeld } from './requests-held.js';
 import { SlowStart } from './slow-start.js';
 import { type Stay, stayOf } from './throughput.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
-
-/** The part of a configuration that signals go by. */
-export type SignalsConfig = Pick<Config, 'fleet' | 'profiles' | 'expectedDemand' | 'outlierPenalty'>;
-
-/** A rate that was in force before a restart. */
-export interface HeldRate {
-  readonly frontendId: string;
-  readonly poolId: string;
-  readonly requestsPerSecond: number;
-}
 
 export interface SignalsView {
   readonly state: FleetState;
@@ -74,54 +69,26 @@ export class Signals {
   readonly #outside = new Map<string, OutsideWork>();
   readonly #held = new Map<string, RequestsHeld>();
   readonly #outliers = new OutlierWatch();
-  #enforcesPenalties: boolean;
   readonly #orders = new OperatorOrders();
   readonly #slowStart = new SlowStart();
   /** By engine id; penalties left out. */
   #capacities: ReadonlyMap<string, number> = new Map();
-  #profiles: ReadonlyMap<string, Profile>;
-  #mixes: ReadonlyMap<string, TokenMix>;
-  #engineIndex: ReadonlyMap<string, number>;
-  #fleet: Fleet;
-  #expected: ReadonlyMap<string, ExpectedDemand>;
-  #poolIds: ReadonlyMap<bigint, string>;
-  /** Pool and `classId` of each class, by its name in reports. */
-  #classes: ReadonlyMap<bigint, ClassName>;
-  #engineIds: ReadonlyMap<bigint, string>;
-  #addresses: ReadonlyMap<bigint, Address>;
+  #known: KnownConfig;
   #readiness: Readiness | undefined;
   #settledSinceMs: number;
 
   /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
   constructor(config: SignalsConfig, held: readonly HeldRate[], nowMs: number) {
-    this.#fleet = config.fleet;
-    this.#enforcesPenalties = config.outlierPenalty === 'enforce';
-    this.#expected = byRow(config.expectedDemand);
-    this.#poolIds = byHash(config.fleet.pools);
-    this.#classes = classesOf(config.fleet);
-    this.#engineIds = byHash(config.fleet.engines);
-    this.#addresses = addressesByHash(config.fleet);
-    this.#profiles = config.profiles;
-    this.#mixes = mixes(config);
-    this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
+    this.#known = knownOf(config);
     this.#demand = new DemandEstimator(seeds(config, held));
     this.#settledSinceMs = nowMs;
   }
 
   /** Takes a new configuration; what was measured of things that stay is kept. */
   reconfigure(config: SignalsConfig, nowMs: number): void {
-    const before = this.#fleet;
+    const before = this.#known.fleet;
     const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
-    this.#fleet = config.fleet;
-    this.#enforcesPenalties = config.outlierPenalty === 'enforce';
-    this.#expected = byRow(config.expectedDemand);
-    this.#poolIds = byHash(config.fleet.pools);
-    this.#classes = classesOf(config.fleet);
-    this.#engineIds = byHash(config.fleet.engines);
-    this.#addresses = addressesByHash(config.fleet);
-    this.#profiles = config.profiles;
-    this.#mixes = mixes(config);
-    this.#engineIndex = new Map(config.fleet.engines.map(({ id }, at) => [id, at]));
+    this.#known = knownOf(config);
     this.#demand.reseed(seeds(config, []));
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
@@ -168,7 +135,7 @@ export class Signals {
     }
     const offered = new Map<string, number>();
     for (const usage of delta.pools) {
-      const name = this.#classes.get(classKey(usage.pool, usage.priority));
+      const name = this.#known.classes.get(classKey(usage.pool, usage.priority));
       if (name === undefined) continue;
       const { poolId, id } = name;
       // A client that comes back asks for as much work as before: without these a storm of retries is not seen.
@@ -178,12 +145,12 @@ export class Signals {
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
     for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, nowMs);
     for (const usage of delta.latencies) {
-      const engineId = this.#engineIds.get(usage.engine);
+      const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.totals.addLatency(frontendId, engineId, usage);
     }
     for (const usage of delta.loads) {
-      const engineId = this.#engineIds.get(usage.engine);
-      const address = this.#addresses.get(usage.replica);
+      const engineId = this.#known.engineIds.get(usage.engine);
+      const address = this.#known.addresses.get(usage.replica);
       const isNew = usage.reports + usage.garbled > 0;
       if (isNew && engineId !== undefined && address !== undefined) {
         this.totals.addLoad(engineId, address, usage, nowMs);
@@ -212,14 +179,14 @@ export class Signals {
       ourRho: replicas === 0 ? 0 : workPerSecond / replicas,
       replicas,
     };
-    outside.accept(reading, this.#profiles.get(engine.profile)!, this.#mixes.get(engine.id)!);
+    outside.accept(reading, this.#known.profiles.get(engine.profile)!, this.#known.mixes.get(engine.id)!);
   }
 
   /** Requests under way by engine id, as Envoys report; undefined while some that had any are silent. */
   inFlight(nowMs: number): ReadonlyMap<string, number> | undefined {
     const counts = this.#ledger.inFlight(nowMs);
     if (counts === undefined) return undefined;
-    return new Map([...this.#engineIds].map(([hash, id]) => [id, counts.get(hash) ?? 0]));
+    return new Map([...this.#known.engineIds].map(([hash, id]) => [id, counts.get(hash) ?? 0]));
   }
 
   /** The same by replica. */
@@ -228,7 +195,7 @@ export class Signals {
     if (counts === undefined) return undefined;
     const sums = new Map<Address, number>();
     for (const { replica, inFlight } of counts) {
-      const address = this.#addresses.get(replica);
+      const address = this.#known.addresses.get(replica);
       if (address !== undefined) sums.set(address, (sums.get(address) ?? 0) + inFlight);
     }
     return sums;
@@ -257,7 +224,7 @@ export class Signals {
    */
   act(request: OperatorRequest, nowMs: number): void {
     const isPenalised = (engineId: string) => this.#outliers.penalty(engineId).sinceMs !== undefined;
-    this.#orders.act(request, this.#fleet, isPenalised, nowMs);
+    this.#orders.act(request, this.#known.fleet, isPenalised, nowMs);
   }
 
   health(address: Address, nowMs: number): ReplicaHealth {
@@ -267,18 +234,18 @@ export class Signals {
   /** The fleet as it looks now. */
   evaluate(nowMs: number): SignalsView {
     if (this.#demand.evaluate(nowMs)) this.#settledSinceMs = nowMs;
-    this.#orders.expire(this.#fleet, nowMs);
+    this.#orders.expire(this.#known.fleet, nowMs);
     const vetoes = this.#vetoes(nowMs);
     const isReady = (engine: Engine, address: Address) =>
       !vetoes.has(engine.id) &&
       !this.#orders.isReplicaDrained(address) &&
       this.health(address, nowMs).state !== 'down';
-    const observed = this.#fleet.engines.map((engine) =>
+    const observed = this.#known.fleet.engines.map((engine) =>
       engine.endpoints.map((address) => isReady(engine, address)),
     );
     this.#rememberReady(observed, nowMs);
-    const { readiness, heldPools } = holdLast(this.#fleet, observed, (engine, replica) => {
-      const { id, endpoints } = this.#fleet.engines[engine]!;
+    const { readiness, heldPools } = holdLast(this.#known.fleet, observed, (engine, replica) => {
+      const { id, endpoints } = this.#known.fleet.engines[engine]!;
       const address = endpoints[replica]!;
       const isSurelyLost =
         this.health(address, nowMs).failure === 'refused' ||
@@ -293,7 +260,7 @@ export class Signals {
     const engines = this.#penalised(this.#engineStates(readiness, nowMs), nowMs);
     return {
       state: {
-        fleet: this.#fleet,
+        fleet: this.#known.fleet,
         atMs: nowMs,
         engines,
         demands: rates.map((rate) => this.#demandOf(rate)),
@@ -302,8 +269,8 @@ export class Signals {
       heldPools,
       silentFrontends,
       isBlind:
-        heldPools.length === this.#fleet.pools.length &&
-        silentFrontends.length === this.#fleet.frontends.length,
+        heldPools.length === this.#known.fleet.pools.length &&
+        silentFrontends.length === this.#known.fleet.frontends.length,
       vetoes,
       outside: new Map(
         [...this.#outside].flatMap(([id, { view }]) => (view === undefined ? [] : [[id, view] as const])),
@@ -315,7 +282,7 @@ export class Signals {
   }
 
   #engineStates(readiness: Readiness, nowMs: number): readonly EngineState[] {
-    const { engines, pools } = this.#fleet;
+    const { engines, pools } = this.#known.fleet;
     const ramps = this.#slowStart.ramps(engines, pools, readiness, nowMs);
     const states = engines.map((engine, at) => ({
       id: engine.id,
@@ -338,14 +305,14 @@ export class Signals {
   #penalised(engines: readonly EngineState[], nowMs: number): readonly EngineState[] {
     this.#capacities = new Map(engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
     const inFlight = this.#ledger.inFlight(nowMs);
-    const judged = this.#fleet.engines.map(({ id, profile }) => ({
+    const judged = this.#known.fleet.engines.map(({ id, profile }) => ({
       id,
       profileId: profile,
       capacity: this.#capacities.get(id)!,
       stay: this.#stay(id, profile, inFlight, nowMs),
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
-    this.#outliers.evaluate(judged, this.#fleet.pools, isHeld, nowMs);
+    this.#outliers.evaluate(judged, this.#known.fleet.pools, isHeld, nowMs);
     return engines.map((engine) => {
       if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
       const severity = this.#isInForce(engine.id) ? this.#outliers.severity(engine.id) : 1;
@@ -366,13 +333,13 @@ export class Signals {
     const capacity = this.#capacities.get(engineId)!;
     if (capacity === 0) held.forget();
     held.add(inFlight.get(id64(engineId)) ?? 0, nowMs);
-    const mix = this.#mixes.get(engineId)!;
-    return stayOf(held, traffic, capacity, this.#profiles.get(profileId)!, mix, nowMs);
+    const mix = this.#known.mixes.get(engineId)!;
+    return stayOf(held, traffic, capacity, this.#known.profiles.get(profileId)!, mix, nowMs);
   }
 
   #isInForce(engineId: string): boolean {
     const order = this.#orders.order(engineId);
-    return order === 'hold' || (this.#enforcesPenalties && order !== 'release');
+    return order === 'hold' || (this.#known.enforcesPenalties && order !== 'release');
   }
 
   #outlierViews(): readonly OutlierView[] {
@@ -382,7 +349,7 @@ export class Signals {
   }
 
   #rememberReady(observed: Readiness, nowMs: number): void {
-    for (const [at, { endpoints }] of this.#fleet.engines.entries()) {
+    for (const [at, { endpoints }] of this.#known.fleet.engines.entries()) {
       for (const [replica, address] of endpoints.entries()) {
         if (observed[at]![replica]) this.#lastReadyMs.set(address, nowMs);
       }
@@ -391,7 +358,7 @@ export class Signals {
 
   #vetoes(nowMs: number): ReadonlyMap<string, Veto> {
     const vetoes = new Map<string, Veto>();
-    for (const { id, endpoints } of this.#fleet.engines) {
+    for (const { id, endpoints } of this.#known.fleet.engines) {
       const evidence = this.#evidence.get(id);
       const isDown = endpoints.every((address) => this.health(address, nowMs).state === 'down');
       // Failures of an engine that is known to be down say nothing about the time after it comes back.
@@ -403,8 +370,8 @@ export class Signals {
   }
 
   #addEngineUsage(frontendId: string, usage: EngineUsage, nowMs: number): void {
-    const engineId = this.#engineIds.get(usage.engine);
-    const poolId = this.#poolIds.get(usage.pool);
+    const engineId = this.#known.engineIds.get(usage.engine);
+    const poolId = this.#known.poolIds.get(usage.pool);
     if (engineId === undefined || poolId === undefined) return;
     this.totals.addEngine(frontendId, poolId, engineId, usage);
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
@@ -417,9 +384,9 @@ export class Signals {
   #addTraffic(frontendId: string, poolId: string, engineId: string, usage: EngineUsage, nowMs: number): void {
     const traffic = this.#traffic.get(engineId) ?? new EngineTraffic();
     this.#traffic.set(engineId, traffic);
-    const engine = this.#fleet.engines[this.#engineIndex.get(engineId)!]!;
-    const shape = this.#expected.get(rowKey(frontendId, poolId))!;
-    const work = workSeconds(this.#profiles.get(engine.profile)!, shape);
+    const engine = this.#known.fleet.engines[this.#known.engineIndex.get(engineId)!]!;
+    const shape = this.#known.expected.get(rowKey(frontendId, poolId))!;
+    const work = workSeconds(this.#known.profiles.get(engine.profile)!, shape);
     const requests = usage.planned + usage.diverted;
     traffic.add(
       {
@@ -434,8 +401,9 @@ export class Signals {
   }
 
   #networkSeconds(frontendId: string, engineId: string): number {
-    const { frontends, networkSeconds } = this.#fleet;
-    const seconds = networkSeconds[indexById(frontends, frontendId)]![this.#engineIndex.get(engineId)!]!;
+    const { frontends, networkSeconds } = this.#known.fleet;
+    const seconds =
+      networkSeconds[indexById(frontends, frontendId)]![this.#known.engineIndex.get(engineId)!]!;
     return Number.isFinite(seconds) ? seconds : 0;
   }
 
@@ -447,10 +415,12 @@ export class Signals {
     nowMs: number,
   ): void {
     const capacity = this.#capacities.get(engineId) ?? 0;
-    const profile = this.#profiles.get(this.#fleet.engines[this.#engineIndex.get(engineId)!]!.profile)!;
+    const profile = this.#known.profiles.get(
+      this.#known.fleet.engines[this.#known.engineIndex.get(engineId)!]!.profile,
+    )!;
     const answers = usage.firstTokenCount + usage.wholeCount + usage.paceTokens;
     if (answers === 0 || capacity === 0 || !knowsLatency(profile)) return;
-    const shape = this.#expected.get(rowKey(frontendId, poolId))!;
+    const shape = this.#known.expected.get(rowKey(frontendId, poolId))!;
     const load = {
       rho: this.#traffic.get(engineId)!.rates(nowMs).workSeconds / capacity,
       peakRho: this.#traffic.get(engineId)!.rates(nowMs, PEAK_SECONDS).workSeconds / capacity,
@@ -464,7 +434,7 @@ export class Signals {
 
   #demandOf({ frontendId, poolId, priority, requestsPerSecond, source }: RateEstimate): Demand {
     const { promptTokens, uncachedPromptTokens, outputTokens, followUpShare, turnGapSeconds } =
-      this.#expected.get(rowKey(frontendId, poolId))!;
+      this.#known.expected.get(rowKey(frontendId, poolId))!;
     return {
       frontendId,
       poolId,
@@ -480,31 +450,11 @@ export class Signals {
   }
 
   #silentFrontends(nowMs: number): SignalsView['silentFrontends'] {
-    return this.#fleet.frontends.flatMap(({ id }) => {
+    return this.#known.fleet.frontends.flatMap(({ id }) => {
       const silentSeconds = (this.#demand.silentMs(id, nowMs) ?? 0) / 1000;
       return silentSeconds > SILENT_ALARM_SECONDS ? [{ frontendId: id, silentSeconds }] : [];
     });
   }
-}
-
-function mixes({ fleet, expectedDemand }: SignalsConfig): ReadonlyMap<string, TokenMix> {
-  return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expectedDemand)]));
-}
-
-function seeds({ expectedDemand, fleet }: SignalsConfig, held: readonly HeldRate[]): readonly RateSeed[] {
-  const heldRates = byRow(held);
-  const others = prioritiesOf(fleet).filter((priority) => priority !== 0);
-  return expectedDemand.flatMap(({ frontendId, poolId, requestsPerSecond }): RateSeed[] => {
-    const expected = { frontendId, poolId, evidence: Number.POSITIVE_INFINITY, source: 'expected' } as const;
-    const rate = heldRates.get(rowKey(frontendId, poolId));
-    return [
-      rate === undefined
-        ? { ...expected, requestsPerSecond }
-        : { ...rate, evidence: SETTLED_EVIDENCE, source: 'held' },
-      // Nobody can say in advance how many requests are of other classes.
-      ...others.map((priority) => ({ ...expected, priority, requestsPerSecond: 0 })),
-    ];
-  });
 }
 
 /** Names of the ledger; the filter of a node and its Envoy count apart. */
@@ -514,42 +464,6 @@ function filterOf(frontendId: string, nodeId: string): string {
 
 function loadReporter(frontendId: string, nodeId: string): string {
   return `load ${frontendId} ${nodeId}`;
-}
-
-interface ClassName {
-  readonly poolId: string;
-  readonly id: string;
-}
-
-function classesOf(fleet: Fleet): ReadonlyMap<bigint, ClassName> {
-  const priorities = prioritiesOf(fleet);
-  return new Map(
-    fleet.pools.flatMap(({ id: poolId }) => {
-      const pool = id64(poolId);
-      return priorities.map((priority): [bigint, ClassName] => [
-        classKey(pool, priority),
-        { poolId, id: classId(poolId, priority) },
-      ]);
-    }),
-  );
-}
-
-function rowKey(frontendId: string, poolId: string): string {
-  return `${frontendId} ${poolId}`;
-}
-
-function byRow<T extends { readonly frontendId: string; readonly poolId: string }>(
-  rows: readonly T[],
-): ReadonlyMap<string, T> {
-  return new Map(rows.map((row) => [rowKey(row.frontendId, row.poolId), row]));
-}
-
-function byHash(items: readonly { readonly id: string }[]): ReadonlyMap<bigint, string> {
-  return new Map(items.map(({ id }) => [id64(id), id]));
-}
-
-function addressesByHash({ engines }: Fleet): ReadonlyMap<bigint, Address> {
-  return new Map(engines.flatMap(({ endpoints }) => endpoints.map((address) => [id64(address), address])));
 }
 
 function isEqual(a: Readiness, b: Readiness): boolean {

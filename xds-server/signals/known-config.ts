@@ -1,0 +1,108 @@
+import { classKey, id64 } from '../../wire/hash.js';
+import type { Config, ExpectedDemand } from '../config/config.js';
+import type { Address, Fleet } from '../fleet/fleet.js';
+import { prioritiesOf } from '../fleet/priority-class.js';
+import type { Profile, TokenMix } from '../profiles/profile.js';
+import { SETTLED_EVIDENCE } from './demand-band.js';
+import { classId, type RateSeed } from './demand-estimator.js';
+import { mixOf } from './request-mix.js';
+
+/** The part of a configuration that signals go by. */
+export type SignalsConfig = Pick<Config, 'fleet' | 'profiles' | 'expectedDemand' | 'outlierPenalty'>;
+
+/** A rate that was in force before a restart. */
+export interface HeldRate {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly requestsPerSecond: number;
+}
+
+/** A configuration by what signals look things up with. */
+export interface KnownConfig {
+  readonly fleet: Fleet;
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly enforcesPenalties: boolean;
+  /** By `rowKey`. */
+  readonly expected: ReadonlyMap<string, ExpectedDemand>;
+  /** What reports name by a hash. */
+  readonly poolIds: ReadonlyMap<bigint, string>;
+  /** Pool and `classId` of each class, by its name in reports. */
+  readonly classes: ReadonlyMap<bigint, ClassName>;
+  readonly engineIds: ReadonlyMap<bigint, string>;
+  readonly addresses: ReadonlyMap<bigint, Address>;
+  /** By engine id. */
+  readonly mixes: ReadonlyMap<string, TokenMix>;
+  readonly engineIndex: ReadonlyMap<string, number>;
+}
+
+export function knownOf(config: SignalsConfig): KnownConfig {
+  const { fleet, profiles, expectedDemand, outlierPenalty } = config;
+  return {
+    fleet,
+    profiles,
+    enforcesPenalties: outlierPenalty === 'enforce',
+    expected: byRow(expectedDemand),
+    poolIds: byHash(fleet.pools),
+    classes: classesOf(fleet),
+    engineIds: byHash(fleet.engines),
+    addresses: addressesByHash(fleet),
+    mixes: new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expectedDemand)])),
+    engineIndex: new Map(fleet.engines.map(({ id }, at) => [id, at])),
+  };
+}
+
+/** What is believed of every class before anything is measured. */
+export function seeds(
+  { expectedDemand, fleet }: SignalsConfig,
+  held: readonly HeldRate[],
+): readonly RateSeed[] {
+  const heldRates = byRow(held);
+  const others = prioritiesOf(fleet).filter((priority) => priority !== 0);
+  return expectedDemand.flatMap(({ frontendId, poolId, requestsPerSecond }): RateSeed[] => {
+    const expected = { frontendId, poolId, evidence: Number.POSITIVE_INFINITY, source: 'expected' } as const;
+    const rate = heldRates.get(rowKey(frontendId, poolId));
+    return [
+      rate === undefined
+        ? { ...expected, requestsPerSecond }
+        : { ...rate, evidence: SETTLED_EVIDENCE, source: 'held' },
+      // Nobody can say in advance how many requests are of other classes.
+      ...others.map((priority) => ({ ...expected, priority, requestsPerSecond: 0 })),
+    ];
+  });
+}
+
+export interface ClassName {
+  readonly poolId: string;
+  readonly id: string;
+}
+
+function classesOf(fleet: Fleet): ReadonlyMap<bigint, ClassName> {
+  const priorities = prioritiesOf(fleet);
+  return new Map(
+    fleet.pools.flatMap(({ id: poolId }) => {
+      const pool = id64(poolId);
+      return priorities.map((priority): [bigint, ClassName] => [
+        classKey(pool, priority),
+        { poolId, id: classId(poolId, priority) },
+      ]);
+    }),
+  );
+}
+
+export function rowKey(frontendId: string, poolId: string): string {
+  return `${frontendId} ${poolId}`;
+}
+
+function byRow<T extends { readonly frontendId: string; readonly poolId: string }>(
+  rows: readonly T[],
+): ReadonlyMap<string, T> {
+  return new Map(rows.map((row) => [rowKey(row.frontendId, row.poolId), row]));
+}
+
+function byHash(items: readonly { readonly id: string }[]): ReadonlyMap<bigint, string> {
+  return new Map(items.map(({ id }) => [id64(id), id]));
+}
+
+function addressesByHash({ engines }: Fleet): ReadonlyMap<bigint, Address> {
+  return new Map(engines.flatMap(({ endpoints }) => endpoints.map((address) => [id64(address), address])));
+}
