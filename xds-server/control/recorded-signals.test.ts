@@ -125,6 +125,19 @@ describe('recorded signals', () => {
     );
   });
 
+  it('are refused with a code when they are damaged', () => {
+    const replay = new SignalsReplay();
+    replay.accept({ kind: 'start', atMs: 0, config: configs[0]!, held: [] });
+    const unknown = { kind: 'load', atMs: 5, engineId: 'nobody', requests: 1, replicas: 1 } as const;
+    const message = /^the load of 5 ms is damaged: /;
+    expect(() => replay.accept(unknown)).toThrow(
+      expect.objectContaining({ code: 'WARDROP_RECORDING_INVALID', message: expect.stringMatching(message) }),
+    );
+    const reader = new RecordingReader();
+    reader.read(new RecordingWriter().write({ kind: 'act', atMs: 0, request: {} as never }).split('\n')[0]!);
+    expect(() => reader.read('null')).toThrow('holds neither a solve nor a signal');
+  });
+
   it('are written without the secrets of the configuration', () => {
     let text = '';
     const writer = new RecordingWriter();

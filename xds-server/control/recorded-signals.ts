@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { UsageReport } from '../../wire/usage-report.js';
+import { WardropError } from '../errors.js';
 import type { Address, Engine } from '../fleet/fleet.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
@@ -99,9 +100,15 @@ export class SignalsReplay {
   #seen: FleetState | undefined;
   #planned: FleetState | undefined;
 
+  /** @throws {WardropError} WARDROP_RECORDING_INVALID for a signal that lacks something */
   accept(signal: RecordedSignal): void {
-    if (signal.kind === 'start') this.#signals = new Signals(signal.config, signal.held, signal.atMs);
-    if (this.#signals !== undefined) this.#tell(this.#signals, signal);
+    try {
+      if (signal.kind === 'start') this.#signals = new Signals(signal.config, signal.held, signal.atMs);
+      if (this.#signals !== undefined) this.#tell(this.#signals, signal);
+    } catch (error) {
+      const what = `the ${signal.kind} of ${signal.atMs} ms is damaged: ${(error as Error).message}`;
+      throw new WardropError('WARDROP_RECORDING_INVALID', what, { cause: error });
+    }
   }
 
   /**

@@ -102,7 +102,7 @@ export class RecordingReader {
         throw this.#invalid(`does not begin with ${JSON.stringify(FORMAT)}`);
       return undefined;
     }
-    const { kind } = value as { kind?: unknown };
+    const kind = (value as { kind?: unknown } | null)?.kind;
     if (kind === 'solve') return this.#solve(value as SolveLine);
     if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return signalOf(value as SignalLine);
     throw this.#invalid(`holds neither a solve nor a signal`);
