@@ -8,6 +8,7 @@ import { evolvePlan } from '../../xds-server/plan/evolve.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
 import { DemandEstimator } from '../../xds-server/signals/demand-estimator.js';
+import { settledSince } from '../../xds-server/signals/settled-since.js';
 import { movedShare } from './moves.js';
 
 export interface NoiseOptions {
@@ -99,6 +100,8 @@ class Run {
   #origin: Plan | null = null;
   #nowMs = 0;
   #settledSinceMs = 0;
+  /** When a rate last moved. */
+  #movedMs = 0;
 
   constructor(solve: NoiseOptions['solve'], rate: number, utilization: number, random: Random) {
     this.#solve = solve;
@@ -132,7 +135,7 @@ class Run {
 
   /** Lets steady traffic flow until nothing has changed for long. */
   async settle(): Promise<void> {
-    const isSettled = () => this.#nowMs - this.#settledSinceMs >= SETTLED_SECONDS * 1000;
+    const isSettled = () => this.#nowMs - this.#movedMs >= SETTLED_SECONDS * 1000;
     while (!isSettled() && this.#nowMs < LONGEST_SETTLING_SECONDS * 1000)
       await this.advance(SOLVE_SECONDS, 1);
   }
@@ -147,9 +150,12 @@ class Run {
         const count = this.#poisson(this.#rate * SHARES[index]! * (index === BUSIEST ? factor : 1));
         this.#estimator.add(frontendId, 'node', new Map([[POOL, count]]), from, this.#nowMs);
       });
-      const changed = this.#estimator.evaluate(this.#nowMs);
-      if (changed) this.#settledSinceMs = this.#nowMs;
-      if (changed || this.#nowMs % (SOLVE_SECONDS * 1000) === 0) await this.#replan();
+      const move = this.#estimator.evaluate(this.#nowMs);
+      if (move !== undefined) {
+        this.#settledSinceMs = settledSince(this.#settledSinceMs, move, this.#nowMs);
+        this.#movedMs = this.#nowMs;
+      }
+      if (move !== undefined || this.#nowMs % (SOLVE_SECONDS * 1000) === 0) await this.#replan();
     }
   }
 

@@ -10,18 +10,27 @@ const SIGMAS_FROM_RATE = 5.5;
 const SIGMAS_FROM_EDGE = 4;
 /** A change this large is believed on less evidence, once a window holds enough requests: surges must be seen fast. */
 const LARGE_CHANGE = 0.4;
+/** A change is treated as large when its estimate, which is less than what was counted, still is. */
+const LARGE_ESTIMATE = 0.32;
 const LARGE_CHANGE_COUNT = 150;
 const LARGE_SIGMAS_FROM_RATE = 4.5;
 const LARGE_SIGMAS_FROM_EDGE = 3;
 /** After a large rise more of the same is expected: conversations that begin together go on together. */
 const SURGE_SECONDS = 30;
-const SURGE_SIGMAS_FROM_RATE = 2;
-const SURGE_SIGMAS_FROM_EDGE = 0.5;
+const SURGE_SIGMAS_FROM_RATE = 3;
+const SURGE_SIGMAS_FROM_EDGE = 1;
 /** A rise is believed within seconds, a fall when it has lasted: too little demand hurts more than too much. */
 const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
-/** A change that is not large waits for this many times the evidence that showed it: one good move, not two. */
-const SMALL_CHANGE_EVIDENCE = 2;
+/** A rise that is not large is believed when it has lasted this long and is this well known: one good move, not two. */
+const LEAST_SMALL_RISE_SECONDS = 4;
+const SIGMAS_OF_SMALL_CHANGE = 8;
+/** Mean of a change of a rate, as a share of it, before anything is known of it: small ones are likelier. */
+const USUAL_CHANGE = 0.1;
+/** Starts of a change are left out that are less likely than the likeliest by more than this, as a logarithm. */
+const LEAST_LOG_LIKELIHOOD = -14;
+/** Standard deviations by which a better known rate must differ to replace a young one. */
+const SIGMAS_TO_REFINE = 3;
 /** From this evidence on, four standard deviations are within `LEAST_WIDTH`, and the rate is taken as known. */
 export const SETTLED_EVIDENCE = (4 / LEAST_WIDTH) ** 2;
 
@@ -34,6 +43,9 @@ export interface BandState {
   readonly evidence: number;
 }
 
+/** How a rate moved: by a large change, or by a small one or because it is better known. */
+export type Move = 'large' | 'small';
+
 /** A count over the time up to now, and its variance over its mean in steady traffic. */
 export interface ObservedWindow {
   readonly seconds: number;
@@ -44,17 +56,15 @@ export interface ObservedWindow {
 /**
  * Holds a rate still while counts agree with it: within max(5 %, two standard deviations of the count that it was
  * measured on). It moves only
- * - when a window of recent counts lies outside the band beyond doubt: then to the rate of the most telling window, at
- *   once if the change is large or goes on with one, and when twice the evidence is in if not; or
- * - while it is young, when twice as many counts are outside of the band that they would have.
+ * - when a window of recent counts lies outside the band beyond doubt: at once if the change is large or goes on with
+ *   one, and if not when it is known well; or
+ * - while it is young, when twice as many counts differ from it by more than they are likely to be wrong.
  */
 export class DemandBand {
   #state: BandState;
   /** Counts from before belong to another rate. */
   #sinceMs = Number.NEGATIVE_INFINITY;
   #surgedMs = Number.NEGATIVE_INFINITY;
-  /** Evidence that first showed the change that is being waited for. */
-  #shownBy: number | undefined;
 
   constructor(state: BandState) {
     this.#state = state;
@@ -89,67 +99,124 @@ export class DemandBand {
     this.#moveTo({ requestsPerSecond, evidence: aged }, nowMs);
   }
 
-  /** Looks at counts up to `endMs`, shortest window first; true when the rate moved. */
-  observe(windows: readonly ObservedWindow[], endMs: number): boolean {
-    return this.#leave(windows, endMs) || this.#refine(windows.at(-1));
+  /** Looks at counts up to `endMs`, shortest window first; how the rate moved, if it did. */
+  observe(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
+    return this.#leave(windows, endMs) ?? this.#refine(windows.at(-1));
   }
 
-  #leave(windows: readonly ObservedWindow[], endMs: number): boolean {
-    const { requestsPerSecond } = this.#state;
+  #leave(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
     const isSurging = endMs - this.#surgedMs < SURGE_SECONDS * 1_000;
-    const telling = mostTelling(windows, requestsPerSecond, this.#width(), isSurging);
-    if (telling === undefined) {
-      this.#shownBy = undefined;
-      return false;
+    const change = changeOf(windows, this.#state.requestsPerSecond, this.#width(), isSurging);
+    if (change === undefined) return undefined;
+    const { to, isRise, seconds, sigmas } = change;
+    const sinceMs = endMs - seconds * 1_000;
+    if (isRise && (isSurging || change.isLarge)) {
+      this.surgeTo(to, sinceMs);
+      return 'large';
     }
-    const sinceMs = endMs - telling.seconds * 1000;
-    const expected = requestsPerSecond * telling.seconds;
-    const isRise = telling.count > expected;
-    if (!isRise && telling.seconds < LEAST_FALL_SECONDS) return false;
-    if (isRise && (isSurging || isLarge(telling.count, expected))) {
-      this.surgeTo(stateOf(telling), sinceMs);
-      return true;
-    }
-    if (!isLarge(telling.count, expected)) {
-      this.#shownBy ??= evidenceOf(telling);
-      if (evidenceOf(telling) < SMALL_CHANGE_EVIDENCE * this.#shownBy) return false;
-    }
-    this.#moveTo(stateOf(telling), sinceMs);
-    return true;
+    if (seconds < (isRise ? LEAST_SMALL_RISE_SECONDS : LEAST_FALL_SECONDS)) return undefined;
+    if (!change.isLarge && sigmas < SIGMAS_OF_SMALL_CHANGE) return undefined;
+    this.#moveTo(to, sinceMs);
+    return change.isLarge ? 'large' : 'small';
   }
 
   #moveTo(state: BandState, sinceMs: number): void {
     this.#state = state;
     this.#sinceMs = sinceMs;
-    this.#shownBy = undefined;
   }
 
   #width(): number {
     return widthOf(this.#state.evidence);
   }
 
-  #refine(longest: ObservedWindow | undefined): boolean {
+  #refine(longest: ObservedWindow | undefined): Move | undefined {
     const { requestsPerSecond, evidence } = this.#state;
     if (longest === undefined || evidence >= SETTLED_EVIDENCE || evidenceOf(longest) < 2 * evidence)
-      return false;
+      return undefined;
     const measured = stateOf(longest);
     const moves =
       Math.abs(measured.requestsPerSecond - requestsPerSecond) >
-      widthOf(measured.evidence) * measured.requestsPerSecond;
+      widthOf(measured.evidence, SIGMAS_TO_REFINE) * measured.requestsPerSecond;
     this.#state = moves ? measured : { requestsPerSecond, evidence: measured.evidence };
-    return moves;
+    return moves ? 'small' : undefined;
   }
 }
 
-/** Whether counts show a large rise beyond doubt over a rate that is known; which window tells most of it. */
-export function surge(
+/** What counts say has become of a rate. */
+export interface Change {
+  readonly to: BandState;
+  /** How long ago it most likely began: the length of a window. */
+  readonly seconds: number;
+  /** Standard deviations of the count since then from the former rate. */
+  readonly sigmas: number;
+  readonly isRise: boolean;
+  readonly isLarge: boolean;
+}
+
+/** The large rise over a rate that is known, if counts show one beyond doubt. */
+export function surge(windows: readonly ObservedWindow[], requestsPerSecond: number): Change | undefined {
+  const change = changeOf(windows, requestsPerSecond, LEAST_WIDTH, false);
+  return change?.isRise && change.isLarge ? change : undefined;
+}
+
+/**
+ * The change of a rate that counts show beyond doubt, if they do. Chance chooses the window that shows it first, which
+ * flatters it. So the new rate is the mean over all times at which the change may have begun, by their likelihood, and a
+ * rise is taken for as much smaller as it must be when small ones are likelier (an exponential prior).
+ */
+function changeOf(
   windows: readonly ObservedWindow[],
   requestsPerSecond: number,
-): ObservedWindow | undefined {
-  const telling = mostTelling(windows, requestsPerSecond, LEAST_WIDTH);
-  if (telling === undefined) return undefined;
-  const expected = requestsPerSecond * telling.seconds;
-  return telling.count > expected && isLarge(telling.count, expected) ? telling : undefined;
+  width: number,
+  isSurging: boolean,
+): Change | undefined {
+  const shown = mostTelling(windows, requestsPerSecond, width, isSurging);
+  if (shown === undefined) return undefined;
+  const isRise = shown.count > requestsPerSecond * shown.seconds;
+  const starts = possibleStarts(windows, requestsPerSecond, isRise);
+  const likeliest = starts.reduce((best, start) => (start.sigmas > best.sigmas ? start : best));
+  let sum = 0;
+  let rate = 0;
+  let evidence = 0;
+  for (const { window, sigmas, span } of starts) {
+    const log = (sigmas ** 2 - likeliest.sigmas ** 2) / 2;
+    if (log < LEAST_LOG_LIKELIHOOD) continue;
+    const likelihood = span * Math.exp(log);
+    const flattery = isRise && requestsPerSecond > 0 ? window.dispersion / USUAL_CHANGE : 0;
+    sum += likelihood;
+    rate += (likelihood * Math.max(0, window.count - flattery)) / window.seconds;
+    evidence += likelihood * evidenceOf(window);
+  }
+  const to = { requestsPerSecond: rate / sum, evidence: evidence / sum };
+  if (isRise && to.requestsPerSecond < requestsPerSecond * (1 + width)) return undefined;
+  return {
+    to,
+    seconds: likeliest.window.seconds,
+    sigmas: likeliest.sigmas,
+    isRise,
+    isLarge: Math.abs(to.requestsPerSecond - requestsPerSecond) > LARGE_ESTIMATE * requestsPerSecond,
+  };
+}
+
+/** A time at which a change may have begun: where a window does, or up to `span` seconds later. */
+interface Start {
+  readonly window: ObservedWindow;
+  readonly span: number;
+  /** Standard deviations of the window's count from the rate. */
+  readonly sigmas: number;
+}
+
+function possibleStarts(
+  windows: readonly ObservedWindow[],
+  requestsPerSecond: number,
+  isRise: boolean,
+): readonly Start[] {
+  return windows.flatMap((window, at) => {
+    const { seconds, count } = window;
+    if (seconds < LEAST_RISE_SECONDS || count > requestsPerSecond * seconds !== isRise) return [];
+    const span = seconds - (windows[at - 1]?.seconds ?? 0);
+    return [{ window, span, sigmas: sigmasFrom(window, requestsPerSecond) }];
+  });
 }
 
 /** The window that is outside of the band beyond doubt, and furthest from the rate; undefined when none is. */
@@ -179,13 +246,12 @@ function sigmasAway(
   isSurging: boolean,
 ): number {
   const { seconds, count, dispersion } = window;
-  // A mean below one request would make a single one a surprise.
-  const mean = Math.max(requestsPerSecond * seconds, 1);
+  const mean = meanOf(window, requestsPerSecond);
   const isRise = count > mean * (1 + width);
   const isFall = count < mean * (1 - width);
   if (seconds < LEAST_RISE_SECONDS || (!isRise && !isFall)) return 0;
   const edge = mean * (isRise ? 1 + width : 1 - width);
-  const sigmas = rootDeviance(count, mean, dispersion);
+  const sigmas = sigmasFrom(window, requestsPerSecond);
   const hasEnough = Math.max(count, mean) >= LARGE_CHANGE_COUNT * dispersion;
   const [fromRate, fromEdge] =
     isRise && isSurging
@@ -194,6 +260,15 @@ function sigmasAway(
         ? [LARGE_SIGMAS_FROM_RATE, LARGE_SIGMAS_FROM_EDGE]
         : [SIGMAS_FROM_RATE, SIGMAS_FROM_EDGE];
   return rootDeviance(count, edge, dispersion) > fromEdge && sigmas > fromRate ? sigmas : 0;
+}
+
+function sigmasFrom(window: ObservedWindow, requestsPerSecond: number): number {
+  return rootDeviance(window.count, meanOf(window, requestsPerSecond), window.dispersion);
+}
+
+/** A mean below one request would make a single one a surprise. */
+function meanOf({ seconds }: ObservedWindow, requestsPerSecond: number): number {
+  return Math.max(requestsPerSecond * seconds, 1);
 }
 
 function isLarge(count: number, mean: number): boolean {
@@ -208,8 +283,8 @@ function stateOf(window: ObservedWindow): BandState {
   return { requestsPerSecond: window.count / window.seconds, evidence: evidenceOf(window) };
 }
 
-function widthOf(evidence: number): number {
-  return Math.min(LARGEST_WIDTH, Math.max(LEAST_WIDTH, 2 / Math.sqrt(evidence)));
+function widthOf(evidence: number, sigmas = 2): number {
+  return Math.min(LARGEST_WIDTH, Math.max(LEAST_WIDTH, sigmas / Math.sqrt(evidence)));
 }
 
 /**

@@ -180,6 +180,34 @@ describe('DemandEstimator', () => {
     expect(counts.filter((count) => count === 1).length).toBeGreaterThanOrEqual(10);
   });
 
+  it('a rise is not taken for larger than it is because chance shows it first', () => {
+    const errors = Array.from({ length: 40 }, (_, seed) => {
+      const rps = (second: number) => (second < 300 ? 56 : 1.2 * 56);
+      return play({ seed, expectedRps: 56, seconds: 600, rps }).moves[0]!.rps / (1.2 * 56) - 1;
+    });
+    expect(Math.abs(errors.reduce((sum, error) => sum + error, 0) / errors.length)).toBeLessThan(0.02);
+    expect(errors.filter((error) => error > 0.08).length).toBeLessThanOrEqual(4);
+  });
+
+  it('tells a surge from a small change', () => {
+    for (const [factor, move] of [
+      [2, 'large'],
+      [1.1, 'small'],
+    ] as const) {
+      const estimator = new DemandEstimator([
+        { frontendId: 'f', poolId: 'p', requestsPerSecond: 400, evidence: Infinity, source: 'expected' },
+      ]);
+      const moves = new Set<string>();
+      for (let second = 1; second <= 500; second++) {
+        const nowMs = START_MS + second * 1_000;
+        const count = 400 * (second > 100 ? factor : 1);
+        estimator.add('f', 'n', new Map([['p', count]]), nowMs - 1_000, nowMs);
+        moves.add(estimator.evaluate(nowMs) ?? 'none');
+      }
+      expect(moves).toEqual(new Set(['none', move]));
+    }
+  });
+
   it('a quiet start says nothing about the demand', () => {
     const rps = (second: number) => (second < 100 ? 0 : 90);
     const { moves, estimator, endMs } = play({ seed: 1, expectedRps: 90, seconds: 200, rps });

@@ -1,5 +1,5 @@
 import type { Demand } from '../fleet/fleet-state.js';
-import { type BandState, DemandBand, type ObservedWindow, surge } from './demand-band.js';
+import { type BandState, DemandBand, type Move, type ObservedWindow, surge } from './demand-band.js';
 import { Dispersion } from './dispersion.js';
 import { RateSeries } from './rate-series.js';
 
@@ -111,9 +111,9 @@ export class DemandEstimator {
     }
   }
 
-  /** Moves the bands that recent counts have left; true when any moved. */
-  evaluate(nowMs: number): boolean {
-    let moved = false;
+  /** Moves the bands that recent counts have left; the largest move, if any did. */
+  evaluate(nowMs: number): Move | undefined {
+    let largest: Move | undefined;
     for (const frontend of this.#frontends.values()) {
       const live = [...frontend.nodes.values()].filter((node) => nowMs - node.lastMs <= SILENT_AFTER_MS);
       if (live.length === 0) continue;
@@ -122,14 +122,15 @@ export class DemandEstimator {
         if (nowMs - node.lastMs > REMOVED_AFTER_MS) frontend.nodes.delete(nodeId);
       }
       if (this.#followSurge(frontend, endMs)) {
-        moved = true;
+        largest = 'large';
         continue;
       }
       for (const [id, row] of frontend.rows) {
-        if (this.#observe(frontend, id, row, endMs)) moved = true;
+        const move = this.#observe(frontend, id, row, endMs);
+        if (largest !== 'large') largest = move ?? largest;
       }
     }
-    return moved;
+    return largest;
   }
 
   /** In the order of the seeds. */
@@ -181,27 +182,28 @@ export class DemandEstimator {
       dispersion: frontend.dispersion.of(seconds),
     }));
     const before = rows.reduce((sum, [, { band }]) => sum + band.state.requestsPerSecond, 0);
-    const telling = surge(total, before);
-    if (telling === undefined || before === 0) return false;
-    const growth = telling.count / telling.seconds / before;
+    const change = surge(total, before);
+    if (change === undefined || before === 0) return false;
+    const growth = change.to.requestsPerSecond / before;
+    const at = total.findIndex(({ seconds }) => seconds === change.seconds);
     rows.forEach(([, { band }], index) => {
-      const own = windows[index]![total.indexOf(telling)]!;
+      const own = windows[index]![at]!;
       const scaled = band.state.requestsPerSecond * growth;
       const scaledSeconds = scaled > 0 ? SCALED_EVIDENCE / scaled : 0;
       const evidence = (scaled > 0 ? SCALED_EVIDENCE : 0) + own.count;
       const requestsPerSecond = evidence / (scaledSeconds + own.seconds);
-      band.surgeTo({ requestsPerSecond, evidence }, endMs - telling.seconds * 1_000);
+      band.surgeTo({ requestsPerSecond, evidence }, endMs - change.seconds * 1_000);
     });
     return true;
   }
 
-  #observe(frontend: Frontend, id: string, row: Row, endMs: number): boolean {
+  #observe(frontend: Frontend, id: string, row: Row, endMs: number): Move | undefined {
     const { band, series, dispersion } = row;
-    if (row.counted < ENOUGH_COUNT) return false;
+    if (row.counted < ENOUGH_COUNT) return undefined;
     if (band.sinceMs === Number.NEGATIVE_INFINITY) {
       // Not at the very first request: a few single ones before the traffic sets in say nothing about it.
       const sinceMs = series.startOfLast(ENOUGH_COUNT, endMs);
-      if (sinceMs === undefined) return false;
+      if (sinceMs === undefined) return undefined;
       band.begin(sinceMs);
     }
     dispersion.observe((fromMs, toMs) => series.count(fromMs, toMs), band.sinceMs, endMs);

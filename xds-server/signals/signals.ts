@@ -25,6 +25,7 @@ import { type OutsideView, OutsideWork } from './outside-work.js';
 import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
 import { RequestsHeld } from './requests-held.js';
+import { settledSince } from './settled-since.js';
 import { SlowStart } from './slow-start.js';
 import { type Stay, stayOf } from './throughput.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
@@ -233,7 +234,8 @@ export class Signals {
 
   /** The fleet as it looks now. */
   evaluate(nowMs: number): SignalsView {
-    if (this.#demand.evaluate(nowMs)) this.#settledSinceMs = nowMs;
+    const move = this.#demand.evaluate(nowMs);
+    if (move !== undefined) this.#settledSinceMs = settledSince(this.#settledSinceMs, move, nowMs);
     this.#orders.expire(this.#known.fleet, nowMs);
     const vetoes = this.#vetoes(nowMs);
     const isReady = (engine: Engine, address: Address) =>
