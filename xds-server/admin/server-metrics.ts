@@ -202,7 +202,7 @@ function registerFleet(server: ControlServer, registers: Registers): void {
           [{ frontend: frontendId, pool: poolId, source }, requestsPerSecond] as const,
       ),
   );
-  gauge(registers, 'wardrop_settled_seconds', 'Time since demand or fleet last changed.', [], () => [
+  gauge(registers, 'wardrop_settled_seconds', 'Time that demand and fleet count as having held.', [], () => [
     [{}, server.view.state.settledSeconds],
   ]);
   gauge(registers, 'wardrop_engine_replicas', 'Replicas by readiness.', ['engine', 'ready'], () =>

@@ -53,7 +53,7 @@ export interface FleetState {
   readonly engines: readonly EngineState[];
   /** At most one entry per (frontend, pool, priority); sorted by these. */
   readonly demands: readonly Demand[];
-  /** Seconds since the demand bands or the fleet last changed; the horizon of move costs grows with it. */
+  /** Seconds that demand and the fleet count as having held; the horizon of move costs grows with it. */
   readonly settledSeconds: number;
 }
 

@@ -162,7 +162,7 @@ export function surge(windows: readonly ObservedWindow[], requestsPerSecond: num
 /**
  * The change of a rate that counts show beyond doubt, if they do. Chance chooses the window that shows it first, which
  * flatters it. So the new rate is the mean over all times at which the change may have begun, by their likelihood, and a
- * rise is taken for as much smaller as it must be when small ones are likelier (an exponential prior).
+ * rise is taken for as much smaller as it must be when small ones are likelier (an exponential prior, for usual rises).
  */
 function changeOf(
   windows: readonly ObservedWindow[],
@@ -182,7 +182,7 @@ function changeOf(
     const log = (sigmas ** 2 - likeliest.sigmas ** 2) / 2;
     if (log < LEAST_LOG_LIKELIHOOD) continue;
     const likelihood = span * Math.exp(log);
-    const flattery = isRise && requestsPerSecond > 0 ? window.dispersion / USUAL_CHANGE : 0;
+    const flattery = isRise ? flatteryOf(window, requestsPerSecond) : 0;
     sum += likelihood;
     rate += (likelihood * Math.max(0, window.count - flattery)) / window.seconds;
     evidence += likelihood * evidenceOf(window);
@@ -196,6 +196,13 @@ function changeOf(
     isRise,
     isLarge: Math.abs(to.requestsPerSecond - requestsPerSecond) > LARGE_ESTIMATE * requestsPerSecond,
   };
+}
+
+/** Requests that a rise has likely got by chance: fewer once it is far beyond the usual. */
+function flatteryOf({ seconds, count, dispersion }: ObservedWindow, requestsPerSecond: number): number {
+  if (requestsPerSecond === 0) return 0;
+  const rise = count / (seconds * requestsPerSecond) - 1;
+  return dispersion / (USUAL_CHANGE * Math.max(1, rise / LARGE_CHANGE) ** 2);
 }
 
 /** A time at which a change may have begun: where a window does, or up to `span` seconds later. */
