@@ -7,14 +7,14 @@ const BOUND = 1.25;
 /**
  * Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam 2018), as KubeAI and HAProxy do it: the
  * first engine in the conversation's own order that is not above 1.25 times its capacity's share of what this
- * frontend has in flight.
+ * Envoy has in flight.
  */
 export const boundedLoadHash: PolicyFactory = ({ scenario, local }) => {
   const capacities = scenario.engines.map(({ nominalRps }) => nominalRps);
   return {
     id: 'bounded-load',
-    decide({ frontend, conversation }) {
-      const inFlight = local.inFlight[frontend]!;
+    decide({ frontend, envoy, conversation }) {
+      const inFlight = local.inFlight[envoy]!;
       const scores = capacities.map((weight, engine) =>
         local.ready[frontend]![engine]
           ? -weight / Math.log((mix(conversation.hash, engine) + 0.5) / 2 ** 32)

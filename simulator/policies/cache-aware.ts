@@ -1,4 +1,6 @@
+import { envoysOf } from '../virtual/scenario.js';
 import type { PolicyFactory } from './policy.js';
+import { SessionTable } from './session-table.js';
 
 /** Defaults of SGLang's router: match from which the cache decides, and the imbalance from which load does. */
 const CACHE_THRESHOLD = 0.5;
@@ -8,15 +10,17 @@ const BALANCE_RELATIVE = 1.1;
 /**
  * Cache-aware with thresholds, after SGLang's router (`cache_aware`): when its own requests in flight are unbalanced,
  * the shortest queue; else the engine whose prefix tree matches more than half of the prompt; else the engine with
- * the smallest tree. A conversation matches where its last turn was served; each frontend knows what it sent.
+ * the smallest tree. A conversation matches where its last turn was served; each Envoy knows what it sent.
  */
 export const cacheAware: PolicyFactory = ({ scenario, local }) => {
-  const trees = scenario.frontends.map(() => scenario.engines.map(() => 0));
+  const trees = envoysOf(scenario).map(() => scenario.engines.map(() => 0));
+  const table = new SessionTable(scenario);
   return {
     id: 'cache-aware',
-    decide({ frontend, conversation, promptTokens }) {
-      const { lastEngine, lastTokens } = conversation;
-      const inFlight = local.inFlight[frontend]!;
+    decide(request) {
+      const { frontend, envoy, promptTokens } = request;
+      const { engine: lastEngine, tokens: lastTokens } = table.last(request);
+      const inFlight = local.inFlight[envoy]!;
       const ready = scenario.engines.flatMap((_, engine) => (local.ready[frontend]![engine] ? [engine] : []));
       if (ready.length === 0) return [Math.max(0, lastEngine)];
       const byLoad = [...ready].sort((a, b) => inFlight[a]! - inFlight[b]!);
@@ -25,13 +29,16 @@ export const cacheAware: PolicyFactory = ({ scenario, local }) => {
       const isUnbalanced = most - least > BALANCE_ABSOLUTE && most > BALANCE_RELATIVE * least;
       const matches =
         lastEngine >= 0 && local.ready[frontend]![lastEngine] && lastTokens / promptTokens > CACHE_THRESHOLD;
-      const tree = trees[frontend]!;
+      const tree = trees[envoy]!;
       let first = byLoad[0]!;
       if (!isUnbalanced) {
         first = matches ? lastEngine : ready.reduce((a, b) => (tree[b]! < tree[a]! ? b : a));
       }
       tree[first]! += lastEngine === first ? promptTokens - lastTokens : promptTokens;
       return [first, byLoad.find((engine) => engine !== first) ?? first];
+    },
+    ended(request, engine, _now, outcome) {
+      if (outcome === 'answered') table.note(request, engine);
     },
   };
 };

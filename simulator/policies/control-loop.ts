@@ -18,7 +18,7 @@ import { type LoadSources, requestsAt } from '../../xds-server/signals/engine-lo
 import { ReplicaReading } from '../../xds-server/signals/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { packageFile } from '../virtual/package-root.js';
-import type { Scenario } from '../virtual/scenario.js';
+import { envoysOf, type Scenario } from '../virtual/scenario.js';
 import type { EngineTelemetry } from './policy.js';
 
 const MODEL = 'm';
@@ -32,6 +32,11 @@ export function wallMs(now: number): number {
 /** Of a replica. */
 export function addressOf({ engines }: Pick<Scenario, 'engines'>, index: number): string {
   return engines[index]!.address ?? `10.0.${index >> 8}.${index & 255}:8000`;
+}
+
+/** Id of an Envoy as a node of xDS. */
+export function nodeOf(envoy: number): string {
+  return `envoy-${envoy}`;
 }
 
 /** Multiplies all times of a profile: above 1, the operator takes the engine for slower than it is. */
@@ -57,6 +62,7 @@ export class ControlLoop {
   /** Pool ids by class of the scenario. */
   readonly poolIds: readonly string[];
   readonly #scenario: Scenario;
+  readonly #frontendOf: readonly number[];
   readonly #signals: Signals;
   readonly #reliefWatch = new ReliefWatch();
   readonly #pages = new Map<string, ReplicaReading>();
@@ -67,6 +73,7 @@ export class ControlLoop {
   constructor(scenario: Scenario, { profileError = () => 1, outlierPenalty }: ControlLoopOptions = {}) {
     const config = believed(scenario.config ?? configOf(scenario), scenario, profileError);
     this.#scenario = scenario;
+    this.#frontendOf = envoysOf(scenario);
     this.config = { ...config, outlierPenalty: outlierPenalty ?? config.outlierPenalty };
     this.poolIds = (scenario.classes ?? [undefined]).map((requestClass) =>
       poolOf(this.config, scenario, requestClass?.eligible),
@@ -76,8 +83,10 @@ export class ControlLoop {
     this.view = this.#signals.evaluate(EPOCH_MS);
   }
 
-  report(frontendId: string, report: UsageReport, atMs: number): void {
-    this.#signals.acceptReport(frontendId, `envoy-${frontendId}`, report, atMs);
+  /** `envoy`: counted over all frontends. */
+  report(envoy: number, report: UsageReport, atMs: number): void {
+    const { id } = this.#scenario.frontends[this.#frontendOf[envoy]!]!;
+    this.#signals.acceptReport(id, nodeOf(envoy), report, atMs);
   }
 
   probe(engineId: string, address: string, isUp: boolean, atMs: number): void {
@@ -137,7 +146,7 @@ export class ControlLoop {
       replicasInFlight: this.#signals.replicasInFlight(atMs),
       outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
       loads: this.#loads,
-      envoys: this.#scenario.frontends.length,
+      envoys: this.#frontendOf.length,
       nowMs: atMs,
     });
     if (isDeepStrictEqual(relief, this.relief)) return false;

@@ -10,7 +10,7 @@ import type { PolicyFactory } from './policy.js';
 import { proportional } from './proportional.js';
 import { randomByCapacity } from './random-by-capacity.js';
 import { roundRobin } from './round-robin.js';
-import { sessionPinning } from './session-pinning.js';
+import { sessionCookie, sessionPinning } from './session-pinning.js';
 import { wardrop } from './wardrop.js';
 import { waterfall } from './waterfall.js';
 
@@ -24,6 +24,7 @@ export const policies: Readonly<Record<string, PolicyFactory>> = {
   'least-request': leastRequest,
   'consistent-hash': consistentHash,
   'session-pinning': sessionPinning,
+  'session-cookie': sessionCookie,
   'bounded-load': boundedLoadHash,
   'cache-aware': cacheAware,
   proportional: proportional({ gain: 0.5, smoothing: 0.2 }),

@@ -1,9 +1,9 @@
 import { Random } from '../random.js';
-import type { LocalView, PolicyFactory } from './policy.js';
+import type { LocalView, PolicyFactory, RoutedRequest } from './policy.js';
 
 /**
  * Power of two choices (Mitzenmacher 2001) as in Envoy's `least_request`: two random engines, the one with fewer of
- * this frontend's own requests in flight for its nominal capacity.
+ * this Envoy's own requests in flight for its nominal capacity.
  */
 export const leastRequest: PolicyFactory = ({ scenario, seed, local }) => {
   const random = new Random(seed, 'least-request');
@@ -14,7 +14,7 @@ export const leastRequest: PolicyFactory = ({ scenario, seed, local }) => {
   );
   return {
     id: 'least-request',
-    decide: ({ frontend }) => choice.pick(frontend),
+    decide: (request) => choice.pick(request),
   };
 };
 
@@ -30,7 +30,7 @@ export class TwoChoices {
   }
 
   /** The better one first. */
-  pick(frontend: number): number[] {
+  pick({ frontend, envoy }: Pick<RoutedRequest, 'frontend' | 'envoy'>): number[] {
     const ready = this.#capacities.flatMap((_, engine) =>
       this.#local.ready[frontend]![engine] ? [engine] : [],
     );
@@ -39,10 +39,10 @@ export class TwoChoices {
     const at = this.#random.integer({ min: 0, max: engines.length - 1 });
     const other = (at + this.#random.integer({ min: 1, max: engines.length - 1 })) % engines.length;
     const [a, b] = [engines[at]!, engines[other]!];
-    return this.#load(frontend, a) <= this.#load(frontend, b) ? [a, b] : [b, a];
+    return this.#load(envoy, a) <= this.#load(envoy, b) ? [a, b] : [b, a];
   }
 
-  #load(frontend: number, engine: number): number {
-    return (this.#local.inFlight[frontend]![engine]! + 1) / this.#capacities[engine]!;
+  #load(envoy: number, engine: number): number {
+    return (this.#local.inFlight[envoy]![engine]! + 1) / this.#capacities[engine]!;
   }
 }

@@ -6,6 +6,7 @@ import {
   noVmUsage,
   type UsageReport,
 } from '../../wire/usage-report.js';
+import { envoysOf } from '../virtual/scenario.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
@@ -22,12 +23,13 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
   const loop = new ControlLoop(scenario);
   const maglev = new Maglev(scenario.engines.length);
   const pools = loop.poolIds.map((id) => id64(id));
-  const usages = scenario.frontends.map(() =>
+  const frontendOf = envoysOf(scenario);
+  const usages = frontendOf.map(() =>
     pools.map((pool) =>
       scenario.engines.map(({ engineId }) => ({ ...noEngineUsage(pool, id64(engineId)) }) as Counters),
     ),
   );
-  const offered = scenario.frontends.map(() => pools.map(() => 0));
+  const offered = frontendOf.map(() => pools.map(() => 0));
   const weights: (readonly number[])[][] = [];
   const tables: Uint16Array[][] = [];
   let sequence = 0;
@@ -49,15 +51,15 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
       tables[frontend] = rows.map((row) => maglev.map(row));
     });
   };
-  const report = (frontend: number): UsageReport => ({
+  const report = (envoy: number): UsageReport => ({
     vms: [
       {
         ...noVmUsage(1n, ++sequence),
         pools: pools.map((pool, requestClass) => ({
           ...noPoolUsage(pool),
-          offered: offered[frontend]![requestClass]!,
+          offered: offered[envoy]![requestClass]!,
         })),
-        engines: merged(usages[frontend]!.flat()),
+        engines: merged(usages[envoy]!.flat()),
       },
     ],
   });
@@ -66,34 +68,34 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
   push(0);
   return {
     id: 'native-maglev',
-    decide({ frontend, conversation }) {
+    decide({ frontend, envoy, conversation }) {
       const { requestClass } = conversation;
-      offered[frontend]![requestClass]!++;
+      offered[envoy]![requestClass]!++;
       const table = tables[frontend]![requestClass]!;
       // Envoy skips hosts that its health checks hold for dead by hashing on.
       for (let attempt = 0; attempt < 16; attempt++) {
         const engine = table[mix(conversation.hash, attempt) % table.length]!;
         if (!local.ready[frontend]![engine]) continue;
-        usages[frontend]![requestClass]![engine]!.planned++;
+        usages[envoy]![requestClass]![engine]!.planned++;
         return [engine, table[mix(conversation.hash, attempt + 16) % table.length]!];
       }
       return [];
     },
-    ended({ frontend, conversation }, engine, _now, outcome) {
-      const usage = usages[frontend]![conversation.requestClass]![engine]!;
+    ended({ envoy, conversation }, engine, _now, outcome) {
+      const usage = usages[envoy]![conversation.requestClass]![engine]!;
       usage.ended++;
       if (outcome === 'answered') usage.status2xx++;
       if (outcome === 'failed') usage.failures++;
     },
     observe: () => ({
-      reports: offered.map((_, frontend) => (control.reaches[frontend] ? report(frontend) : undefined)),
+      reports: frontendOf.map((frontend, envoy) => (control.reaches[frontend] ? report(envoy) : undefined)),
       up: [...control.ready],
     }),
     async update(_telemetry, now, observed) {
       const { reports, up } = observed as { reports: (UsageReport | undefined)[]; up: boolean[] };
       const atMs = wallMs(now);
-      scenario.frontends.forEach(({ id }, index) => {
-        if (reports[index]) loop.report(id, reports[index], atMs);
+      reports.forEach((usage, envoy) => {
+        if (usage) loop.report(envoy, usage, atMs);
       });
       scenario.engines.forEach(({ engineId }, index) => {
         const address = addressOf(scenario, index);

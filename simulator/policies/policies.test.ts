@@ -93,6 +93,23 @@ describe('policies that know conversations', () => {
   );
 });
 
+describe('several Envoys in each frontend', () => {
+  const frontends = calm.frontends.map((frontend) => ({ ...frontend, envoys: 3 }));
+
+  it.each(['consistent-hash', 'session-cookie', 'native-maglev', 'wardrop'])(
+    'change nothing where the key or the client says where a conversation is: %s',
+    async (name) => {
+      const record = await run(policies[name], { frontends });
+      expect(record.moved / record.followUps).toBeLessThan(0.02);
+    },
+  );
+
+  it('scatter conversations where each has a table of its own', async () => {
+    const record = await run(policies['session-pinning'], { frontends });
+    expect(record.moved / record.followUps).toBeGreaterThan(0.3);
+  });
+});
+
 describe('policies that know the place', () => {
   // Beyond that, engines in the middle answer sooner than a busier one nearby.
   const leastShares = { nearest: 0.99, waterfall: 0.99, wardrop: 0.8, clairvoyant: 0.8 };
@@ -109,7 +126,7 @@ describe('policies that know the place', () => {
 });
 
 describe('bounded loads', () => {
-  it('never give an engine more than 1.25 times its share of what the frontend has in flight', async () => {
+  it('never give an engine more than 1.25 times its share of what the Envoy has in flight', async () => {
     const bounded = policies['bounded-load']!;
     let checked = 0;
     await run((context) => {
@@ -120,7 +137,7 @@ describe('bounded loads', () => {
         ...inner,
         decide(request, now) {
           const [first] = inner.decide(request, now) as number[];
-          const flying = context.local.inFlight[request.frontend]!;
+          const flying = context.local.inFlight[request.envoy]!;
           const sum = flying.reduce((a, b) => a + b, 1);
           expect(flying[first!]! + 1).toBeLessThanOrEqual(
             Math.ceil((1.25 * sum * capacities[first!]!) / total),

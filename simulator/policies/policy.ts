@@ -3,6 +3,8 @@ import type { Scenario } from '../virtual/scenario.js';
 /** A request at its frontend. */
 export interface RoutedRequest {
   readonly frontend: number;
+  /** The Envoy of the frontend that it came to, counted over all frontends. */
+  readonly envoy: number;
   readonly conversation: Conversation;
   readonly promptTokens: number;
   /** What will be answered, of which a policy learns by and by. */
@@ -58,11 +60,11 @@ export interface EngineTelemetry {
   readonly tbotSeconds: number;
 }
 
-/** What a frontend knows by itself at once. */
+/** What is known at once where a request comes in. */
 export interface LocalView {
-  /** Its own requests in flight, `[frontend][engine]`. */
+  /** An Envoy's own requests in flight, `[envoy][engine]`. */
   readonly inFlight: readonly Int32Array[];
-  /** Which engines its own probes hold for ready, `[frontend][engine]`. */
+  /** Which engines the frontend's own probes hold for ready, `[frontend][engine]`. */
   readonly ready: readonly (readonly boolean[])[];
 }
 
@@ -75,8 +77,8 @@ export interface ControlView {
 }
 
 /**
- * A way to choose engines. `decide` stands for all frontends: it may use what its own frontend knows by itself, and
- * what the last update brought.
+ * A way to choose engines. `decide` stands for all Envoys: it may use what its own Envoy knows by itself, and what the
+ * last update brought.
  */
 export interface Policy {
   readonly id: string;

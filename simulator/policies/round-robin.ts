@@ -1,17 +1,18 @@
+import { envoysOf } from '../virtual/scenario.js';
 import type { PolicyFactory } from './policy.js';
 
-/** Each frontend takes the ready engines in turn: the default of most proxies. */
+/** Each Envoy takes the ready engines in turn: the default of most proxies. */
 export const roundRobin: PolicyFactory = ({ scenario, local }) => {
-  const turns = scenario.frontends.map((_, frontend) => frontend);
+  const turns = envoysOf(scenario).map((_, envoy) => envoy);
   const { length } = scenario.engines;
   return {
     id: 'round-robin',
-    decide({ frontend }) {
+    decide({ frontend, envoy }) {
       for (let tries = 0; tries < length; tries++) {
-        const engine = turns[frontend]!++ % length;
+        const engine = turns[envoy]!++ % length;
         if (local.ready[frontend]![engine]) return [engine, (engine + 1) % length];
       }
-      return [turns[frontend]! % length];
+      return [turns[envoy]! % length];
     },
   };
 };

@@ -7,7 +7,8 @@ import type { Config } from '../../xds-server/config/config.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';
 import { packageFile } from '../virtual/package-root.js';
-import { addressOf, ControlLoop, EPOCH_MS, type ProfileError, wallMs } from './control-loop.js';
+import { envoysOf } from '../virtual/scenario.js';
+import { addressOf, ControlLoop, EPOCH_MS, nodeOf, type ProfileError, wallMs } from './control-loop.js';
 import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest, Telemetry } from './policy.js';
 
 export interface WardropOptions {
@@ -18,8 +19,8 @@ export interface WardropOptions {
 }
 
 /**
- * Wardrop as shipped: the compiled filter decides every request, one VM per frontend, under an emulated Envoy; its
- * usage reports go through the control server's own signals, optimizer and plan; what comes back is a snapshot.
+ * Wardrop as shipped: the compiled filter decides every request in emulated Envoys, one VM in each; their usage reports
+ * go through the control server's own signals, optimizer and plan; what comes back is a snapshot.
  */
 export function wardrop(options: WardropOptions = {}): PolicyFactory {
   return async (context) => {
@@ -30,6 +31,7 @@ export function wardrop(options: WardropOptions = {}): PolicyFactory {
 }
 
 interface Observed {
+  /** By Envoy. */
   readonly reports: readonly (UsageReport | undefined)[];
   readonly probedUp: readonly boolean[];
 }
@@ -38,8 +40,11 @@ class Wardrop implements Policy {
   readonly id: string;
   readonly #context: PolicyContext;
   readonly #loop: ControlLoop;
+  /** By Envoy. */
   readonly #vms: readonly Vm[];
+  readonly #frontendOf: readonly number[];
   readonly #engineOf: ReadonlyMap<string, number>;
+  /** By frontend. */
   #snapshots: Uint8Array[] = [];
   /** By frontend and class. */
   #weights: (readonly number[])[][] = [];
@@ -52,13 +57,14 @@ class Wardrop implements Policy {
     this.#context = context;
     this.#loop = new ControlLoop(context.scenario, options);
     const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
-    this.#vms = context.scenario.frontends.map((frontend) => {
+    const { scenario } = context;
+    this.#frontendOf = envoysOf(scenario);
+    this.#vms = this.#frontendOf.map((frontend, envoy) => {
       const host = new Host(module);
       host.nowMs = EPOCH_MS;
-      host.nodeId = `envoy-${frontend.id}`;
-      return host.startVm({ frontendId: frontend.id, syncPeriodMs: 250 });
+      host.nodeId = nodeOf(envoy);
+      return host.startVm({ frontendId: scenario.frontends[frontend]!.id, syncPeriodMs: 250 });
     });
-    const { scenario } = context;
     this.#engineOf = new Map(scenario.engines.map((_, index) => [addressOf(scenario, index), index]));
     this.#headers = (scenario.classes ?? [undefined]).map((requestClass) => ({
       ...requestClass?.headers,
@@ -78,7 +84,7 @@ class Wardrop implements Policy {
   }
 
   decide(request: RoutedRequest, now: number): Decision {
-    const vm = this.#vmAt(request.frontend, now);
+    const vm = this.#vmAt(request.envoy, now);
     const { id, requestClass } = request.conversation;
     const headers: Record<string, string> = { ...this.#headers[requestClass], 'x-session-id': id };
     if (request.clientRetries > 0) headers['x-stainless-retry-count'] = `${request.clientRetries}`;
@@ -98,7 +104,7 @@ class Wardrop implements Policy {
   }
 
   answered(request: RoutedRequest, _engine: number, now: number, attempts: number): void {
-    this.#vmAt(request.frontend, now);
+    this.#vmAt(request.envoy, now);
     const { streamed, outputTokens } = request.turn;
     const headers: [string, string][] = [
       ['content-type', streamed ? 'text/event-stream' : 'application/json'],
@@ -114,7 +120,7 @@ class Wardrop implements Policy {
     now: number,
     outcome: 'answered' | 'failed' | 'timeout',
   ): void {
-    const vm = this.#vmAt(request.frontend, now);
+    const vm = this.#vmAt(request.envoy, now);
     const stream = request.tag as Stream;
     // Envoy answers for an engine that it cannot reach; a client that leaves has seen nothing.
     if (outcome === 'failed' && stream.responseHeaders.length === 0) {
@@ -129,17 +135,17 @@ class Wardrop implements Policy {
   }
 
   tick(now: number): void {
-    this.#vms.forEach((_, frontend) => {
-      this.#vmAt(frontend, now).tick();
+    this.#vms.forEach((_, envoy) => {
+      this.#vmAt(envoy, now).tick();
     });
   }
 
   /** Every filter's call is answered, with 304 when there is no news, and the next one brings its counters. */
   observe(now: number): Observed {
-    const { control, scenario } = this.#context;
-    const reports = scenario.frontends.map((_, frontend) => {
+    const { control } = this.#context;
+    const reports = this.#frontendOf.map((frontend, envoy) => {
       if (!control.reaches[frontend]) return undefined;
-      const vm = this.#vmAt(frontend, now);
+      const vm = this.#vmAt(envoy, now);
       if (vm.call && this.#installedAt !== now) vm.answer(304);
       if (!vm.call) vm.tick();
       return vm.call && decodeUsageReport(vm.call.body);
@@ -150,11 +156,10 @@ class Wardrop implements Policy {
   async update(telemetry: Telemetry, now: number, observed: unknown): Promise<void> {
     const { reports, probedUp } = observed as Observed;
     const { scenario } = this.#context;
-    const { frontends, engines } = scenario;
+    const { engines } = scenario;
     const atMs = wallMs(now);
-    frontends.forEach(({ id }, index) => {
-      const report = reports[index];
-      if (report) this.#loop.report(id, report, atMs);
+    reports.forEach((report, envoy) => {
+      if (report) this.#loop.report(envoy, report, atMs);
     });
     // What probes say has been confirmed once already; the control server wants to hear it twice.
     engines.forEach(({ engineId }, index) => {
@@ -164,8 +169,8 @@ class Wardrop implements Policy {
     this.#loop.readPages(telemetry.engines, atMs);
     if (!(await this.#loop.step(atMs))) return;
     this.#issue(now);
-    this.#vms.forEach((_, frontend) => {
-      this.#vmAt(frontend, now);
+    this.#vms.forEach((_, envoy) => {
+      this.#vmAt(envoy, now);
     });
     this.#install();
     this.#installedAt = now;
@@ -179,8 +184,8 @@ class Wardrop implements Policy {
     return this.#loop.close();
   }
 
-  #vmAt(frontend: number, now: number): Vm {
-    const vm = this.#vms[frontend]!;
+  #vmAt(envoy: number, now: number): Vm {
+    const vm = this.#vms[envoy]!;
     vm.host.nowMs = wallMs(now);
     return vm;
   }
@@ -215,7 +220,8 @@ class Wardrop implements Policy {
 
   #install(): void {
     const { reaches } = this.#context.control;
-    this.#vms.forEach((vm, frontend) => {
+    this.#vms.forEach((vm, envoy) => {
+      const frontend = this.#frontendOf[envoy]!;
       if (!reaches[frontend]) return;
       if (!vm.call) vm.tick();
       vm.answer(200, this.#snapshots[frontend]!);

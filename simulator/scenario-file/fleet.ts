@@ -96,8 +96,10 @@ function buildFrontend(
   const rest = 1 - shares.reduce((a, b) => a + b, 0);
   if (rest < -1e-9) problems.add([...path, 'needs'], 'shares must not add up to more than 1');
   if (source === undefined) return [];
-  const { id, region = id } = entry;
-  return [{ id, region, source, entry, ...(needs.length === 0 ? {} : { classShares: [rest, ...shares] }) }];
+  const { id, region = id, envoys } = entry;
+  return [
+    { id, region, envoys, source, entry, ...(needs.length === 0 ? {} : { classShares: [rest, ...shares] }) },
+  ];
 }
 
 function kindOf(
@@ -285,7 +287,14 @@ function configuredFleet(
     const index = entry.frontends?.findIndex((other) => other.id === id) ?? -1;
     const expected = config.expectedDemand.find(({ frontendId }) => frontendId === id);
     const own = entry.frontends?.[index] ?? {
-      ...{ id, workload: 'chat', requestsPerSecond: expected?.requestsPerSecond ?? 0, steps: [], needs: {} },
+      ...{
+        id,
+        workload: 'chat',
+        envoys: 1,
+        requestsPerSecond: expected?.requestsPerSecond ?? 0,
+        steps: [],
+        needs: {},
+      },
     };
     return buildFrontend(own, ['frontends', index], [], workloads, problems).map((part) => ({
       ...part,

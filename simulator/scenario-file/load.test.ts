@@ -14,6 +14,7 @@ const POLICIES = [
   'waterfall',
   'proportional',
   'session-pinning',
+  'session-cookie',
   'clairvoyant',
 ];
 

@@ -127,6 +127,14 @@ const frontend = {
         from: { ...seconds('When the first one begins.'), default: 0 },
       },
     },
+    envoys: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 64,
+      description:
+        'Proxies that share its requests: each try of a client comes to any of them, and each knows only what came to itself.',
+      default: 1,
+    },
     expectedRequestsPerSecond: rps(
       'What operators expected before anything was measured. Default: the rate at the beginning.',
     ),

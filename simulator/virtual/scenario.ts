@@ -54,6 +54,13 @@ export interface ScenarioFrontend {
   readonly rate: RateCurve;
   /** Shares of its conversations by class; default: all of the first. */
   readonly classShares?: readonly number[];
+  /** Proxies that share its requests, each knowing its own alone; default: 1. */
+  readonly envoys?: number;
+}
+
+/** The frontend of each Envoy. */
+export function envoysOf({ frontends }: Pick<Scenario, 'frontends'>): number[] {
+  return frontends.flatMap(({ envoys = 1 }, frontend) => Array.from({ length: envoys }, () => frontend));
 }
 
 /** One replica of an engine. */

@@ -176,6 +176,40 @@ describe('a world', () => {
     for (const { at, of } of seen.filter((item) => item.of > 31)) expect(at - of).toBeCloseTo(7);
   });
 
+  it('brings the requests of a conversation to all Envoys of its frontend alike, and tells each what it has in flight', async () => {
+    const frontends = ['f', 'g'].map((id) => ({ ...small.frontends[0]!, id, envoys: 2 }));
+    const counts = [0, 0, 0, 0];
+    const flying = [0, 0, 0, 0];
+    const last = new Map<string, number>();
+    let changes = 0;
+    let followUps = 0;
+    const record = await World.run(
+      { ...small, frontends, rttMs: [small.rttMs[0]!, small.rttMs[0]!] },
+      ({ local }) => ({
+        id: 'envoys',
+        decide: ({ frontend, envoy, conversation: { id } }) => {
+          expect(envoy >> 1).toBe(frontend);
+          counts[envoy]!++;
+          flying[envoy]!++;
+          const before = last.get(id);
+          if (before !== undefined) followUps++;
+          if (before !== undefined && before !== envoy) changes++;
+          last.set(id, envoy);
+          return [0];
+        },
+        ended: ({ envoy }) => {
+          flying[envoy]!--;
+          expect(local.inFlight[envoy]![0]).toBe(flying[envoy]);
+        },
+      }),
+      1,
+    );
+    const all = counts.reduce((a, b) => a + b, 0);
+    expect(record.requests).toBeLessThanOrEqual(all);
+    for (const count of counts) expect(Math.abs(count / all - 0.25)).toBeLessThan(0.05);
+    expect(Math.abs(changes / followUps - 0.5)).toBeLessThan(0.1);
+  });
+
   it('gives no policy more engines than may serve a request', async () => {
     const classes = [
       { id: 'none', headers: {}, eligible: [true, true] },

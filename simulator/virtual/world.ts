@@ -1,6 +1,6 @@
 import { EngineCore, type EngineRequest, type Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
-import { pickTwo } from '../policies/hashing.js';
+import { mix, pickTwo } from '../policies/hashing.js';
 import type {
   Conversation,
   Decision,
@@ -15,7 +15,7 @@ import { Random } from '../random.js';
 import { Dialogue } from './dialogue.js';
 import { EventQueue } from './event-queue.js';
 import { Recorder, SAMPLE_SECONDS } from './recorder.js';
-import type { Fault, Scenario } from './scenario.js';
+import { envoysOf, type Fault, type Scenario } from './scenario.js';
 
 /** Health probes of an engine; two contrary results in a row change what is thought of it. */
 const PROBE_SECONDS = 0.5;
@@ -28,6 +28,10 @@ const CONNECT_TIMEOUT_SECONDS = 1;
 
 /** A request of a client, over all its tries. */
 interface Request extends RoutedRequest {
+  /** Each try comes to any Envoy of the frontend, as behind a balancer of connections. */
+  envoy: number;
+  /** 32 random bits that choose it. */
+  readonly chance: number;
   clientRetries: number;
   readonly turn: Turn;
   readonly content: EngineRequest;
@@ -66,7 +70,11 @@ export class World {
   readonly #engines: Engine[];
   readonly #dialogue: Dialogue;
   readonly #clientRandom: Random;
+  readonly #envoyRandom: Random;
+  /** `[envoy][engine]`. */
   readonly #inFlight: Int32Array[];
+  /** Envoys of each frontend. */
+  readonly #envoys: readonly (readonly number[])[];
   /** By frontend, and the control server's. */
   readonly #probes: readonly Probes[];
   readonly #controlProbes: Probes;
@@ -95,6 +103,7 @@ export class World {
     this.#endAt = scenario.warmupSeconds + scenario.seconds;
     this.#dialogue = new Dialogue(scenario.engines[0]!.parameters.blockTokens);
     this.#clientRandom = new Random(seed, 'clients');
+    this.#envoyRandom = new Random(seed, 'envoys');
     this.#engines = scenario.engines.map((_, index) => ({
       core: this.#core(index),
       down: false,
@@ -107,7 +116,11 @@ export class World {
     this.#probes = scenario.frontends.map(() => new Probes(scenario.engines.length));
     this.#controlProbes = new Probes(scenario.engines.length);
     this.#controlReaches = scenario.frontends.map(() => true);
-    this.#inFlight = scenario.frontends.map(() => new Int32Array(scenario.engines.length));
+    const frontendOf = envoysOf(scenario);
+    this.#inFlight = frontendOf.map(() => new Int32Array(scenario.engines.length));
+    this.#envoys = scenario.frontends.map((_, frontend) =>
+      frontendOf.flatMap((other, envoy) => (other === frontend ? [envoy] : [])),
+    );
     this.#offered = scenario.frontends.map(() => 0);
     this.#e2e = scenario.frontends.map(() => scenario.engines.map(() => ({ sum: 0, count: 0 })));
   }
@@ -203,6 +216,8 @@ export class World {
     const content = this.#dialogue.request(turn);
     const request: Request = {
       frontend,
+      envoy: -1,
+      chance: this.#envoyRandom.bits(),
       conversation,
       turn,
       content,
@@ -256,6 +271,7 @@ export class World {
   /** One try of the client. */
   #try(request: Request): void {
     const serial = ++request.serial;
+    request.envoy = this.#envoyOf(request);
     this.#offered[request.frontend]!++;
     request.firstTokenAt = Number.NaN;
     request.sequence = undefined;
@@ -278,17 +294,24 @@ export class World {
     this.#send(request, decision, 0);
   }
 
+  /** The same in every run, whatever the policy does. */
+  #envoyOf({ frontend, chance, clientRetries }: Request): number {
+    const envoys = this.#envoys[frontend]!;
+    return envoys[mix(chance, clientRetries) % envoys.length]!;
+  }
+
   #send(request: Request, list: readonly number[], attempt: number): void {
     const index = list[attempt]!;
     const { frontend, serial } = request;
+    const inFlight = this.#inFlight[request.envoy]!;
     const half = this.#scenario.rttMs[frontend]![index]! / 2000;
     request.engine = index;
     request.attempts = attempt + 1;
-    this.#inFlight[frontend]![index]!++;
+    inFlight[index]!++;
     this.recorder.sent(frontend, index, this.#now);
     const fail = () => {
       if (request.serial !== serial) return;
-      this.#inFlight[frontend]![index]!--;
+      inFlight[index]!--;
       if (attempt + 1 < list.length) {
         if (this.recorder.measures(request.firstAt)) this.recorder.failovers++;
         this.#send(request, list, attempt + 1);
@@ -362,10 +385,10 @@ export class World {
   }
 
   #complete(request: Request, sequence: Sequence): void {
-    const { frontend, engine, firstAt, firstTokenAt, content } = request;
+    const { frontend, envoy, engine, firstAt, firstTokenAt, content } = request;
     const conversation = request.conversation as ConversationState;
     if (!request.turn.streamed) this.#policy.answered?.(request, engine, this.#now, request.attempts);
-    this.#inFlight[frontend]![engine]!--;
+    this.#inFlight[envoy]![engine]!--;
     const e2e = this.#e2e[frontend]![engine]!;
     e2e.sum += this.#now - request.sentAt;
     e2e.count++;
@@ -416,7 +439,7 @@ export class World {
       core.abort(sequence);
       requests.delete(sequence);
     }
-    this.#inFlight[request.frontend]![engine]!--;
+    this.#inFlight[request.envoy]![engine]!--;
     this.#over(request, 'timeout');
     this.#tryAgain(request, 'timeout', true);
   }
@@ -547,7 +570,7 @@ export class World {
       const { serial, frontend } = request;
       this.#queue.add(this.#now + this.#scenario.rttMs[frontend]![request.engine]! / 2000, () => {
         if (request.serial !== serial) return;
-        this.#inFlight[frontend]![request.engine]!--;
+        this.#inFlight[request.envoy]![request.engine]!--;
         this.#over(request, 'failed');
         this.#tryAgain(request, 'failed', true);
       });
