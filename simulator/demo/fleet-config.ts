@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { exampleConversations, exampleSizes } from '../load/conversations.js';
+import { exampleSizes } from '../load/conversations.js';
 import { mean } from '../random.js';
 import type { Addresses } from './addresses.js';
-import { engines, frontends, MODEL, rttMs, SCALE } from './scenario.js';
+import { conversations, engines, frontends, MODEL, rttMs, SCALE } from './scenario.js';
 
 /** Root of the package, from the folder that the build puts this file in. */
 const ROOT = new URL('../../../', import.meta.url);
+
+/** Beside the configuration. */
+export const STATE_FILE = 'state.json';
 
 /** The configuration of the control server, as an operator would write it for this fleet. */
 export function fleetConfig(addresses: Addresses): object {
@@ -15,7 +18,7 @@ export function fleetConfig(addresses: Addresses): object {
       xds: { listen: addresses.xds },
       sync: { listen: addresses.sync },
       admin: { listen: addresses.admin },
-      stateFile: 'state.json',
+      stateFile: STATE_FILE,
     },
     frontends: frontends.map(({ id }) => ({ id, region: id, listen: addresses.frontend[id] })),
     engines: engines.map(({ id, region, kind }) => ({
@@ -59,7 +62,7 @@ function profileOf(kind: string): Record<string, ProfileConfig> {
 
 /** What the operator expects until it is measured. */
 function demand(requestsPerSecond: number): object {
-  const { turns, turnGapSeconds } = exampleConversations;
+  const { turns, turnGapSeconds } = conversations;
   return {
     requestsPerSecond,
     ...exampleSizes,

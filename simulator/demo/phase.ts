@@ -2,18 +2,23 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EventLoopLag, type Lag } from '../event-loop-lag.js';
-import { conversationTurns, exampleConversations, type Turn } from '../load/conversations.js';
+import type { Turn } from '../load/conversations.js';
 import { type OnResult, openLoop } from '../load/open-loop.js';
-import { Random } from '../random.js';
 import type { Addresses } from './addresses.js';
 import type { Children } from './children.js';
 import { Measurement, type PolicyResult, type Weights } from './measurement.js';
 import { withSourceAddress } from './nearest.js';
 import type { Progress } from './progress.js';
-import { CLIENT_TIMEOUT_MS, engines, frontends, MODEL, rttMs, SCALE, type Span } from './scenario.js';
-
-/** Both policies get the same requests. */
-export const LOAD_SEED = 1;
+import {
+  CLIENT_TIMEOUT_MS,
+  clientTurns,
+  engines,
+  frontends,
+  MODEL,
+  rttMs,
+  SCALE,
+  type Span,
+} from './scenario.js';
 
 const ENGINE = fileURLToPath(new URL('../engine/main.js', import.meta.url));
 
@@ -101,7 +106,7 @@ export async function measure(
   }
 }
 
-/** The clients of all frontends. The same name gives the same requests at the same times. */
+/** The clients of all frontends. */
 export async function sendLoad(
   { addresses, signal }: PhaseContext,
   name: string,
@@ -109,28 +114,20 @@ export async function sendLoad(
   onTurn: (frontendId: string, turn: Turn) => OnResult,
 ): Promise<void> {
   await Promise.all(
-    frontends.map(({ id, requestsPerSecond }) => {
-      const random = new Random(LOAD_SEED, `${name}-${id}`);
-      const turns = conversationTurns(exampleConversations, requestsPerSecond, random, `${name}-${id}`);
+    frontends.map((frontend) => {
+      const { id } = frontend;
       return openLoop(
         {
           url: `http://${addresses.frontend[id]}`,
           model: MODEL,
           timeoutMs: CLIENT_TIMEOUT_MS,
-          turns: before(seconds, turns),
+          turns: clientTurns(frontend, name, seconds),
           onTurn: (turn) => onTurn(id, turn),
         },
         signal,
       );
     }),
   );
-}
-
-function* before(seconds: number, turns: Iterable<Turn>): Generator<Turn> {
-  for (const turn of turns) {
-    if (turn.atSeconds >= seconds) return;
-    yield turn;
-  }
 }
 
 /** Event-loop delays of all our processes: this one, with the clients, and the engines. */

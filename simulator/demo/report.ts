@@ -1,8 +1,8 @@
-import { exampleConversations } from '../load/conversations.js';
 import { type Flow, maxUtilization, type PolicyResult, unexplainedFlows } from './measurement.js';
 import type { PhaseResult } from './phase.js';
 import {
   CLIENT_TIMEOUT_MS,
+  conversations,
   engines,
   frontends,
   MAX_LAG_MS,
@@ -24,7 +24,7 @@ export function isValid(results: Partial<Results>): boolean {
 
 /** What is about to happen, in numbers. */
 export function introduction({ warmupSeconds, seconds }: Span): string {
-  const { turns, outputTokens } = exampleConversations;
+  const { turns, outputTokens } = conversations;
   const demand = frontends.map(({ id, requestsPerSecond }) => `${id} ${requestsPerSecond}`).join(', ');
   const supply = engines.map(({ id, requestsPerSecond }) => `${id} ${requestsPerSecond}`).join(', ');
   const lines = [
@@ -41,7 +41,10 @@ export function introduction({ warmupSeconds, seconds }: Span): string {
       `half of them streamed. Clients leave after ${CLIENT_TIMEOUT_MS / 1000} s.`,
     `Each policy meets fresh engines and the same requests: ${warmupSeconds} s to warm up, ${seconds} s measured.`,
   ];
-  if (SCALE !== 1) lines.push(`All rates and speeds are scaled by ${SCALE}, for the sake of the machine.`);
+  if (SCALE !== 1)
+    lines.push(
+      `All rates and speeds are scaled by ${SCALE}, and clients' pauses to match, for the sake of the machine.`,
+    );
   return lines.join('\n');
 }
 

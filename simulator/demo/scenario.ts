@@ -1,4 +1,12 @@
-import { exampleConversations, longestLifeSeconds } from '../load/conversations.js';
+import {
+  type ConversationShape,
+  conversationTurns,
+  exampleConversations,
+  fromLater,
+  longestLifeSeconds,
+  type Turn,
+} from '../load/conversations.js';
+import { Random } from '../random.js';
 
 /**
  * The world of the demo: three regions, each with clients, a frontend and an engine. The middle one asks for more than
@@ -22,8 +30,8 @@ export interface DemoEngine {
 }
 
 /**
- * All rates and all engines' speeds are multiplied by this. Where two cores cannot carry 250 requests per second,
- * a smaller factor keeps the picture: set WARDROP_DEMO_SCALE.
+ * All rates and all engines' speeds are multiplied by this, and pauses of clients divided. Where two cores cannot carry
+ * 250 requests per second, a smaller factor keeps the picture: set WARDROP_DEMO_SCALE.
  */
 export const SCALE = Number(process.env.WARDROP_DEMO_SCALE ?? 1);
 
@@ -48,8 +56,32 @@ export const rttMs: Readonly<Record<string, Readonly<Record<string, number>>>> =
   east: { a: 88, b: 62, c: 4 },
 };
 
-/** Before that the rate of requests still grows, as conversations that would have begun earlier are missing. */
-export const WARMUP_SECONDS = Math.ceil(longestLifeSeconds(exampleConversations));
+const { turnGapSeconds } = exampleConversations;
+
+export const conversations: ConversationShape = {
+  ...exampleConversations,
+  turnGapSeconds: { min: turnGapSeconds.min / SCALE, max: turnGapSeconds.max / SCALE },
+};
+
+/** Until then some conversations lack turns that were sent before the beginning, and caches fill. */
+export const WARMUP_SECONDS = Math.ceil(longestLifeSeconds(conversations));
+
+/** All policies get the same requests. */
+const LOAD_SEED = 1;
+
+/** What the clients of a frontend send, at its whole rate from the beginning. The same name gives the same requests. */
+export function* clientTurns(
+  { id, requestsPerSecond }: DemoFrontend,
+  name: string,
+  seconds: number,
+): Generator<Turn> {
+  const from = `${name}-${id}`;
+  const turns = conversationTurns(conversations, requestsPerSecond, new Random(LOAD_SEED, from), from);
+  for (const turn of fromLater(turns, longestLifeSeconds(conversations))) {
+    if (turn.atSeconds >= seconds) return;
+    yield turn;
+  }
+}
 
 /** A client gives up when the answer is not complete by then. */
 export const CLIENT_TIMEOUT_MS = 10_000;

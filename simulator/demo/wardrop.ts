@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import type { Plan } from '../../xds-server/plan/plan.js';
 import type { Addresses } from './addresses.js';
-import { fleetConfig } from './fleet-config.js';
+import { fleetConfig, STATE_FILE } from './fleet-config.js';
 import type { Weights } from './measurement.js';
 import { EXPLAINED } from './scenario.js';
 
@@ -38,6 +38,14 @@ export class Wardrop {
 
   async plan(signal: AbortSignal): Promise<Plan> {
     return JSON.parse(await this.#get('/v1/plan', 'application/json', signal)) as Plan;
+  }
+
+  /** What the control server mixes into hashes of keys. */
+  salt(): string {
+    const { salt } = JSON.parse(readFileSync(join(dirname(this.#configFile), STATE_FILE), 'utf8')) as {
+      salt: string;
+    };
+    return salt;
   }
 
   /** Why one weight is what it is, in words. */

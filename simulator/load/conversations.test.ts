@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../random.js';
-import { conversationTurns, exampleConversations, longestLifeSeconds, type Turn } from './conversations.js';
+import {
+  conversationTurns,
+  exampleConversations,
+  fromLater,
+  longestLifeSeconds,
+  type Turn,
+} from './conversations.js';
 
 function turnsUntil(seconds: number, requestsPerSecond: number, seed: number): Turn[] {
   const turns: Turn[] = [];
@@ -45,6 +51,22 @@ describe('conversationTurns', () => {
       }),
       { numRuns: 30 },
     );
+  });
+
+  it('has its whole rate from the first second when it begins with conversations under way', () => {
+    const life = longestLifeSeconds(exampleConversations);
+    const all = turnsUntil(life + 40, 50, 3);
+    const later = [...fromLater(all, life)];
+    expect(later.map(({ atSeconds }) => atSeconds + life)).toEqual(
+      all.flatMap(({ atSeconds }) => (atSeconds < life ? [] : [expect.closeTo(atSeconds)])),
+    );
+    const begun = later.filter(({ atSeconds }) => atSeconds < 10).length;
+    expect(Math.abs(begun / 10 / 50 - 1)).toBeLessThan(0.2);
+    const next = new Map<string, number>();
+    for (const { conversationId, index } of later) {
+      expect(index).toBe(next.get(conversationId) ?? 0);
+      next.set(conversationId, index + 1);
+    }
   });
 
   it('is a function of the seed', () => {

@@ -67,6 +67,18 @@ export function* conversationTurns(
   }
 }
 
+/** The turns from a time on, which becomes 0; conversations that are under way by then begin with their next turn. */
+export function* fromLater(turns: Iterable<Turn>, seconds: number): Generator<Turn> {
+  const missed = new Map<string, number>();
+  for (const turn of turns) {
+    const before = missed.get(turn.conversationId) ?? 0;
+    const isMissed = turn.atSeconds < seconds;
+    if (turn.last) missed.delete(turn.conversationId);
+    else if (isMissed) missed.set(turn.conversationId, before + 1);
+    if (!isMissed) yield { ...turn, index: turn.index - before, atSeconds: turn.atSeconds - seconds };
+  }
+}
+
 /** The turns of one conversation. */
 export function conversation(shape: ConversationShape, id: string, startAt: number, random: Random): Turn[] {
   const turns: Turn[] = [];

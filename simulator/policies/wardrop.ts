@@ -16,6 +16,8 @@ export interface WardropOptions {
   readonly profileError?: ProfileError;
   /** Whether engines that turn slow get less; default: as shipped, or as configured. */
   readonly outlierPenalty?: Config['outlierPenalty'];
+  /** Mixed into hashes of keys: another one puts every conversation elsewhere. */
+  readonly salt?: string;
 }
 
 /**
@@ -38,6 +40,7 @@ interface Observed {
 
 class Wardrop implements Policy {
   readonly id: string;
+  readonly #salt: string;
   readonly #context: PolicyContext;
   readonly #loop: ControlLoop;
   /** By Envoy. */
@@ -52,8 +55,9 @@ class Wardrop implements Policy {
   #version = 0;
   #installedAt = -1;
 
-  constructor(context: PolicyContext, { id = 'wardrop', ...options }: WardropOptions) {
+  constructor(context: PolicyContext, { id = 'wardrop', salt = 'simulation', ...options }: WardropOptions) {
     this.id = id;
+    this.#salt = salt;
     this.#context = context;
     this.#loop = new ControlLoop(context.scenario, options);
     const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
@@ -203,7 +207,7 @@ class Wardrop implements Policy {
           engines: view.state.engines,
           frontendId: id,
           version: this.#version,
-          salt: 'simulation',
+          salt: this.#salt,
           issuedAtMs: Math.round(wallMs(now)),
           relief,
         }),

@@ -29,10 +29,11 @@ export interface Validation {
  */
 export async function validate(options: ValidateOptions, ending: AbortController): Promise<Validation> {
   const span = { warmupSeconds: WARMUP_SECONDS, seconds: options.seconds };
-  const virtual = await virtualRun(span);
-  const { result } = await inHarness(options, ending, (context) =>
-    withWardrop({ ...context, name: 'real' }, span, new Progress(process.stderr)),
-  );
+  const { result, salt } = await inHarness(options, ending, async (context) => {
+    const run = await withWardrop({ ...context, name: 'real' }, span, new Progress(process.stderr));
+    return { result: run.result, salt: run.wardrop.salt() };
+  });
+  const virtual = await virtualRun(span, salt);
   const comparisons = compare(observed(result.policy), virtual);
   const validation = { comparisons, isValid: isValid({ wardrop: result }) };
   process.stdout.write(`${report(validation, result.lagMs)}\n`);

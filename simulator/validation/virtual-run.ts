@@ -1,27 +1,33 @@
-import { LOAD_SEED } from '../demo/phase.js';
 import type { Span } from '../demo/scenario.js';
-import { engines, frontends, rttMs, SCALE } from '../demo/scenario.js';
+import {
+  clientTurns,
+  conversations,
+  type DemoFrontend,
+  engines,
+  frontends,
+  rttMs,
+  SCALE,
+} from '../demo/scenario.js';
 import { engineKinds, speedUp } from '../engine/parameters.js';
-import { conversationTurns, exampleConversations, exampleSizes, type Turn } from '../load/conversations.js';
+import { exampleSizes, type Turn } from '../load/conversations.js';
 import { meanOf, quantile } from '../load/statistics.js';
 import { wardrop } from '../policies/wardrop.js';
-import { Random } from '../random.js';
 import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';
 import { type ConversationSource, shaped } from '../workloads/conversation-source.js';
 import { steady } from '../workloads/rate-curve.js';
 import type { Observed } from './agreement.js';
 
-/** The demo's world in virtual time, with the very requests that the demo sends. */
-export async function virtualRun({ warmupSeconds, seconds }: Span): Promise<Observed> {
+/** The demo's world in virtual time, with the very requests that the demo sends and the same salt of their keys' hashes. */
+export async function virtualRun({ warmupSeconds, seconds }: Span, salt: string): Promise<Observed> {
   const scenario: Scenario = {
     id: 'demo',
     about: 'The demo in virtual time.',
-    frontends: frontends.map(({ id, requestsPerSecond }) => ({
-      id,
-      region: id,
-      source: sameTurns(id, requestsPerSecond, warmupSeconds + seconds),
-      rate: steady(requestsPerSecond),
+    frontends: frontends.map((frontend) => ({
+      id: frontend.id,
+      region: frontend.id,
+      source: sameTurns(frontend, warmupSeconds + seconds),
+      rate: steady(frontend.requestsPerSecond),
     })),
     engines: engines.map(({ id, region, kind, requestsPerSecond }) => ({
       id,
@@ -43,7 +49,7 @@ export async function virtualRun({ warmupSeconds, seconds }: Span): Promise<Obse
     expectedRps: frontends.map(({ requestsPerSecond }) => requestsPerSecond),
     signals: { periodSeconds: 1, delaySeconds: 0.2 },
   };
-  const record = await World.run(scenario, wardrop(), 1);
+  const record = await World.run(scenario, wardrop({ salt }), 1);
   const e2eMs = record.e2eSeconds.map((value) => 1000 * value);
   const ttftMs = record.streamedTtftSeconds.map((value) => 1000 * value);
   return {
@@ -66,25 +72,18 @@ export async function virtualRun({ warmupSeconds, seconds }: Span): Promise<Obse
 }
 
 /** The conversations that the demo's clients of a frontend hold, at their times. */
-function sameTurns(frontendId: string, requestsPerSecond: number, seconds: number): ConversationSource {
-  const name = `demo-${frontendId}`;
-  const conversations = new Map<string, Turn[]>();
-  for (const turn of conversationTurns(
-    exampleConversations,
-    requestsPerSecond,
-    new Random(LOAD_SEED, name),
-    name,
-  )) {
-    if (turn.atSeconds >= seconds) break;
-    const turns = conversations.get(turn.conversationId) ?? [];
+function sameTurns(frontend: DemoFrontend, seconds: number): ConversationSource {
+  const byId = new Map<string, Turn[]>();
+  for (const turn of clientTurns(frontend, 'demo', seconds)) {
+    const turns = byId.get(turn.conversationId) ?? [];
     turns.push(turn);
-    conversations.set(turn.conversationId, turns);
+    byId.set(turn.conversationId, turns);
   }
-  const inOrder = [...conversations.values()];
+  const inOrder = [...byId.values()];
   let begun = 0;
   let given = 0;
   return {
-    ...shaped(exampleConversations, exampleSizes),
+    ...shaped(conversations, exampleSizes),
     arrivals: () => ({ next: () => inOrder[begun++]?.[0]?.atSeconds ?? Number.POSITIVE_INFINITY }),
     conversation: () => inOrder[given++] ?? [],
   };
