@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { endure } from './endurance.js';
+import { fuzzForms } from './forms.js';
 import { fuzzHeaders } from './headers.js';
 import { Random } from './random.js';
 import { fuzzScanner } from './scanner.js';
@@ -10,6 +11,10 @@ const seed = Date.now() % 2 ** 31;
 describe(`inputs made from seed ${seed}`, () => {
   it('are read by the scanner as JSON.parse reads them', () => {
     expect(fuzzScanner(30_000, new Random(seed))).toBeGreaterThan(3_000);
+  });
+
+  it('are read as forms as by a reader that has them whole', () => {
+    expect(fuzzForms(20_000, new Random(seed))).toBeGreaterThan(2_000);
   });
 
   it('make the snapshot reader neither trap nor grow, nor refuse what is sound', () => {

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { readArguments, refuseArguments } from '../arguments.js';
 import { endure } from './endurance.js';
+import { fuzzForms } from './forms.js';
 import { fuzzHeaders } from './headers.js';
 import { Random } from './random.js';
 import { fuzzScanner } from './scanner.js';
@@ -8,6 +9,7 @@ import { fuzzSnapshots } from './snapshots.js';
 
 const targets = {
   scanner: fuzzScanner,
+  forms: fuzzForms,
   snapshots: fuzzSnapshots,
   headers: fuzzHeaders,
   endurance: endure,
@@ -19,7 +21,7 @@ const OPTIONS = { inputs: 'N', seed: 'N', only: 'NAME' };
 interface Figures {
   readonly inputs: number;
   readonly seed: number;
-  /** Inputs that were JSON, were installed, or were sent on; installs for endurance. */
+  /** Inputs that were JSON or forms, were installed, or were sent on; installs for endurance. */
   readonly accepted: number;
   readonly cpuSeconds: number;
 }

@@ -57,9 +57,12 @@ const words = [
  * difference. Resolves to the number of inputs that were JSON.
  */
 export function fuzzScanner(inputs: number, random: Random): number {
-  const scanner = new WebAssembly.Instance(partModule('scan', 'body/scan.ts', 'body/fields.ts'), {
-    env: { abort: () => {} },
-  }).exports as unknown as Exports & Enum;
+  const scanner = new WebAssembly.Instance(
+    partModule('scan', 'body/scan.ts', 'body/fields.ts', 'body/found.ts'),
+    {
+      env: { abort: () => {} },
+    },
+  ).exports as unknown as Exports & Enum;
   scanner.memory.grow(8);
   const memory = Buffer.from(scanner.memory.buffer);
   const field = (name: string) => scanner[`Field.${name}`]!.value;

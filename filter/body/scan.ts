@@ -15,11 +15,20 @@ import {
   LAST_TEXT,
   NAME_LIMIT,
 } from './fields';
+import {
+  clearFound,
+  Found,
+  Kind,
+  noteKind,
+  noteLength,
+  noteNumber,
+  STATE_ROOM,
+  TEXT_BYTES,
+  TEXT_LIMIT,
+} from './found';
 
 /** Containers within containers, at most. */
 const MAX_DEPTH: u32 = 1024;
-/** Bytes kept of a text; what comes after them is only counted. */
-export const TEXT_LIMIT: u32 = 256;
 
 // What is expected next.
 const VALUE: u8 = 0;
@@ -47,26 +56,11 @@ const EXPONENT: u8 = 5;
 const EXPONENT_SIGN: u8 = 6;
 const EXPONENT_DIGITS: u8 = 7;
 
-/** What the value of a field was found to be. */
-export enum Kind {
-  ABSENT,
-  TEXT,
-  /** A whole number without sign, fraction and exponent, below 2^53. */
-  NUMBER,
-  TRUE,
-  FALSE,
-  OTHER,
-}
-
 /** Containers that are looked into lie less deep than this. */
 const WATCHED: u32 = 16;
-const FIELDS: usize = 32;
-const TEXTS: usize = 10;
 
 @unmanaged
-export class Scan {
-  /** Bytes read so far. */
-  offset: u32;
+export class Scan extends Found {
   depth: u32;
   mode: u8;
   /** What kept the scan from going on was depth, not grammar. */
@@ -79,10 +73,6 @@ export class Scan {
   plain: bool;
   /** Number of the literal. */
   literal: u8;
-  hasTools: bool;
-  /** What the messages of `messages` and `input` hold. */
-  messages: u8;
-  input: u8;
   /** SKIP or TAKE, to go on with after an escape. */
   string: u8;
   /** Code unit of the escape, and a first half of a pair that waits for its second. */
@@ -95,28 +85,18 @@ export class Scan {
   number: u64;
   /** Where the value of a prompt field began. */
   promptStart: u32;
-  /** Bytes of media in `messages` and `input`. */
-  messagesMedia: u32;
-  inputMedia: u32;
 }
 
 // Behind the fixed part: a bit for each open container (1 is an object); for the watched ones what it is, its latest
-// key, what itself and its contents hold, and where it began; kinds, numbers, lengths and bytes of the fields; the name being read.
+// key, what itself and its contents hold, and where it began; the name being read.
 const STACK: usize = (offsetof<Scan>() + 7) & ~7;
 const CONTEXTS: usize = STACK + (<usize>MAX_DEPTH >> 3);
 const LATEST: usize = CONTEXTS + <usize>WATCHED;
 const OWN: usize = LATEST + <usize>WATCHED;
 const INNER: usize = OWN + <usize>WATCHED;
 const STARTS: usize = INNER + <usize>WATCHED;
-const KINDS: usize = STARTS + ((<usize>WATCHED) << 2);
-const NUMBERS: usize = KINDS + FIELDS;
-const LENGTHS: usize = NUMBERS + (FIELDS << 3);
-const NAME: usize = LENGTHS + (FIELDS << 2);
-/** What has to be zero at the beginning ends here. */
-const CLEARED: usize = NAME + 2 * NAME_LIMIT;
-const TEXT_BYTES: usize = CLEARED;
-
-export const SCAN_SIZE: usize = TEXT_BYTES + TEXTS * <usize>TEXT_LIMIT;
+const NAME: usize = STARTS + ((<usize>WATCHED) << 2);
+const STATE_END: usize = NAME + 2 * NAME_LIMIT;
 
 const LITERALS: usize = memory.data<u8>([
   0x74,
@@ -145,9 +125,10 @@ const LITERALS: usize = memory.data<u8>([
   0, // null
 ]);
 
-/** Prepares a block of SCAN_SIZE bytes for a new body. */
+/** Prepares a block of FOUND_SIZE bytes for a new body. */
 export function startScan(at: usize): Scan {
-  memory.fill(at, 0, CLEARED);
+  if (STATE_END > STATE_ROOM) ERROR('the state of a scan has no room');
+  clearFound(at);
   return changetype<Scan>(at);
 }
 
@@ -155,47 +136,6 @@ export function startScan(at: usize): Scan {
 export function isComplete(s: Scan): bool {
   if (s.mode == NUMBER) return s.depth == 0 && isWholeNumber(s.step);
   return s.mode == END;
-}
-
-export function kindOf(s: Scan, field: Field): Kind {
-  return <Kind>load<u8>(changetype<usize>(s) + KINDS + <usize>field);
-}
-
-/** Bytes of the text of a field, of which at most TEXT_LIMIT lie at `textOf`; or of the value of a prompt field. */
-export function lengthOf(s: Scan, field: Field): u32 {
-  return load<u32>(changetype<usize>(s) + LENGTHS + ((<usize>field) << 2));
-}
-
-export function textOf(s: Scan, field: Field): usize {
-  return changetype<usize>(s) + TEXT_BYTES + <usize>field * <usize>TEXT_LIMIT;
-}
-
-export function numberOf(s: Scan, field: Field): u64 {
-  return load<u64>(changetype<usize>(s) + NUMBERS + ((<usize>field) << 3));
-}
-
-/** Where in the body the value of a prompt field begins. */
-export function startOf(s: Scan, field: Field): u32 {
-  return <u32>numberOf(s, field);
-}
-
-/** Flags of `fields.ts` for what the messages hold, in `messages` and `input` together. */
-export function messagesHold(s: Scan): u8 {
-  return s.messages | s.input;
-}
-
-/** Bytes of everything that makes up the prompt as it stands in the body, media left out. */
-export function promptBytes(s: Scan): u32 {
-  let bytes: u32 = 0;
-  for (let field = FIRST_PROMPT; field <= LAST_PROMPT; field++) {
-    if (kindOf(s, field) != Kind.ABSENT) bytes += lengthOf(s, field);
-  }
-  return bytes - min(bytes, s.messagesMedia + s.inputMedia);
-}
-
-/** Whether `tools` is a list with anything in it. */
-export function holdsTools(s: Scan): bool {
-  return s.hasTools;
 }
 
 /** Reads the next piece of the body. */
@@ -453,8 +393,8 @@ function endValue(s: Scan, offset: u32): u8 {
   if (s.depth == 1) {
     const field = latest(s);
     if (field >= FIRST_PROMPT && field <= LAST_PROMPT) {
-      setLength(s, field, offset - s.promptStart);
-      store<u64>(changetype<usize>(s) + NUMBERS + ((<usize>field) << 3), s.promptStart);
+      noteLength(s, field, offset - s.promptStart);
+      noteNumber(s, field, s.promptStart);
     }
   }
   return AFTER;
@@ -462,11 +402,7 @@ function endValue(s: Scan, offset: u32): u8 {
 
 /** Notes what the value of the latest key of the body itself is. */
 function setKind(s: Scan, kind: Kind): void {
-  if (s.depth == 1) store<u8>(changetype<usize>(s) + KINDS + <usize>latest(s), <u8>kind);
-}
-
-function setLength(s: Scan, field: Field, length: u32): void {
-  store<u32>(changetype<usize>(s) + LENGTHS + ((<usize>field) << 2), length);
+  if (s.depth == 1) noteKind(s, latest(s), kind);
 }
 
 // --- Strings ---
@@ -629,8 +565,8 @@ function endString(s: Scan, offset: u32): u8 {
   if (taken) {
     const field = textField(s);
     if (field != Field.NONE) {
-      setLength(s, field, s.taken);
-      store<u8>(changetype<usize>(s) + KINDS + <usize>field, <u8>Kind.TEXT);
+      noteLength(s, field, s.taken);
+      noteKind(s, field, Kind.TEXT);
     } else if (s.taken <= <u32>NAME_LIMIT) {
       const own = changetype<usize>(s) + OWN + <usize>s.depth;
       store<u8>(own, load<u8>(own) | flagsOf(latest(s), s.target, <usize>s.taken));
@@ -655,11 +591,10 @@ function noteKey(s: Scan, field: Field): void {
   const at = changetype<usize>(s) + <usize>s.depth;
   store<u8>(at, <u8>field, LATEST);
   if (field == Field.NONE) return;
-  const kinds = changetype<usize>(s) + KINDS;
   switch (context(s)) {
     case Context.TOP: {
-      store<u8>(kinds + <usize>field, Kind.ABSENT);
-      if (field == Field.METADATA) store<u8>(kinds + <usize>Field.USER_ID, Kind.ABSENT);
+      noteKind(s, field, Kind.ABSENT);
+      if (field == Field.METADATA) noteKind(s, Field.USER_ID, Kind.ABSENT);
       else if (field == Field.TOOLS) s.hasTools = false;
       else if (field == Field.MESSAGES) {
         s.messages = 0;
@@ -671,11 +606,11 @@ function noteKey(s: Scan, field: Field): void {
       break;
     }
     case Context.CONVERSATION: {
-      store<u8>(kinds + <usize>Field.CONVERSATION, Kind.OTHER);
+      noteKind(s, Field.CONVERSATION, Kind.OTHER);
       break;
     }
     case Context.METADATA: {
-      store<u8>(kinds + <usize>Field.USER_ID, Kind.OTHER);
+      noteKind(s, Field.USER_ID, Kind.OTHER);
       break;
     }
     case Context.ITEM: {
@@ -724,7 +659,7 @@ function isWholeNumber(step: u8): bool {
 
 function endNumber(s: Scan, offset: u32): u8 {
   setKind(s, s.plain ? Kind.NUMBER : Kind.OTHER);
-  if (s.depth == 1) store<u64>(changetype<usize>(s) + NUMBERS + ((<usize>latest(s)) << 3), s.number);
+  if (s.depth == 1) noteNumber(s, latest(s), s.number);
   return endValue(s, offset);
 }
 

@@ -5,7 +5,7 @@ import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MAX_KEY_HEADERS, MODEL_HEADER } f
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
-import { TEXT_LIMIT } from '../body/scan';
+import { TEXT_LIMIT } from '../body/found';
 import { endOfItem, keyHeaders, tenantHeaderAt, tenantHeaderLength } from '../config';
 import { needsOfHeader, watchesHeaders } from './need-headers';
 

@@ -1,23 +1,24 @@
-// Step 1, where headers do not tell: model and key from a JSON body, read as it arrives while the request waits.
+// Step 1, where headers do not tell: model and key from a JSON body or a form, read as it arrives while the request
+// waits.
 
 import { KEY_FIELDS } from '../../wire/names';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
-import { RESULT, resultAt, resultLength } from '../abi/memory';
+import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
-import { FIRST_KEY_FIELD, Field, keyFieldNamed } from '../body/fields';
+import { AUDIO, FIRST_KEY_FIELD, Field, IMAGE, keyFieldNamed } from '../body/fields';
 import {
-  isComplete,
-  Kind,
-  kindOf,
-  lengthOf,
-  SCAN_SIZE,
-  Scan,
-  scan,
-  startOf,
-  startScan,
-  TEXT_LIMIT,
-  textOf,
-} from '../body/scan';
+  findBoundary,
+  Form,
+  isAtFile,
+  isBrokenForm,
+  isCompleteForm,
+  isFormType,
+  restartAtHead,
+  scanForm,
+  startForm,
+} from '../body/form';
+import { FOUND_SIZE, Found, Kind, kindOf, lengthOf, startOf, TEXT_LIMIT, textOf } from '../body/found';
+import { isComplete, Scan, scan, startScan } from '../body/scan';
 import { endOfItem, keyFields, maxBodyBytes, prefixKeyBytes, readBodies } from '../config';
 import { snapshot } from '../snapshot/current';
 import {
@@ -27,6 +28,8 @@ import {
   keyLength,
   modelAt,
   modelLength,
+  pathAt,
+  pathLength,
   supplyKey,
   supplyModel,
   typeAt,
@@ -39,6 +42,11 @@ import { Stream } from './streams';
 const JSON_TYPE = new Text('application/json');
 const JSON_SUFFIX = new Text('+json');
 const IDENTITY = new Text('identity');
+// What the files of a form are.
+const AUDIO_PATH = new Text('/v1/audio/');
+const IMAGE_PATH = new Text('/v1/images/');
+/** Most bytes of a form that are fetched at once, so that they fit scratch memory. */
+const FORM_PIECE: u32 = 16384;
 
 /** Why a body is not read. */
 export enum Unread {
@@ -48,11 +56,10 @@ export enum Unread {
   NOT_NEEDED,
   TYPE,
   ENCODING,
+  /** A form whose type does not say how its parts are told apart. */
+  NO_BOUNDARY,
   LARGE,
 }
-
-/** Bodies of forms carry files; the model is one of their fields. */
-const FORM_TYPE = new Text('multipart/form-data');
 
 /** What holds a conversation, by API. */
 const conversations: StaticArray<Field> = [Field.MESSAGES, Field.INPUT, Field.PROMPT];
@@ -87,20 +94,24 @@ export function judgeBody(): Unread {
     const model = findModel(modelAt, modelLength);
     if (!model || !(needsBody(model) || rulesReadBody())) return Unread.NOT_NEEDED;
   }
-  if (!isJsonType()) return Unread.TYPE;
+  const form = isForm();
+  if (!form && !isJsonType()) return Unread.TYPE;
   if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length))
     return Unread.ENCODING;
+  if (form) return findBoundary(typeAt, typeLength) ? Unread.READ : Unread.NO_BOUNDARY;
   return contentLength > maxBodyBytes ? Unread.LARGE : Unread.READ;
 }
 
+/** Begins to read the body of the request that `judgeBody` has judged. */
 export function openBody(stream: Stream): void {
   if (spare) {
     stream.scan = spare;
     spare = <usize>load<u32>(spare);
   } else {
-    stream.scan = heap.alloc(SCAN_SIZE);
+    stream.scan = heap.alloc(FOUND_SIZE);
   }
-  startScan(stream.scan);
+  if (isForm()) startForm(stream.scan, whatFilesAre()).headOnly = contentLength > maxBodyBytes;
+  else startScan(stream.scan);
 }
 
 export function closeBody(stream: Stream): void {
@@ -110,10 +121,14 @@ export function closeBody(stream: Stream): void {
   stream.scan = 0;
 }
 
-/** Reads what has arrived since the last time, of `size` bytes that are buffered; false when that is too much. */
+/** Reads what has arrived since the last time, of `size` bytes that are buffered; false when it reads no further. */
 export function readBody(stream: Stream, size: u32): bool {
+  if (changetype<Found>(stream.scan).isForm) return readForm(changetype<Form>(stream.scan), size);
+  if (size > maxBodyBytes) {
+    closeBody(stream);
+    return false;
+  }
   const body = changetype<Scan>(stream.scan);
-  if (size > maxBodyBytes) return false;
   if (size <= body.offset) return true;
   store<u64>(RESULT, 0);
   if (getBuffer(REQUEST_BODY, body.offset, size - body.offset, RESULT, RESULT + 4) == OK) {
@@ -122,16 +137,51 @@ export function readBody(stream: Stream, size: u32): bool {
   return true;
 }
 
-/** Address of what has been read of the body, 0 unless it was all of it and was JSON. */
+/**
+ * A form that is too long is read up to its first file, whether its length was announced or only shows when some of what
+ * comes behind has been read.
+ */
+function readForm(form: Form, size: u32): bool {
+  if (size > maxBodyBytes && !form.headOnly) restartAtHead(form);
+  const end = min(size, maxBodyBytes);
+  while (form.offset < end && !isAtFile(form)) {
+    resetArena();
+    store<u64>(RESULT, 0);
+    const length = min(end - form.offset, FORM_PIECE);
+    if (getBuffer(REQUEST_BODY, form.offset, length, RESULT, RESULT + 4) != OK || !resultLength()) break;
+    scanForm(form, resultAt(), resultLength());
+  }
+  return size <= maxBodyBytes && !isAtFile(form);
+}
+
+/** Address of what has been read of the body, 0 unless it was all of it and was sound. */
 export function completeBody(stream: Stream): usize {
-  return stream.scan && isComplete(changetype<Scan>(stream.scan)) ? stream.scan : 0;
+  const at = stream.scan;
+  if (!at) return 0;
+  const complete = changetype<Found>(at).isForm
+    ? isCompleteForm(changetype<Form>(at))
+    : isComplete(changetype<Scan>(at));
+  return complete ? at : 0;
+}
+
+/** The same, or what comes before the first file of a form that is too long. */
+function readPart(stream: Stream): usize {
+  const at = stream.scan;
+  const isHead = at && changetype<Found>(at).isForm && isAtFile(changetype<Form>(at));
+  return isHead ? at : completeBody(stream);
+}
+
+/** Whether the form that was read, but not completely, was too long rather than broken. */
+export function isLongForm(stream: Stream): bool {
+  const form = changetype<Form>(stream.scan);
+  return form.headOnly && !isBrokenForm(form);
 }
 
 /** Supplies model and key from the body where the headers gave none. */
 export function takeFromBody(stream: Stream): void {
-  const at = completeBody(stream);
+  const at = readPart(stream);
   if (!at) return;
-  const body = changetype<Scan>(at);
+  const body = changetype<Found>(at);
   if (modelLength == 0 && kindOf(body, Field.MODEL) == Kind.TEXT) {
     supplyModel(textOf(body, Field.MODEL), <usize>min(lengthOf(body, Field.MODEL), TEXT_LIMIT));
   }
@@ -149,7 +199,7 @@ export function takeFromBody(stream: Stream): void {
  * Takes the beginning of the conversation for its key, as it stands in the body. Only while the host still has the
  * body: not for requests that waited for the first snapshot.
  */
-function takePrefix(body: Scan): void {
+function takePrefix(body: Found): void {
   for (let i = 0; i < conversations.length; i++) {
     const field = unchecked(conversations[i]);
     if (kindOf(body, field) == Kind.ABSENT) continue;
@@ -163,7 +213,17 @@ function takePrefix(body: Scan): void {
 
 /** Whether the request whose headers were read last brings a form, such as an audio file to transcribe. */
 export function isForm(): bool {
-  return typeLength >= FORM_TYPE.length && equalsIgnoringCase(typeAt, FORM_TYPE.length, FORM_TYPE);
+  return isFormType(typeAt, typeLength);
+}
+
+/** The endpoint tells; 0 where it does not. */
+function whatFilesAre(): u8 {
+  if (pathBegins(AUDIO_PATH)) return AUDIO;
+  return pathBegins(IMAGE_PATH) ? IMAGE : 0;
+}
+
+function pathBegins(path: Text): bool {
+  return pathLength >= path.length && memory.compare(pathAt, path.at, path.length) == 0;
 }
 
 /** `application/json`, or a type that ends in `+json`, whatever its parameters; also no type at all. */

@@ -5,6 +5,7 @@ import { READY_PATH } from '../../wire/names';
 import { nowNs } from '../abi/clock';
 import { CONTINUE, HOLD, STOP } from '../abi/host';
 import { Text } from '../abi/text';
+import { Found } from '../body/found';
 import { Scan } from '../body/scan';
 import { nativeSteering, observe, readBodies } from '../config';
 import { hash64, shedPoint, steerPoint } from '../hash';
@@ -40,7 +41,17 @@ import {
   typeAt,
   typeLength,
 } from './attributes';
-import { closeBody, completeBody, isForm, judgeBody, openBody, readBody, takeFromBody, Unread } from './body';
+import {
+  closeBody,
+  completeBody,
+  isForm,
+  isLongForm,
+  judgeBody,
+  openBody,
+  readBody,
+  takeFromBody,
+  Unread,
+} from './body';
 import { findModel, onlyModel, poolFor } from './eligibility';
 import { nameRoute } from './limits';
 import { carriedNeeds, needsBody, priorityFor } from './needs';
@@ -49,6 +60,7 @@ import { noteRouted } from './outcome';
 import { atLimit, pick, pickAt, randomKey, spreadKey } from './pick';
 import {
   BODY_TOO_LARGE,
+  INVALID_FORM,
   INVALID_JSON,
   MODEL_MISSING,
   MODEL_NOT_FOUND,
@@ -66,6 +78,8 @@ import {
 } from './reasons';
 import { ANY, HEALTHY, READY } from './replicas';
 import {
+  answerFormTooLarge,
+  answerInvalidForm,
   answerInvalidJson,
   answerModelMissing,
   answerModelNotFound,
@@ -122,13 +136,10 @@ export function decideNew(context: u32, ended: bool): i32 {
 
 /** More of a body that is being read has arrived, `size` bytes by now. */
 export function decideOnBody(stream: Stream, size: u32, ended: bool): i32 {
-  const fits = readBody(stream, size);
-  if (fits && !ended) return STOP;
-  if (!fits) closeBody(stream);
-  return finishReading(stream);
+  return readBody(stream, size) && !ended ? STOP : finishReading(stream);
 }
 
-/** The body that is being read has ended. */
+/** Of the body that is being read, no more is to come, or to be read. */
 export function finishReading(stream: Stream): i32 {
   if (!snapshot) {
     if (observe) return settle(stream, CONTINUE);
@@ -230,11 +241,7 @@ function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
 
 /** Says why a body that had to be read was not. */
 function refuseBody(stream: Stream): i32 {
-  if (stream.scan) {
-    const tooDeep = changetype<Scan>(stream.scan).tooDeep;
-    if (refuses(stream, INVALID_JSON)) answerInvalidJson(tooDeep);
-    return afterRefusal(stream);
-  }
+  if (stream.scan) return changetype<Found>(stream.scan).isForm ? refuseForm(stream) : refuseJson(stream);
   switch (judgeBody()) {
     case Unread.TYPE:
       if (refuses(stream, UNSUPPORTED_TYPE)) answerUnsupportedType(typeAt, typeLength);
@@ -242,8 +249,26 @@ function refuseBody(stream: Stream): i32 {
     case Unread.ENCODING:
       if (refuses(stream, UNSUPPORTED_ENCODING)) answerUnsupportedEncoding(encodingAt, encodingLength);
       break;
+    case Unread.NO_BOUNDARY:
+      if (refuses(stream, INVALID_FORM)) answerInvalidForm();
+      break;
     default:
       if (refuses(stream, BODY_TOO_LARGE)) answerTooLarge();
+  }
+  return afterRefusal(stream);
+}
+
+function refuseJson(stream: Stream): i32 {
+  const tooDeep = changetype<Scan>(stream.scan).tooDeep;
+  if (refuses(stream, INVALID_JSON)) answerInvalidJson(tooDeep);
+  return afterRefusal(stream);
+}
+
+function refuseForm(stream: Stream): i32 {
+  if (isLongForm(stream)) {
+    if (refuses(stream, BODY_TOO_LARGE)) answerFormTooLarge();
+  } else if (refuses(stream, INVALID_FORM)) {
+    answerInvalidForm();
   }
   return afterRefusal(stream);
 }

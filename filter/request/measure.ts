@@ -2,7 +2,7 @@
 
 import { nowNs } from '../abi/clock';
 import { ANSWER, Field } from '../body/fields';
-import { Kind, kindOf, messagesHold, Scan } from '../body/scan';
+import { Found, Kind, kindOf, messagesHold } from '../body/found';
 import { recordFirstToken } from '../state/counters';
 import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
 import { tokensOf } from './answer';
@@ -17,7 +17,7 @@ const EVENTS_WITHOUT_TOKEN: u32 = 2;
 export function notePrompt(stream: Stream, offered: bool): void {
   const at = completeBody(stream);
   if (!at) return;
-  const body = changetype<Scan>(at);
+  const body = changetype<Found>(at);
   stream.bodyRead = true;
   stream.promptTokens = promptTokens(body);
   stream.asksForStream = kindOf(body, Field.STREAM) == Kind.TRUE;

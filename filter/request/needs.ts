@@ -4,6 +4,7 @@ import * as L from '../../wire/layout';
 import { equals } from '../abi/text';
 import { AUDIO, FILE, Field, IMAGE } from '../body/fields';
 import {
+  Found,
   holdsTools,
   Kind,
   kindOf,
@@ -11,9 +12,8 @@ import {
   messagesHold,
   numberOf,
   promptBytes,
-  Scan,
   textOf,
-} from '../body/scan';
+} from '../body/found';
 import { modelNeeds, needCount, needs, ruleCount, rules, textAt, textLength } from '../snapshot/current';
 import { tellsOnlyBody } from '../snapshot/validate';
 import { headerNeeds, pathAt, pathLength, tenantAt, tenantLength } from './attributes';
@@ -40,19 +40,19 @@ function carries(need: usize, body: usize): bool {
     case L.NEED_BY_TENANT:
       return equals(tenantAt, tenantLength, value, length);
     case L.NEED_BY_BODY:
-      return body != 0 && asksFor(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
+      return body != 0 && asksFor(changetype<Found>(body), load<u32>(need, L.NEED_NUMBER));
     case L.NEED_BY_PROMPT_TOKENS:
-      return body != 0 && isLonger(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
+      return body != 0 && isLonger(changetype<Found>(body), load<u32>(need, L.NEED_NUMBER));
     case L.NEED_BY_SERVICE_TIER:
-      return body != 0 && hasTier(changetype<Scan>(body), value, length);
+      return body != 0 && hasTier(changetype<Found>(body), value, length);
     case L.NEED_BY_PRIORITY:
-      return body != 0 && isLessUrgent(changetype<Scan>(body), load<u32>(need, L.NEED_NUMBER));
+      return body != 0 && isLessUrgent(changetype<Found>(body), load<u32>(need, L.NEED_NUMBER));
     default:
       return false;
   }
 }
 
-function asksFor(body: Scan, feature: u32): bool {
+function asksFor(body: Found, feature: u32): bool {
   switch (feature) {
     case L.FEATURE_IMAGES:
       return (messagesHold(body) & IMAGE) != 0;
@@ -69,16 +69,16 @@ function asksFor(body: Scan, feature: u32): bool {
   }
 }
 
-function isLonger(body: Scan, tokens: u32): bool {
+function isLonger(body: Found, tokens: u32): bool {
   return promptTokens(body) > tokens;
 }
 
 /** Tokens of the prompt, estimated. */
-export function promptTokens(body: Scan): u32 {
+export function promptTokens(body: Found): u32 {
   return promptBytes(body) / BYTES_PER_TOKEN;
 }
 
-function hasTier(body: Scan, value: usize, length: usize): bool {
+function hasTier(body: Found, value: usize, length: usize): bool {
   return (
     kindOf(body, Field.SERVICE_TIER) == Kind.TEXT &&
     equals(textOf(body, Field.SERVICE_TIER), <usize>lengthOf(body, Field.SERVICE_TIER), value, length)
@@ -86,7 +86,7 @@ function hasTier(body: Scan, value: usize, length: usize): bool {
 }
 
 /** As vLLM has it: a larger number waits longer. */
-function isLessUrgent(body: Scan, above: u32): bool {
+function isLessUrgent(body: Found, above: u32): bool {
   return kindOf(body, Field.PRIORITY) == Kind.NUMBER && numberOf(body, Field.PRIORITY) > <u64>above;
 }
 

@@ -33,7 +33,8 @@ export const NATIVE: u8 = 17;
 export const OVERFLOW: u8 = 18;
 /** Refused, because all have as many in flight as this Envoy may send them. */
 export const OVERLOADED: u8 = 19;
-export const REASONS: i32 = 20;
+export const INVALID_FORM: u8 = 20;
+export const REASONS: i32 = 21;
 
 const words: StaticArray<string> = [
   'planned',
@@ -56,6 +57,7 @@ const words: StaticArray<string> = [
   'native',
   'overflow',
   'overloaded',
+  'invalid_form',
 ];
 const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
 const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);

@@ -10,6 +10,7 @@ import { needs, textAt, textLength } from '../snapshot/current';
 import { needOf } from './needs';
 import {
   BODY_TOO_LARGE,
+  INVALID_FORM,
   INVALID_JSON,
   MODEL_MISSING,
   MODEL_NOT_FOUND,
@@ -49,9 +50,13 @@ const NO_TYPE = new Text('Bodies of the type `');
 const NO_ENCODING = new Text('Bodies with the encoding `');
 const NAME_MODEL = new Text('` are not read here: name the model in the header x-wardrop-model.');
 const NOT_JSON = new Text('The body is not valid JSON.');
+const NOT_A_FORM = new Text('The body is not a valid form.');
 const TOO_DEEP = new Text('The body nests too deeply.');
 const TOO_LARGE = new Text(
   'The body is too large to be read here: name the model in the header x-wardrop-model.',
+);
+const FORM_TOO_LARGE = new Text(
+  'The form is too large to be read here: name the model before the first file, or in the header x-wardrop-model.',
 );
 const UNMET = new Text('No engine of this model meets what the request needs: ');
 const COMMA = new Text(', ');
@@ -112,6 +117,18 @@ export function answerInvalidJson(tooDeep: bool): void {
   startReply(INVALID_JSON);
   const message = tooDeep ? TOO_DEEP : NOT_JSON;
   endReply(400, INVALID_JSON, message.at, message.length, INVALID_REQUEST);
+}
+
+/** 400: the model should be in the form, and the form is broken. */
+export function answerInvalidForm(): void {
+  startReply(INVALID_FORM);
+  endReply(400, INVALID_FORM, NOT_A_FORM.at, NOT_A_FORM.length, INVALID_REQUEST);
+}
+
+/** 413: the form is longer than is read, and what comes before its first file is not enough. */
+export function answerFormTooLarge(): void {
+  startReply(BODY_TOO_LARGE);
+  endReply(413, BODY_TOO_LARGE, FORM_TOO_LARGE.at, FORM_TOO_LARGE.length, INVALID_REQUEST);
 }
 
 /** 413: the model should be in the body, and the body is longer than is read. */

@@ -155,6 +155,39 @@ describe('eligibility through a real Envoy', () => {
     expect(homes.size).toBe(1);
   });
 
+  it('finds the model of a form before its file or behind it, and passes the form on unchanged', async () => {
+    const model = formField('model', ADAPTER);
+    for (const parts of [
+      [model, formFile(40_000)],
+      [formFile(40_000), model],
+      [formField('model', BASE), formFile(40_000), model],
+    ]) {
+      const form = formOf(parts);
+      const cut = form.lastIndexOf('model') + 2;
+      for (const send of [post, postHttp2]) {
+        for (const pieces of [[form], [form.subarray(0, cut), form.subarray(cut)]]) {
+          const answer = await send(`${envoy.url}/v1/audio/transcriptions`, {
+            pieces,
+            headers: FORM,
+            isChunked: pieces.length > 1,
+          });
+          expect([answer.status, answer.headers['x-stub']]).toEqual([200, 'e2']);
+          expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(form));
+        }
+      }
+    }
+    const before = attempts();
+    for (const [form, status, code] of [
+      [formOf([formFile(10)]), 400, 'model_missing'],
+      [formOf([formField('model', 'acme-leagl')]), 404, 'model_not_found'],
+      [model, 400, 'invalid_form'],
+    ] as const) {
+      const answer = await post(`${envoy.url}/v1/audio/transcriptions`, { pieces: [form], headers: FORM });
+      expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([status, code]);
+    }
+    expect(attempts()).toBe(before);
+  });
+
   it('passes bodies on that are near the limit, and refuses larger ones', async () => {
     const body = (bytes: number) =>
       Buffer.from(JSON.stringify({ model: ADAPTER, padding: 'x'.repeat(bytes) }));
@@ -298,6 +331,18 @@ describe('eligibility through a real Envoy', () => {
     expect(refused.status).toBe(415);
   });
 
+  it('sends on a form longer than may be read when the model stands before its file, and refuses others', async () => {
+    const model = formField('model', ADAPTER);
+    const file = formFile(3 * MAX_BODY_BYTES);
+    const send = (parts: readonly Buffer[]) =>
+      post(`${envoy.url}/v1/audio/transcriptions`, { pieces: [formOf(parts)], headers: FORM });
+    const answer = await send([model, file]);
+    expect([answer.status, answer.headers['x-stub']]).toEqual([200, 'e2']);
+    expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(formOf([model, file])));
+    const refused = await send([file, model]);
+    expect([refused.status, refused.headers['x-wardrop-reason']]).toEqual([413, 'body-too-large']);
+  });
+
   it('never unpacks an encoded body: Envoy grows by less than a body may have', async () => {
     const bomb = gzipSync(Buffer.alloc(10_000_000));
     const send = (named: Record<string, string>) =>
@@ -394,6 +439,22 @@ function engine(
   labels: Readonly<Record<string, string>>,
 ): Record<string, unknown> {
   return { id, region: 'west', models, labels, profile: 'stub', endpoints: [stub.address] };
+}
+
+const FORM = { 'content-type': 'multipart/form-data; boundary="a form"' };
+
+function formField(name: string, value: string): Buffer {
+  return Buffer.from(`--a form\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`);
+}
+
+/** A file full of what may be the beginning of a boundary. */
+function formFile(bytes: number): Buffer {
+  const headers = 'Content-Disposition: form-data; name="file"; filename="a.wav"\r\nContent-Type: audio/wav';
+  return Buffer.from(`--a form\r\n${headers}\r\n\r\n${'\r\n--a for'.repeat(bytes / 9)}\r\n`);
+}
+
+function formOf(parts: readonly Buffer[]): Buffer {
+  return Buffer.concat([...parts, Buffer.from('--a form--\r\n')]);
 }
 
 function zipped(headers: Readonly<Record<string, string>>): PostOptions {

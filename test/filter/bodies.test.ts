@@ -144,7 +144,7 @@ describe('a body that is not read', () => {
     const cases: [Record<string, string>, string, string][] = [
       [{ 'content-encoding': 'gzip' }, 'unsupported_encoding', 'gzip'],
       [{ 'content-encoding': 'zstd' }, 'unsupported_encoding', 'zstd'],
-      [{ 'content-type': 'multipart/form-data; boundary=x' }, 'unsupported_type', 'multipart/form-data'],
+      [{ 'content-type': 'multipart/mixed; boundary=x' }, 'unsupported_type', 'multipart/mixed'],
       [{ 'content-type': 'text/plain' }, 'unsupported_type', 'text/plain'],
     ];
     for (const [headers, expected, named] of cases) {
@@ -187,6 +187,90 @@ describe('a body that is not read', () => {
     const headersOnly = new Host(module).startVm();
     deliver(headersOnly, sketch(engines));
     expect(headersOnly.request({ 'content-type': 'application/json' }).forwarded).toBe(true);
+  });
+});
+
+describe('a form', () => {
+  const TYPE = 'multipart/form-data; boundary="b"';
+  const ended = '--b--\r\n';
+  const field = (name: string, value: string) =>
+    `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+  const file = (size: number) =>
+    `--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n${'\r\n--'.repeat(size / 4)}\r\n`;
+  const postForm = (vm: Vm, body: string, headers: Record<string, string> = {}, pieces = 1) =>
+    post(vm, body, { ':path': '/v1/audio/transcriptions', 'content-type': TYPE, ...headers }, pieces);
+
+  it('names the model and the key, before its file or behind it, in any pieces', () => {
+    const vm = started();
+    const home = post(vm, '{"model":"modèle","user":"u"}').endpoints[0];
+    for (const pieces of [1, 2, 7, 100]) {
+      for (const body of [
+        file(20_000) + field('user', 'u') + field('model', 'modèle') + ended,
+        field('model', 'modèle') + file(20_000) + field('user', 'u') + ended,
+        field('model', 'x') + file(20_000) + field('user', 'u') + field('model', 'modèle') + ended,
+      ]) {
+        const stream = postForm(vm, body, {}, pieces);
+        expect([stream.header('x-wardrop-cluster'), stream.endpoints[0]]).toEqual(['pool-n', home]);
+      }
+    }
+  });
+
+  it('yields to a model in a header, and is not held when the headers tell all', () => {
+    const vm = started();
+    const form = field('model', 'm') + ended;
+    expect(postForm(vm, form, { 'x-wardrop-model': 'modèle' }).header('x-wardrop-cluster')).toBe('pool-n');
+    const told = vm.request({ 'content-type': TYPE, 'x-wardrop-model': 'm', 'x-session-id': 'a' });
+    expect(told.forwarded).toBe(true);
+  });
+
+  it.each([
+    [field('model', 'm'), TYPE, 'invalid_form', 400],
+    ['', TYPE, 'invalid_form', 400],
+    [field('model', 'm') + ended, 'multipart/form-data', 'invalid_form', 400],
+    [field('model', 'm') + ended, 'multipart/form-data; boundary=c', 'invalid_form', 400],
+    [field('models', 'm') + ended, TYPE, 'model_missing', 400],
+    [field('model', '') + ended, TYPE, 'model_missing', 400],
+    [field('model', 'm') + file(4).replace('"file"', '"model"') + ended, TYPE, 'model_missing', 400],
+    [field('model', 'M') + ended, TYPE, 'model_not_found', 404],
+  ])('that cannot be used is answered with a reason: %.20s of %s', (body, type, expected, status) => {
+    for (const pieces of [1, 3]) {
+      const stream = postForm(started(), body, { 'content-type': type }, pieces);
+      expect([stream.reply?.status, code(stream)]).toEqual([status, expected]);
+      const named = postForm(started(), body, { 'content-type': type, 'x-wardrop-model': 'm' }, pieces);
+      expect(named.forwarded).toBe(true);
+    }
+  });
+
+  it('goes to the only model when it names none, or cannot be read', () => {
+    const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true, maxBodyBytes: 1024 });
+    deliver(vm, sketch(engines));
+    expect(postForm(vm, field('purpose', 'batch') + ended).forwarded).toBe(true);
+    expect(postForm(vm, file(2_000) + ended).forwarded).toBe(true);
+    expect(postForm(vm, 'no form').forwarded).toBe(true);
+    expect(vm.request({ 'content-type': TYPE, 'content-encoding': 'gzip' }).forwarded).toBe(true);
+    expect(code(postForm(vm, field('model', 'x') + ended))).toBe('model_not_found');
+  });
+
+  it('that is too long is decided by what stands before its first file, announced or not', () => {
+    const vm = started({ maxBodyBytes: 1024 });
+    const head = field('model', 'modèle') + field('user', 'u');
+    const long = head + file(4_000) + field('model', 'm') + field('user', 'v') + ended;
+    const home = post(vm, '{"model":"modèle","user":"u"}').endpoints[0];
+    for (const pieces of [1, 4, 60]) {
+      for (const headers of [{}, { 'content-length': `${long.length}` }] as Record<string, string>[]) {
+        const stream = postForm(vm, long, headers, pieces);
+        expect([stream.header('x-wardrop-cluster'), stream.endpoints[0]]).toEqual(['pool-n', home]);
+        for (const without of [file(4_000) + head + ended, field('model', 'm'.repeat(2_000)) + ended]) {
+          const length = headers['content-length'] && `${without.length}`;
+          const refused = postForm(vm, without, length ? { 'content-length': length } : {}, pieces);
+          expect([refused.reply?.status, code(refused)]).toEqual([413, 'body_too_large']);
+        }
+      }
+    }
+    // It goes on as soon as its first file begins.
+    const early = vm.request({ 'content-type': TYPE, 'content-length': '99999' }).send(head);
+    expect(early.forwarded).toBe(false);
+    expect(early.send(file(40)).forwarded).toBe(true);
   });
 });
 

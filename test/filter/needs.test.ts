@@ -12,6 +12,8 @@ const needs: SnapshotNeed[] = [
   { id: 'embedding', when: { kind: 'path', prefix: '/v1/embeddings' } },
   { id: 'gold', when: { kind: 'tenant', value: 'acme' } },
   { id: 'vision', when: { kind: 'body', feature: 'images' } },
+  { id: 'listening', when: { kind: 'body', feature: 'audio' } },
+  { id: 'reading', when: { kind: 'body', feature: 'files' } },
   { id: 'tools', when: { kind: 'body', feature: 'tools' } },
   { id: 'streams', when: { kind: 'body', feature: 'stream' } },
   { id: 'long', when: { kind: 'promptTokens', above: 1000 } },
@@ -45,8 +47,13 @@ function view(...names: string[]): SnapshotView {
   };
 }
 
-function started(snapshot: SnapshotView): Vm {
-  const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true, tenantHeader: 'x-tenant' });
+function started(snapshot: SnapshotView, maxBodyBytes?: number): Vm {
+  const vm = new Host(module).startVm({
+    frontendId: 'west',
+    readBodies: true,
+    tenantHeader: 'x-tenant',
+    ...(maxBodyBytes && { maxBodyBytes }),
+  });
   deliver(vm, snapshot);
   return vm;
 }
@@ -56,6 +63,15 @@ function post(vm: Vm, body: object = {}, headers: Record<string, string> = {}): 
   return stream.forwarded || stream.reply
     ? stream
     : stream.send(JSON.stringify({ model: 'm', ...body }), true);
+}
+
+const FORM = 'multipart/form-data; boundary=b';
+
+/** A form that names the model and has one part besides. */
+function postForm(vm: Vm, path: string, disposition: string, content: string): Stream {
+  const model = '--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n';
+  const part = `--b\r\ncontent-disposition: form-data; ${disposition}\r\n\r\n${content}\r\n`;
+  return vm.request({ ':path': path, 'content-type': FORM }).send(`${model}${part}--b--`, true);
 }
 
 const image = {
@@ -132,6 +148,45 @@ describe('a need', () => {
       'content-type': 'application/json',
     });
     expect(broken.send('{"messages":', true).reply?.status).toBe(400);
+  });
+
+  it.each<[string, string, string, string, boolean]>([
+    ['vision', '/v1/images/edits', 'name="image"; filename="a"', '', true],
+    ['vision', '/v1/audio/transcriptions', 'name="file"; filename="a"', 'image/png', false],
+    ['vision', '/v1/other', 'name="file"; filename="a"', 'image/png', true],
+    ['vision', '/v1/other', 'name="file"; filename="a"', 'audio/wav', false],
+    [
+      'listening',
+      '/v1/audio/transcriptions?x',
+      'name="file"; filename="a"',
+      'application/octet-stream',
+      true,
+    ],
+    ['listening', '/v1/images/edits', 'name="image"; filename="a"', 'audio/wav', false],
+    ['listening', '/v1/other', 'name="file"; filename="a"', 'audio/wav', true],
+    ['reading', '/v1/other', 'name="file"; filename="a"', 'application/pdf', true],
+    ['reading', '/v1/other', 'name="file"', 'application/pdf', false],
+    ['streams', '/v1/audio/transcriptions', 'name="stream"', '', false],
+    ['tools', '/v1/audio/transcriptions', 'name="tools"', '', false],
+  ])('%s is carried by a form to %s with %s of type "%s": %s', (need, path, disposition, type, carried) => {
+    const vm = started(view(need));
+    const stream = postForm(vm, path, `${disposition}${type && `\r\ncontent-type: ${type}`}`, 'x');
+    expect(engineOf(stream.endpoints[0])).toBe(carried ? 1 : 0);
+  });
+
+  it('of streams and long prompts is carried by a form that says so', () => {
+    for (const truth of ['true', 'True', '1']) {
+      expect(engineOf(postForm(started(view('streams')), '/', 'name="stream"', truth).endpoints[0])).toBe(1);
+    }
+    const long = (size: number) => postForm(started(view('long')), '/', 'name="prompt"', 'x'.repeat(size));
+    expect([engineOf(long(4_100).endpoints[0]), engineOf(long(3_900).endpoints[0])]).toEqual([1, 0]);
+  });
+
+  it('of a body refuses a form that is broken or too long, whatever the headers say', () => {
+    const vm = started(view('vision'), 2_000);
+    const headers = { 'x-wardrop-model': 'm', 'x-session-id': 'a', 'content-type': FORM };
+    expect(vm.request(headers).send('--b\r\n', true).reply?.status).toBe(400);
+    expect(postForm(vm, '/', 'name="file"; filename="a"', 'x'.repeat(3_000)).reply?.status).toBe(413);
   });
 
   it('of headers, path and tenant holds for requests without a body, too', () => {

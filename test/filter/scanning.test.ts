@@ -5,9 +5,12 @@ import { partModule } from '../../simulator/filter-host/build.js';
 type Exports = Record<string, (...args: number[]) => number> & { readonly memory: WebAssembly.Memory };
 type Enum = Record<string, { readonly value: number }>;
 
-const scanner = new WebAssembly.Instance(partModule('scan', 'body/scan.ts', 'body/fields.ts'), {
-  env: { abort: () => {} },
-}).exports as unknown as Exports & Enum;
+const scanner = new WebAssembly.Instance(
+  partModule('scan', 'body/scan.ts', 'body/fields.ts', 'body/found.ts'),
+  {
+    env: { abort: () => {} },
+  },
+).exports as unknown as Exports & Enum;
 scanner.memory.grow(64);
 const STATE = 65536;
 const INPUT = 3 * 65536;
