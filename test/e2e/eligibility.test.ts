@@ -38,7 +38,8 @@ describe('eligibility through a real Envoy', () => {
         engine('e3', stubs.e3, [BASE], { residency: 'us', context: '128k' }),
       ],
       rttMs: { west: { e1: 2, e2: 2, e3: 2 } },
-      profiles: { stub: { requestsPerSecond: 50 } },
+      // Enough for all that is sent here at once, so that nothing is shed before a test wants it.
+      profiles: { stub: { requestsPerSecond: 1_000 } },
       demand: { west: { models: { [BASE]: { requestsPerSecond: 60 } } } },
       policy: {
         bounds: ['e1', 'e2', 'e3'].map((id) => ({ frontend: 'west', pool: BASE, engine: id, min: 0.3 })),
