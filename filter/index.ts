@@ -56,7 +56,7 @@ export function proxy_on_http_call_response(
   trailers: u32,
 ): void {
   enter();
-  if (isRoot(root)) noteAnswer(headers, bodySize);
+  if (isRoot(root)) noteAnswer(call, headers, bodySize);
 }
 
 export function proxy_on_request_headers(context: u32, headers: u32, ended: u32): i32 {

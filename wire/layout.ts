@@ -12,7 +12,7 @@ export const MAX_ROWS = 1 << 20;
 
 /** `WSNP`. */
 export const SNAPSHOT_MAGIC = 0x504e5357;
-export const SNAPSHOT_FORMAT = 3;
+export const SNAPSHOT_FORMAT = 4;
 
 // Header. A text is a u32 offset from the start of the snapshot and a u32 length.
 export const HEADER_MAGIC = 0; // u32
@@ -126,7 +126,8 @@ export const ENGINE_REPLICAS_START = 16; // u32
 export const ENGINE_REPLICAS_COUNT = 20; // u32
 export const ENGINE_OVERFLOW = 24; // f64, share of its keys that go to their backups
 export const ENGINE_REPLICA_LIMIT = 32; // f64, requests in flight from one Envoy per ready replica
-export const ENGINE_SIZE = 40;
+export const ENGINE_PROBE = 40; // text, path asked for to measure the round trip; empty: none is
+export const ENGINE_SIZE = 48;
 
 export const REPLICA_SEED = 0; // u64, id64 of the address: the replica's seed in rendezvous hashing
 export const REPLICA_ADDRESS = 8; // text
@@ -136,11 +137,11 @@ export const REPLICA_SIZE = 32;
 export const REPLICA_READY = 1; // flag
 
 // --- Usage report: header, then a block for each VM: block header, then rows of pools, engines (per
-// pool), latencies, replicas, loads. ---
+// pool), latencies, replicas, loads, networks, turns. ---
 
 /** `WUSE`. */
 export const REPORT_MAGIC = 0x45535557;
-export const REPORT_FORMAT = 2;
+export const REPORT_FORMAT = 3;
 
 export const REPORT_VMS = 8; // u32, count of blocks
 export const REPORT_HEADER_SIZE = 16;
@@ -153,7 +154,9 @@ export const VM_ENGINES = 20; // u32
 export const VM_LATENCIES = 24; // u32
 export const VM_REPLICAS = 28; // u32
 export const VM_LOADS = 32; // u32
-export const VM_HEADER_SIZE = 40;
+export const VM_NETWORKS = 36; // u32
+export const VM_TURNS = 40; // u32
+export const VM_HEADER_SIZE = 48;
 
 // Counters are u64 below 2^53, sums are f64 of 0 or more.
 export const POOL_USAGE_POOL = 0; // u64, hash
@@ -233,3 +236,21 @@ export const LOAD_USAGE_GARBLED = 24;
 export const LOAD_USAGE_SUMS = 32; // f64 by load
 export const LOAD_USAGE_COUNTS = 80; // counters by load
 export const LOAD_USAGE_SIZE = 128;
+
+export const NETWORK_USAGE_ENGINE = 0; // u64, hash
+export const NETWORK_USAGE_COUNT = 8;
+export const NETWORK_USAGE_SUM = 16; // f64, seconds
+export const NETWORK_USAGE_SIZE = 24;
+
+/**
+ * Conversations whose turns are counted: of those with the same lowest bits, the one with the least key that has had a
+ * turn within TURN_SECONDS. So all filters and the control server watch the same ones without a word.
+ */
+export const WATCHED_CONVERSATIONS = 64;
+/** A later turn begins a conversation anew: engines have forgotten it. */
+export const TURN_SECONDS = 600;
+
+export const TURN_USAGE_POOL = 0; // u64, hash
+export const TURN_USAGE_KEY = 8; // u64, hash of pool and affinity key
+export const TURN_USAGE_TURNS = 16;
+export const TURN_USAGE_SIZE = 24;

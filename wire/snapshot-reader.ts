@@ -219,10 +219,12 @@ class Reader {
       );
       const overflow = this.#data.getFloat64(at + L.ENGINE_OVERFLOW, true);
       const replicaLimit = this.#data.getFloat64(at + L.ENGINE_REPLICA_LIMIT, true);
+      const probePath = this.#text(at + L.ENGINE_PROBE);
       return {
         id,
         ...(overflow !== 0 && { overflow }),
         ...(replicaLimit !== Number.POSITIVE_INFINITY && { replicaLimit }),
+        ...(probePath !== '' && { probePath }),
         replicas: this.#rows(replicas, L.REPLICA_SIZE, (row) => {
           const address = this.#text(row + L.REPLICA_ADDRESS);
           const seed = this.#data.getBigUint64(row + L.REPLICA_SEED, true);

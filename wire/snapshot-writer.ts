@@ -137,6 +137,7 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
     out.setUint32(at + L.ENGINE_REPLICAS_COUNT, engine.replicas.length, true);
     out.setFloat64(at + L.ENGINE_OVERFLOW, engine.overflow ?? 0, true);
     out.setFloat64(at + L.ENGINE_REPLICA_LIMIT, engine.replicaLimit ?? Number.POSITIVE_INFINITY, true);
+    text(at + L.ENGINE_PROBE, engine.probePath ?? '');
     replicasStart += engine.replicas.length;
   }
   for (const [index, replica] of replicas.entries()) {
@@ -224,6 +225,7 @@ class Strings {
     }
     for (const engine of view.engines) {
       this.#collect(engine.id);
+      this.#collect(engine.probePath ?? '');
       for (const replica of engine.replicas) this.#collect(replica.address);
     }
     return this.#size;

@@ -1,5 +1,13 @@
 import * as L from './layout.js';
-import type { EngineUsage, LatencyUsage, LoadUsage, PoolUsage, ReplicaUsage } from './usage-report.js';
+import type {
+  EngineUsage,
+  LatencyUsage,
+  LoadUsage,
+  NetworkUsage,
+  PoolUsage,
+  ReplicaUsage,
+  TurnUsage,
+} from './usage-report.js';
 
 /** How a field lies in a row. A list of counters or sums has a length. */
 export type Field =
@@ -99,6 +107,24 @@ export const loadRow: RowLayout<LoadUsage> = {
   },
 };
 
+export const networkRow: RowLayout<NetworkUsage> = {
+  size: L.NETWORK_USAGE_SIZE,
+  fields: {
+    engine: hash(L.NETWORK_USAGE_ENGINE),
+    roundTripCount: counter(L.NETWORK_USAGE_COUNT),
+    roundTripSecondsSum: sum(L.NETWORK_USAGE_SUM),
+  },
+};
+
+export const turnRow: RowLayout<TurnUsage> = {
+  size: L.TURN_USAGE_SIZE,
+  fields: {
+    pool: hash(L.TURN_USAGE_POOL),
+    key: hash(L.TURN_USAGE_KEY),
+    turns: counter(L.TURN_USAGE_TURNS),
+  },
+};
+
 /** The sections of a VM's block in their order, each with the place of its count in the block's header. */
 export const sections = {
   pools: { count: L.VM_POOLS, row: poolRow },
@@ -106,5 +132,7 @@ export const sections = {
   latencies: { count: L.VM_LATENCIES, row: latencyRow },
   replicas: { count: L.VM_REPLICAS, row: replicaRow },
   loads: { count: L.VM_LOADS, row: loadRow },
+  networks: { count: L.VM_NETWORKS, row: networkRow },
+  turns: { count: L.VM_TURNS, row: turnRow },
 } as const;
 export const sectionNames = Object.keys(sections) as (keyof typeof sections)[];

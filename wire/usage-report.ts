@@ -20,6 +20,8 @@ export interface VmUsage {
   readonly latencies: readonly LatencyUsage[];
   readonly replicas: readonly ReplicaUsage[];
   readonly loads: readonly LoadUsage[];
+  readonly networks: readonly NetworkUsage[];
+  readonly turns: readonly TurnUsage[];
 }
 
 /**
@@ -124,6 +126,21 @@ export interface LoadUsage {
   readonly counts: readonly number[];
 }
 
+/** Round trips to an engine since the VM started, each the least of a few in a row; only of VMs that measure. */
+export interface NetworkUsage {
+  readonly engine: bigint;
+  readonly roundTripCount: number;
+  readonly roundTripSecondsSum: number;
+}
+
+/** Turns of one of the conversations that are watched, since it is. */
+export interface TurnUsage {
+  readonly pool: bigint;
+  /** Hash of pool and affinity key. */
+  readonly key: bigint;
+  readonly turns: number;
+}
+
 /** Upper bounds of the buckets of first-token times, in seconds; one more bucket has no bound. */
 export const FIRST_TOKEN_BOUNDS = bounds(L.FIRST_TOKEN_LEAST_SECONDS, L.FIRST_TOKEN_BUCKETS);
 /** Upper bounds of the buckets of token paces, in seconds a token; one more bucket has no bound. */
@@ -191,5 +208,15 @@ export function noEngineUsage(pool: bigint, engine: bigint): EngineUsage {
 
 /** What a VM reports that has done nothing. */
 export function noVmUsage(incarnation: bigint, sequence = 1): VmUsage {
-  return { incarnation, sequence, pools: [], engines: [], latencies: [], replicas: [], loads: [] };
+  return {
+    incarnation,
+    sequence,
+    pools: [],
+    engines: [],
+    latencies: [],
+    replicas: [],
+    loads: [],
+    networks: [],
+    turns: [],
+  };
 }

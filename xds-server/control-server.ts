@@ -85,6 +85,8 @@ export interface Explained {
   readonly failure: string | null;
   /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
   readonly weightInForce: number | null;
+  /** What is configured where the round trip is measured; null where the configured one counts. */
+  readonly configuredNetworkSeconds: number | null;
   readonly explanation: Explanation;
 }
 
@@ -290,6 +292,7 @@ export class ControlServer {
       failure: this.#failure,
       weightInForce:
         row?.weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? (row ? 0 : null),
+      configuredNetworkSeconds: this.signals.correctedNetworkSeconds(pair.frontendId, pair.engineId) ?? null,
       explanation: explain(input, solution, pair),
     };
   }
@@ -544,7 +547,8 @@ export class ControlServer {
   }
 
   #publish(plan: Plan): void {
-    const { fleet, engines } = this.#view.state;
+    const { configuredFleet: fleet, state } = this.#view;
+    const { engines } = state;
     this.#published = { plan, fleet, engines };
     this.#isPublished = true;
     this.#publisher.publish(this.#published);

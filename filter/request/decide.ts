@@ -24,6 +24,7 @@ import {
 } from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
 import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state/counters';
+import { noteTurn } from '../state/turns';
 import {
   bodyless,
   clientRetry,
@@ -307,6 +308,7 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
   }
   notePrompt(stream, !clientRetry);
   if (!keyed) state.withoutKey++;
+  else if (!clientRetry) noteTurn(state.pool, hash, stream.startedNs);
   const shedFraction = load<f64>(classRows + <usize>number * L.CLASS_SIZE, L.CLASS_SHED_FRACTION);
   if (<f64>shedPoint(hash) < shedFraction * 4294967296.0) {
     if (refuses(stream, SHED, pool)) {

@@ -64,7 +64,7 @@ export const BOUND_SIZE: usize = 12;
 let bindings: Region = new Region();
 let spareBindings: Region = new Region();
 let engineStates: usize = 0;
-let engineCount: u32 = 0;
+export let engineCount: u32 = 0;
 let replicaStates: usize = 0;
 let replicaCount: u32 = 0;
 let flowCount: u32 = 0;
@@ -173,9 +173,7 @@ function bindPools(): void {
     const list = poolEngines + (place << 2);
     const first = poolFlows + (place << 2);
     for (let n: u32 = 0; n < count; n++) {
-      const engine = changetype<EngineState>(
-        <usize>load<u32>(engineStates + ((<usize>load<u32>(poolEngines + (place << 2))) << 2)),
-      );
+      const engine = engineAt(<usize>load<u32>(poolEngines + (place << 2)));
       const flow = changetype<FlowState>(flowBinder.bind(place, pairKey(pool.key, engine.key)));
       if (!changetype<usize>(flow.pool)) {
         flow.pool = pool;
@@ -209,6 +207,13 @@ function bindClasses(pool: usize): void {
     state.priority = priority;
     state.home = classState(<u32>first);
   }
+}
+
+/** State of the engine with this number. */
+// @ts-ignore: decorator
+@inline
+export function engineAt(number: usize): EngineState {
+  return changetype<EngineState>(<usize>load<u32>(engineStates + (number << 2)));
 }
 
 /** State of the class with this number. */
@@ -251,6 +256,7 @@ export function drop(): void {
   needCount = 0;
   ruleCount = 0;
   nearestCount = 0;
+  engineCount = 0;
   hasLimits = false;
 }
 

@@ -106,6 +106,11 @@ function textFits(reference: usize, least: u32): bool {
   return offset >= start && offset + <u64>size <= end && size >= least && size <= <u32>L.MAX_NAME_BYTES;
 }
 
+/** Whether the text is a path to ask for, or none. */
+function isProbe(reference: usize): bool {
+  return load<u32>(reference, 4) == 0 ? textFits(reference, 0) : isVisible(reference, 0);
+}
+
 /** Whether the text can be a header's value: visible ASCII, without the byte `except`. */
 function isVisible(reference: usize, except: u8): bool {
   if (!textFits(reference, 1)) return false;
@@ -343,7 +348,8 @@ function checkEngines(): Refusal {
       load<u32>(row, L.ENGINE_REPLICAS_START) != replicas ||
       replicaCount > replicaRows - replicas ||
       !isShare(load<f64>(row, L.ENGINE_OVERFLOW)) ||
-      !(load<f64>(row, L.ENGINE_REPLICA_LIMIT) >= 0)
+      !(load<f64>(row, L.ENGINE_REPLICA_LIMIT) >= 0) ||
+      !isProbe(row + L.ENGINE_PROBE)
     ) {
       return Refusal.ENGINE;
     }

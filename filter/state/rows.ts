@@ -77,6 +77,9 @@ export class EngineState extends Guarded {
   id7: u64;
   /** Streamed answers that have begun. */
   streams: u64;
+  /** Round trips measured, and the sum of their seconds. */
+  roundTripCount: u64;
+  roundTripSum: f64;
 
   // @ts-ignore: decorator
   @inline

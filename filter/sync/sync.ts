@@ -27,6 +27,7 @@ import {
   resetCall,
 } from './call';
 import { heldAt, install, installInline } from './install';
+import { isRoundTrip, measureNext, noteRoundTrip, resetRoundTrips } from './round-trips';
 import { holdsLease, leaveLease } from './lease';
 import { addUpInFlight, prepareInFlight, publishInFlight } from './in-flight';
 import { composeReport, prepareSlots, publishUsage, reportAt, SLOTS, slot } from './usage';
@@ -73,6 +74,7 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
     prepareInFlight(SLOTS);
   }
   resetCall();
+  resetRoundTrips();
   drop();
   watchNeedHeaders();
   refused = 0;
@@ -113,13 +115,17 @@ export function tick(): void {
   if (hasLimits) addUpInFlight(slot, wall);
   const rests = refusedMs > 0 && now - refusedMs < REFUSED_MS;
   const leaseMs = max<u64>(2_000, 4 * <u64>syncPeriodMs);
-  if (!rests && holdsLease(leaseKey!, incarnation, wall, leaseMs) && callIsDue()) callNow(wall);
+  if (!rests && holdsLease(leaseKey!, incarnation, wall, leaseMs)) {
+    if (callIsDue()) callNow(wall);
+    measureNext();
+  }
   flushCounters();
   recordSnapshot(version, snapshot ? ageMs(wall) / 1000 : 0);
 }
 
-/** The control server has answered, or will not. */
-export function noteAnswer(headers: u32, bodySize: u32): void {
+/** A call has been answered, or will not be. */
+export function noteAnswer(token: u32, headers: u32, bodySize: u32): void {
+  if (isRoundTrip(token)) return noteRoundTrip(headers);
   const wall = wallMs();
   const answer = readAnswer(headers, bodySize);
   if (answer == Answer.UNCHANGED) {

@@ -12,6 +12,7 @@ import {
   pools,
 } from '../state/rows';
 import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
+import { turnsIn } from '../state/turns';
 import { Row } from '../state/table';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
@@ -99,7 +100,8 @@ function writeBlock(incarnation: u64, now: u64): usize {
     L.VM_HEADER_SIZE +
     <usize>pools.count * L.POOL_USAGE_SIZE +
     <usize>flows.count * L.ENGINE_USAGE_SIZE +
-    <usize>engines.count * L.LATENCY_USAGE_SIZE +
+    <usize>engines.count * (L.LATENCY_USAGE_SIZE + L.NETWORK_USAGE_SIZE) +
+    <usize>(L.WATCHED_CONVERSATIONS * L.TURN_USAGE_SIZE) +
     replicaRowsSize();
   const start = own.reserve(most);
   const block = start + STAMP;
@@ -113,6 +115,8 @@ function writeBlock(incarnation: u64, now: u64): usize {
   store<u32>(block, writeLatencies(), L.VM_LATENCIES);
   store<u32>(block, writeReplicas(), L.VM_REPLICAS);
   store<u32>(block, writeLoads(), L.VM_LOADS);
+  store<u32>(block, writeNetworks(), L.VM_NETWORKS);
+  store<u32>(block, writeTurns(), L.VM_TURNS);
   return end - start;
 }
 
@@ -202,6 +206,34 @@ function writeLoads(): u32 {
     store<u64>(end, usage.garbled, L.LOAD_USAGE_GARBLED);
     memory.copy(end + L.LOAD_USAGE_SUMS, usage.loadsAt, L.LOAD_USAGE_SIZE - L.LOAD_USAGE_SUMS);
     end += L.LOAD_USAGE_SIZE;
+    rows++;
+  }
+  return rows;
+}
+
+function writeNetworks(): u32 {
+  let rows: u32 = 0;
+  for (let row = engines.first; row; row = changetype<Row>(row).next) {
+    const engine = changetype<EngineState>(row);
+    if (!engine.roundTripCount) continue;
+    store<u64>(end, engine.key, L.NETWORK_USAGE_ENGINE);
+    store<u64>(end, engine.roundTripCount, L.NETWORK_USAGE_COUNT);
+    store<f64>(end, engine.roundTripSum, L.NETWORK_USAGE_SUM);
+    end += L.NETWORK_USAGE_SIZE;
+    rows++;
+  }
+  return rows;
+}
+
+function writeTurns(): u32 {
+  let rows: u32 = 0;
+  for (let place: usize = 0; place < <usize>L.WATCHED_CONVERSATIONS; place++) {
+    const turns = turnsIn(place);
+    if (!turns.atNs) continue;
+    store<u64>(end, turns.pool, L.TURN_USAGE_POOL);
+    store<u64>(end, turns.key, L.TURN_USAGE_KEY);
+    store<u64>(end, turns.turns, L.TURN_USAGE_TURNS);
+    end += L.TURN_USAGE_SIZE;
     rows++;
   }
   return rows;

@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { encodeFilterConfig, type FilterConfig } from '../../wire/filter-config.js';
+import { SYNC_CLUSTER } from '../../wire/names.js';
 import { filterModule } from './build.js';
 
 /** Header maps as the filter sees them: in order, with repetitions. */
@@ -12,7 +13,8 @@ export interface LocalReply {
   readonly body: string;
 }
 
-export interface SyncCall {
+export interface HostCall {
+  readonly token: number;
   readonly cluster: string;
   readonly headers: Headers;
   readonly body: Uint8Array;
@@ -60,14 +62,17 @@ type Exports = Record<string, (...args: number[]) => number> & { readonly memory
 /** One VM with its root context. */
 export class Vm {
   readonly host: Host;
-  /** The call in flight, if any. */
-  call: SyncCall | undefined;
+  /** The call to the control server in flight, if any. */
+  call: HostCall | undefined;
+  /** Another call in flight, if any: an engine is asked to see how far away it is. */
+  question: HostCall | undefined;
   tickPeriodMs = 0;
   readonly #exports: Exports;
   readonly #streams = new Map<number, Stream>();
   readonly #metricNames: string[] = [];
   #root = 1;
   #nextContext = 2;
+  #calls = 0;
   #effective = 0;
   #configuration = new Uint8Array();
   #answer: { headers: Headers; body: Uint8Array } = { headers: [], body: new Uint8Array() };
@@ -102,10 +107,23 @@ export class Vm {
   /** Answers the call in flight; without a status it fails. */
   answer(status?: number, body: Uint8Array = new Uint8Array()): void {
     if (!this.call) throw new Error('there is no call to answer');
+    const { token } = this.call;
     this.call = undefined;
+    this.#end(token, status, body);
+  }
+
+  /** Answers the question in flight; without a status it fails. */
+  answerQuestion(status?: number): void {
+    if (!this.question) throw new Error('there is no question to answer');
+    const { token } = this.question;
+    this.question = undefined;
+    this.#end(token, status, new Uint8Array());
+  }
+
+  #end(token: number, status: number | undefined, body: Uint8Array): void {
     this.#answer = { headers: status === undefined ? [] : [[':status', `${status}`]], body };
     const headers = this.#answer.headers.length;
-    this.#enter(this.#root, 'proxy_on_http_call_response', 1, headers, body.length, 0);
+    this.#enter(this.#root, 'proxy_on_http_call_response', token, headers, body.length, 0);
   }
 
   /** A request whose headers arrive now. */
@@ -321,13 +339,21 @@ export class Vm {
         headersLength: number,
         bodyAt: number,
         bodyLength: number,
+        _trailersAt: number,
+        _trailersLength: number,
+        _timeoutMs: number,
+        tokenAt: number,
       ) => {
         if (this.#effective !== this.#root) return BAD_ARGUMENT;
-        this.call = {
+        const call = {
+          token: ++this.#calls,
           cluster: this.#string(clusterAt, clusterLength),
           headers: decodePairs(this.#bytes(headersAt, headersLength)),
           body: this.#bytes(bodyAt, bodyLength).slice(),
         };
+        if (call.cluster === SYNC_CLUSTER) this.call = call;
+        else this.question = call;
+        new DataView(this.#exports.memory.buffer).setUint32(tokenAt, call.token, true);
         return OK;
       },
     };

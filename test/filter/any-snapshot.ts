@@ -40,6 +40,10 @@ const engine: fc.Arbitrary<SnapshotEngine> = fc
         nil: undefined,
       },
     ),
+    probePath: fc.option(
+      visible.map((path) => `/${path}`),
+      { nil: undefined },
+    ),
     replicas: fc.uniqueArray(
       fc
         .record({

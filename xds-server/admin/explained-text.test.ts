@@ -21,6 +21,7 @@ function text(change: Partial<Explained>): string {
     solvedAtMs: 0,
     failure: null,
     weightInForce: 0,
+    configuredNetworkSeconds: null,
     explanation: {
       frontendId: 'west',
       poolId: 'm',
@@ -52,6 +53,12 @@ describe('explainedText', () => {
   it('says what the plan in force gives when that is not what is explained', () => {
     expect(text({ weightInForce: 0.006 })).toContain(
       'Plan 0123456789abcdef gives it 0.6 %: the difference is too small to move conversations for.',
+    );
+  });
+
+  it('says what is configured where the network is measured', () => {
+    expect(text({ configuredNetworkSeconds: 0.03 })).toContain(
+      '\n\nThe network is as measured; 30.0 ms are configured.\nPlan 0123456789abcdef.',
     );
   });
 

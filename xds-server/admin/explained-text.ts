@@ -8,7 +8,12 @@ const LEAST_SHOWN_DIFFERENCE = 5e-4;
 export function explainedText(explained: Explained): string {
   const { planId, failure, explanation } = explained;
   const stale = failure === null ? '' : `\nThe last solve failed, this is the one before it: ${failure}`;
-  return `${explanationText(explanation)}\n\nPlan ${planId}${inForce(explained)}.${stale}\n`;
+  return `${explanationText(explanation)}\n\n${network(explained)}Plan ${planId}${inForce(explained)}.${stale}\n`;
+}
+
+function network({ configuredNetworkSeconds: seconds }: Explained): string {
+  if (seconds === null) return '';
+  return `The network is as measured; ${(1_000 * seconds).toFixed(1)} ms are configured.\n`;
 }
 
 function inForce({ weightInForce, failure, explanation }: Explained): string {

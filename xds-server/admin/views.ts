@@ -2,6 +2,7 @@ import type { ControlServer } from '../control-server.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
 import { requestsAtReplica } from '../signals/engine-load.js';
 import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
+import { type RoundTripView, roundTripConfidence } from '../signals/round-trip.js';
 import type { ReplicaLoad } from '../signals/usage-totals.js';
 
 // What the API shows, as plain values.
@@ -11,7 +12,8 @@ export function fleetView(server: ControlServer): object {
   const { fleet } = server.config;
   const nowMs = Date.now();
   const inFlight = server.signals.inFlight(nowMs);
-  const { state, vetoes, outside, outliers, drifts, heldPools, silentFrontends, rates } = server.view;
+  const { state, roundTrips, vetoes, outside, outliers, drifts, heldPools, silentFrontends, rates } =
+    server.view;
   return {
     atMs: state.atMs,
     settledSeconds: state.settledSeconds,
@@ -19,7 +21,16 @@ export function fleetView(server: ControlServer): object {
       ...frontend,
       networkSource: networkSource(server.config.shown),
       networkMs: Object.fromEntries(
-        fleet.engines.map((engine, index) => [engine.id, milliseconds(fleet.networkSeconds[at]![index]!)]),
+        fleet.engines.map((engine, index) => [
+          engine.id,
+          milliseconds(state.fleet.networkSeconds[at]![index]!),
+        ]),
+      ),
+      network: Object.fromEntries(
+        fleet.engines.map((engine, index) => [
+          engine.id,
+          roundTripView(roundTrips[at]![index]!, networkSource(server.config.shown), nowMs),
+        ]),
       ),
       silentSeconds: silentFrontends.find(({ frontendId }) => frontendId === frontend.id)?.silentSeconds ?? 0,
     })),
@@ -54,6 +65,7 @@ export function fleetView(server: ControlServer): object {
         evidence: Number.isFinite(evidence) ? Math.round(evidence) : null,
         dispersion: rate?.dispersion ?? 1,
         ageSeconds: rate?.ageSeconds ?? null,
+        turns: server.signals.turnGap(demand.frontendId, demand.poolId) ?? null,
       };
     }),
     profileDrifts: drifts,
@@ -62,6 +74,24 @@ export function fleetView(server: ControlServer): object {
       engines: server.signals.totals.engines,
       latencies: server.signals.totals.latencies,
     },
+  };
+}
+
+/** A round trip with where it is from, what was measured and how far that can be trusted. */
+function roundTripView(
+  { seconds, isMeasured, configuredSeconds, measured, isLimited }: RoundTripView,
+  configuredSource: string,
+  nowMs: number,
+): object {
+  return {
+    ms: milliseconds(seconds),
+    source: isMeasured ? 'measured' : configuredSource,
+    configuredMs: milliseconds(configuredSeconds),
+    measuredMs: measured === undefined ? null : measured.seconds * 1_000,
+    samples: measured?.samples ?? 0,
+    ageSeconds: measured === undefined ? null : Math.max(0, nowMs - measured.atMs) / 1_000,
+    confidence: measured === undefined ? 0 : roundTripConfidence(measured.atMs, nowMs),
+    isLimited,
   };
 }
 
@@ -145,13 +175,13 @@ function snapshotOf(
   return { version, isNewest: server.board.current(frontendId)?.version === version, lastCallAtMs: atMs };
 }
 
-/** Null for what cannot be reached. */
-/** Where round trips come from: written by pair, by region in a file, or taken for none. */
+/** Where configured round trips come from: written by pair, by region in a file, or taken for none. */
 function networkSource({ network }: ControlServer['config']['shown']): 'rttMs' | 'table' | 'assumed' {
   if (network?.rttMs !== undefined) return 'rttMs';
   return network?.table === undefined ? 'assumed' : 'table';
 }
 
+/** Null for what cannot be reached. */
 function milliseconds(seconds: number): number | null {
   return Number.isFinite(seconds) ? seconds * 1_000 : null;
 }

@@ -91,6 +91,7 @@ export function buildFleet(
     networkSeconds: frontends.map((frontend) =>
       engines.map((engine) => rttMs(config, table, frontend, engine) / 1000),
     ),
+    ...(measuresNetwork(config) && { measuresNetwork: true }),
     ...(dollars === undefined
       ? {}
       : {
@@ -116,6 +117,11 @@ export function buildDiscovery(config: ConfigFile, folder: string): ReadonlyMap<
 
 function buildMetrics({ kind, path, ...rest }: ConfigFile['engines'][number]['metrics']): MetricsSource {
   return { kind, path: path ?? METRICS_PATHS[kind], ...rest };
+}
+
+/** Only a filter that names the host can tell which one it measures. */
+function measuresNetwork({ network, steering }: ConfigFile): boolean {
+  return (network?.measure ?? true) && steering === 'filter';
 }
 
 function rttMs(

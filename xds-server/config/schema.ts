@@ -388,6 +388,12 @@ const network = {
         additionalProperties: { type: 'number', nullable: true, minimum: 0, maximum: 60000 },
       },
     },
+    measure: {
+      type: 'boolean',
+      description:
+        'Whether filters ask engines for their `healthPath` now and then to measure round trips, which correct the configured ones. Needs `steering: filter`.',
+      default: true,
+    },
     egressDollarsPerRequest: {
       type: 'object',
       description:

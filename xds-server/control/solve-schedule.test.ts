@@ -24,6 +24,8 @@ const lessSupply: FleetState = {
   })),
 };
 
+const longerWay: FleetState = { ...state, fleet: { ...state.fleet, networkSeconds: [[0.1]] } };
+
 function solvedAt(nowMs: number): SolveSchedule {
   const schedule = new SolveSchedule();
   schedule.begin(1, state, nowMs);
@@ -35,12 +37,14 @@ it('the first solve is due at once', () => {
   expect(new SolveSchedule().isDue(1, state, 0)).toBe(true);
 });
 
-it('lost replicas and a new configuration are solved for at once, new demand after a second', () => {
+it('lost replicas and a new configuration are solved for at once, new demand and other round trips after a second', () => {
   const schedule = solvedAt(10_000);
   expect(schedule.isDue(1, lessSupply, 10_001)).toBe(true);
   expect(schedule.isDue(2, state, 10_001)).toBe(true);
   expect(schedule.isDue(1, moreDemand, 10_999)).toBe(false);
   expect(schedule.isDue(1, moreDemand, 11_000)).toBe(true);
+  expect(schedule.isDue(1, longerWay, 10_999)).toBe(false);
+  expect(schedule.isDue(1, longerWay, 11_000)).toBe(true);
 });
 
 it('steady conditions are solved every ten seconds', () => {

@@ -1,6 +1,6 @@
 import type { FleetState } from '../fleet/fleet-state.js';
 
-/** Least time between two solves for changes of demand; changes of supply do not wait. */
+/** Least time between two solves for changes of demand and network; changes of supply do not wait. */
 const DEMAND_INTERVAL_MS = 1_000;
 /** Conditions that hold make moves cheaper, so there is something to solve even when nothing changes. */
 const IDLE_INTERVAL_MS = 10_000;
@@ -12,6 +12,8 @@ interface Reason {
   /** Configuration and readiness. */
   readonly supply: string;
   readonly demand: string;
+  /** Round trips; another array when any has moved. */
+  readonly network: FleetState['fleet']['networkSeconds'];
 }
 
 /** Decides when there is something to solve. */
@@ -34,7 +36,8 @@ export class SolveSchedule {
     if (this.#failures > 0) {
       return sinceMs >= Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1));
     }
-    if (reason.demand !== this.#last.demand) return sinceMs >= DEMAND_INTERVAL_MS;
+    const isMoved = reason.demand !== this.#last.demand || reason.network !== this.#last.network;
+    if (isMoved) return sinceMs >= DEMAND_INTERVAL_MS;
     return sinceMs >= IDLE_INTERVAL_MS;
   }
 
@@ -48,9 +51,10 @@ export class SolveSchedule {
   }
 }
 
-function reasonOf(generation: number, { engines, demands }: FleetState): Reason {
+function reasonOf(generation: number, { fleet, engines, demands }: FleetState): Reason {
   return {
     supply: JSON.stringify([generation, engines]),
     demand: JSON.stringify(demands.map(({ requestsPerSecond }) => requestsPerSecond)),
+    network: fleet.networkSeconds,
   };
 }

@@ -87,6 +87,8 @@ export interface Fleet {
   readonly aliases?: readonly Alias[];
   /** Round trip in seconds, `[frontend index][engine index]`; Infinity where the engine cannot be reached. */
   readonly networkSeconds: readonly (readonly number[])[];
+  /** Whether filters measure round trips, which then come before `networkSeconds` of the configuration. */
+  readonly measuresNetwork?: boolean;
   /** Dollars that the network charges for one request, same order; absent when traffic is free. */
   readonly egressDollarsPerRequest?: readonly (readonly number[])[];
 }

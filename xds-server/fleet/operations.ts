@@ -39,11 +39,21 @@ export interface OperatorAction {
   readonly by: string;
 }
 
-/** What operators ordered, and penalties; survives a restart of the control server. */
+/** A round trip between a frontend and an engine as it was measured last. */
+export interface MeasuredRoundTrip {
+  readonly frontendId: string;
+  readonly engineId: string;
+  readonly seconds: number;
+  readonly atMs: number;
+}
+
+/** What operators ordered, and what was found out; survives a restart of the control server. */
 export interface Operations {
   readonly drains: readonly Drain[];
   readonly orders: readonly PenaltyOrder[];
   readonly penalties: readonly RunningPenalty[];
   /** The last ones, oldest first. */
   readonly actions: readonly OperatorAction[];
+  /** Absent in files of before any were measured. */
+  readonly roundTrips?: readonly MeasuredRoundTrip[];
 }

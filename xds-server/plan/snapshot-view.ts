@@ -1,3 +1,4 @@
+import { MAX_NAME_BYTES } from '../../wire/layout.js';
 import type {
   SnapshotClass,
   SnapshotEngine,
@@ -60,6 +61,8 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
   const rows = new Map(
     plan.rows.filter((row) => row.frontendId === frontendId).map((row) => [row.poolId, row]),
   );
+  const network = networkOf(fleet, frontendId);
+  const isMeasured = (engine: number) => fleet.measuresNetwork === true && Number.isFinite(network[engine]);
   const indexes = new Map(fleet.engines.map(({ id }, index) => [id, index]));
   const states = new Map(engines.map((engine) => [engine.id, engine]));
   return {
@@ -72,8 +75,9 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
     models: models(fleet),
     pools: fleet.pools.map((pool) => snapshotPool(pool, rows.get(pool.id), indexes, prioritiesOf(fleet))),
     engines: fleet.engines.map(
-      ({ id }): SnapshotEngine => ({
+      ({ id, healthPath }, index): SnapshotEngine => ({
         id,
+        ...(isMeasured(index) && isVisible(healthPath) && { probePath: healthPath }),
         ...(relief.engines.has(id) && { overflow: relief.engines.get(id)! }),
         ...(relief.limits.has(id) && { replicaLimit: relief.limits.get(id)! }),
         replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({
@@ -93,11 +97,20 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
 
 /** Indexes of the engines that the frontend can reach, the nearest first. */
 function nearestOf(fleet: Fleet, frontendId: string): number[] {
-  const seconds = fleet.networkSeconds[fleet.frontends.findIndex(({ id }) => id === frontendId)] ?? [];
+  const seconds = networkOf(fleet, frontendId);
   return fleet.engines
     .map((_, index) => index)
     .filter((index) => Number.isFinite(seconds[index]))
     .sort((a, b) => seconds[a]! - seconds[b]! || a - b);
+}
+
+function networkOf(fleet: Fleet, frontendId: string): readonly number[] {
+  return fleet.networkSeconds[fleet.frontends.findIndex(({ id }) => id === frontendId)] ?? [];
+}
+
+/** Whether a path can be sent as it is. */
+function isVisible(path: string): boolean {
+  return path.length <= MAX_NAME_BYTES && /^[\x21-\x7e]+$/.test(path);
 }
 
 /** Models and their aliases with the pools that serve them, sorted by name. */

@@ -82,26 +82,29 @@ const planSchema = record({
   ),
 });
 
-const operationsSchema = record({
-  drains: list(
-    record({
-      engineId: id,
-      address: { anyOf: [{ type: 'null' }, id] },
-      sinceMs: amount,
-      overSeconds: amount,
-      untilMs: amount,
-    }),
-  ),
-  orders: list(
-    record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: amount, untilMs: amount }),
-  ),
-  penalties: list(
-    record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: amount }),
-  ),
-  actions: list(
-    record({ atMs: amount, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
-  ),
-});
+const operationsSchema = record(
+  {
+    drains: list(
+      record({
+        engineId: id,
+        address: { anyOf: [{ type: 'null' }, id] },
+        sinceMs: amount,
+        overSeconds: amount,
+        untilMs: amount,
+      }),
+    ),
+    orders: list(
+      record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: amount, untilMs: amount }),
+    ),
+    penalties: list(
+      record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: amount }),
+    ),
+    actions: list(
+      record({ atMs: amount, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
+    ),
+  },
+  { roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: amount })) },
+);
 
 const check = new Ajv({ strict: true }).compile<StoredState>(
   record(

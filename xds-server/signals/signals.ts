@@ -1,7 +1,7 @@
 import { classKey, id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 
-import { type Address, type Engine, indexById } from '../fleet/fleet.js';
+import type { Address, Engine, Fleet } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
 import { workSeconds } from '../profiles/profile.js';
@@ -19,20 +19,27 @@ import {
 import { holdLast, type Readiness } from './last-stand.js';
 import { latencySamples } from './latency-evidence.js';
 import { knowsLatency } from './load-by-profile.js';
+import { Network } from './network.js';
 import { OperatorOrders, type OperatorRequest } from './operator-orders.js';
 import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-watch.js';
 import { type OutsideView, OutsideWork } from './outside-work.js';
 import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
 import { RequestsHeld } from './requests-held.js';
+import type { RoundTripView } from './round-trip.js';
 import { settledSince } from './settled-since.js';
 import { SlowStart } from './slow-start.js';
 import { type Stay, stayOf } from './throughput.js';
+import { TurnGaps, type TurnGapView } from './turn-gaps.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
 
 export interface SignalsView {
   readonly state: FleetState;
+  /** As it is configured: without the round trips that were measured. */
+  readonly configuredFleet: Fleet;
+  /** By frontend and engine, in the order of the fleet. */
+  readonly roundTrips: readonly (readonly RoundTripView[])[];
   /** Pools whose replicas all seem lost, and whose readiness is therefore held. */
   readonly heldPools: readonly string[];
   /** Frontends of which nobody reports, and for how long. */
@@ -72,6 +79,9 @@ export class Signals {
   readonly #outliers = new OutlierWatch();
   readonly #orders = new OperatorOrders();
   readonly #slowStart = new SlowStart();
+  readonly #network: Network;
+  /** By frontend id. */
+  readonly #turnGaps = new Map<string, TurnGaps>();
   /** By engine id; penalties left out. */
   #capacities: ReadonlyMap<string, number> = new Map();
   #known: KnownConfig;
@@ -82,6 +92,7 @@ export class Signals {
   constructor(config: SignalsConfig, held: readonly HeldRate[], nowMs: number) {
     this.#known = knownOf(config);
     this.#demand = new DemandEstimator(seeds(config, held));
+    this.#network = new Network(config.fleet);
     this.#settledSinceMs = nowMs;
   }
 
@@ -91,6 +102,7 @@ export class Signals {
     const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
     this.#known = knownOf(config);
     this.#demand.reseed(seeds(config, []));
+    this.#network.reconfigure(config.fleet);
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
     for (const known of [this.#health, this.#lastReadyMs]) {
@@ -149,6 +161,11 @@ export class Signals {
       const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.totals.addLatency(frontendId, engineId, usage);
     }
+    for (const usage of delta.networks) {
+      const engineId = this.#known.engineIds.get(usage.engine);
+      if (engineId !== undefined) this.#network.add(frontendId, engineId, usage, nowMs);
+    }
+    this.#addTurns(frontendId, delta.turns, nowMs);
     for (const usage of delta.loads) {
       const engineId = this.#known.engineIds.get(usage.engine);
       const address = this.#known.addresses.get(usage.replica);
@@ -157,6 +174,22 @@ export class Signals {
         this.totals.addLoad(engineId, address, usage, nowMs);
       }
     }
+  }
+
+  #addTurns(frontendId: string, turns: UsageDelta['turns'], nowMs: number): void {
+    const gaps = this.#turnGaps.get(frontendId) ?? new TurnGaps();
+    this.#turnGaps.set(frontendId, gaps);
+    for (const usage of turns) gaps.add(usage, nowMs);
+  }
+
+  /** How turns follow each other; undefined before enough was counted. */
+  turnGap(frontendId: string, poolId: string): TurnGapView | undefined {
+    return this.#turnGaps.get(frontendId)?.view(id64(poolId));
+  }
+
+  /** What is configured of a round trip that is measured; undefined where the configured one counts. */
+  correctedNetworkSeconds(frontendId: string, engineId: string): number | undefined {
+    return this.#network.corrected(frontendId, engineId);
   }
 
   /** Takes a probe result and tells what is thought of the replica now. */
@@ -207,12 +240,13 @@ export class Signals {
     const penalties = this.#outliers.views.flatMap(({ engineId, severity, sinceMs }) =>
       sinceMs === null ? [] : [{ engineId, severity, sinceMs }],
     );
-    return { ...this.#orders.state, penalties };
+    return { ...this.#orders.state, penalties, roundTrips: this.#network.measured };
   }
 
   /** Goes on with what was in force before a restart. */
   resume(operations: Operations, nowMs: number): void {
     this.#orders.resume(operations);
+    this.#network.resume(operations.roundTrips ?? []);
     for (const { engineId, severity, sinceMs } of operations.penalties) {
       this.#outliers.penalty(engineId).resume(severity, sinceMs, nowMs);
     }
@@ -262,12 +296,14 @@ export class Signals {
     const engines = this.#penalised(this.#engineStates(readiness, nowMs), nowMs);
     return {
       state: {
-        fleet: this.#known.fleet,
+        fleet: this.#network.evaluate(nowMs),
         atMs: nowMs,
         engines,
         demands: rates.map((rate) => this.#demandOf(rate)),
         settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
       },
+      configuredFleet: this.#known.fleet,
+      roundTrips: this.#network.views,
       heldPools,
       silentFrontends,
       isBlind:
@@ -403,9 +439,7 @@ export class Signals {
   }
 
   #networkSeconds(frontendId: string, engineId: string): number {
-    const { frontends, networkSeconds } = this.#known.fleet;
-    const seconds =
-      networkSeconds[indexById(frontends, frontendId)]![this.#known.engineIndex.get(engineId)!]!;
+    const seconds = this.#network.seconds(frontendId, engineId);
     return Number.isFinite(seconds) ? seconds : 0;
   }
 
@@ -446,9 +480,13 @@ export class Signals {
       uncachedPromptTokens,
       outputTokens,
       followUpShare,
-      turnGapSeconds,
+      turnGapSeconds: this.#turnGapSeconds(frontendId, poolId, turnGapSeconds),
       source,
     };
+  }
+
+  #turnGapSeconds(frontendId: string, poolId: string, configuredSeconds: number): number {
+    return this.#turnGaps.get(frontendId)?.inForce(id64(poolId), configuredSeconds) ?? configuredSeconds;
   }
 
   #silentFrontends(nowMs: number): SignalsView['silentFrontends'] {

@@ -2,8 +2,10 @@ import type {
   EngineUsage,
   LatencyUsage,
   LoadUsage,
+  NetworkUsage,
   PoolUsage,
   ReplicaUsage,
+  TurnUsage,
   UsageReport,
   VmUsage,
 } from '../../wire/usage-report.js';
@@ -19,6 +21,8 @@ export interface UsageDelta {
   readonly engines: readonly EngineUsage[];
   readonly latencies: readonly LatencyUsage[];
   readonly loads: readonly LoadUsage[];
+  readonly networks: readonly NetworkUsage[];
+  readonly turns: readonly TurnUsage[];
 }
 
 interface Node {
@@ -69,6 +73,8 @@ export class UsageLedger {
       engines: [...sums.engines.values()],
       latencies: [...sums.latencies.values()],
       loads: [...sums.loads.values()],
+      networks: [...sums.networks.values()],
+      turns: [...sums.turns.values()],
     };
   }
 
@@ -157,5 +163,7 @@ function noRows(): Sections {
     latencies: new Map(),
     replicas: new Map(),
     loads: new Map(),
+    networks: new Map(),
+    turns: new Map(),
   };
 }

@@ -17,6 +17,8 @@ export interface MeshOptions {
   readonly engines: readonly Record<string, unknown>[];
   /** Frontend ids with the round trip to each engine in milliseconds. */
   readonly rttMs: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** Whether round trips are measured; false by default. */
+  readonly measure?: boolean;
   readonly profiles: Readonly<Record<string, unknown>>;
   readonly demand: Readonly<Record<string, unknown>>;
   readonly policy?: Readonly<Record<string, unknown>>;
@@ -76,7 +78,8 @@ export class Mesh {
       },
       frontends: frontends.map((id, index) => ({ id, region: id, listen: `127.0.0.1:${ports[3 + index]}` })),
       engines: options.engines,
-      network: { rttMs: options.rttMs },
+      // Most tests configure round trips that loopback does not have.
+      network: { rttMs: options.rttMs, measure: options.measure ?? false },
       profiles: options.profiles,
       demand: options.demand,
       ...(options.policy ? { policy: options.policy } : {}),

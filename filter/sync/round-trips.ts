@@ -1,0 +1,169 @@
+// How far away engines are. One after the other is asked for its health page, three times in a row at one replica: the
+// first may have to open a connection, and any may wait in the engine, so the least of the three is kept. The VM that
+// talks to the control server does this, besides all requests.
+
+import * as L from '../../wire/layout';
+import { DESTINATION_HEADER } from '../../wire/names';
+import { nowNs } from '../abi/clock';
+import { CALL_RESPONSE_HEADERS, getHeader, httpCall, OK } from '../abi/host';
+import { Region, RESULT, resultAt, resultLength } from '../abi/memory';
+import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
+import { random } from '../abi/random';
+import { clear, lengthFrom, Text } from '../abi/text';
+import { nativeSteering } from '../config';
+import { engineAt, engineCount, poolCount, poolEngines, poolRows, textAt, textLength } from '../snapshot/current';
+import { USABLE } from '../state/guarded';
+import { EngineState, engines, ReplicaState } from '../state/rows';
+import { Row } from '../state/table';
+
+const ASKS: u32 = 3;
+const TIMEOUT_MS: u32 = 2_000;
+/** Pause between engines until all have been asked so many times, and the longest after that. */
+const FIRST_ROUNDS: u64 = 5;
+const FIRST_PAUSE_NS: u64 = 1_000_000_000;
+const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
+/** All engines are asked within this time, if one for every tick suffices. */
+const ROUND_NS: u64 = 30_000_000_000;
+
+const METHOD = new Text(':method');
+const GET = new Text('GET');
+const PATH = new Text(':path');
+const AUTHORITY = new Text(':authority');
+const DESTINATION = new Text(DESTINATION_HEADER);
+const STATUS = new Text(':status');
+const TOKEN: usize = memory.data(4, 4);
+
+/** What is being asked: the headers, then the name of the cluster. */
+const question = new Region();
+let headersLength: usize = 0;
+let clusterLength: usize = 0;
+/** Key of the engine that is being asked, 0 if none is. */
+let asked: u64 = 0;
+let asksLeft: u32 = 0;
+let sentNs: u64 = 0;
+let leastNs: u64 = 0;
+
+let turn: u64 = 0;
+let turnsDone: u64 = 0;
+let nextNs: u64 = 0;
+
+/** Forgets what is being asked, which another root context has sent. */
+export function resetRoundTrips(): void {
+  asked = 0;
+  turn = random();
+}
+
+/** Whether the call is one of these. */
+export function isRoundTrip(call: u32): bool {
+  return asked != 0 && call == load<u32>(TOKEN);
+}
+
+/** Asks the next engine if it is time; the effective context must be the root's. */
+export function measureNext(): void {
+  // A host of Envoy's choice would say nothing about an engine.
+  if (nativeSteering || engineCount == 0) return;
+  const now = nowNs();
+  const isLost = now - sentNs > <u64>(TIMEOUT_MS + 1_000) * 1_000_000;
+  if ((asked && !isLost) || now < nextNs) return;
+  const pause = turnsDone < FIRST_ROUNDS * engineCount ? FIRST_PAUSE_NS : LONGEST_PAUSE_NS;
+  nextNs = now + min<u64>(pause, ROUND_NS / engineCount);
+  turnsDone++;
+  const engine = engineAt(<usize>(turn++ % engineCount));
+  asked = 0;
+  const replica = usableReplica(engine);
+  if (!replica || !compose(engine, changetype<ReplicaState>(replica))) return;
+  asksLeft = ASKS;
+  leastNs = u64.MAX_VALUE;
+  asked = engine.key;
+  ask();
+}
+
+/** The answer to a question; `headers` is 0 when there was none. */
+export function noteRoundTrip(headers: u32): void {
+  const took = nowNs() - sentNs;
+  // Envoy answers with 5xx for an engine that it does not reach.
+  if (headers == 0 || !isFromEngine()) asked = 0;
+  if (!asked) return;
+  leastNs = min(leastNs, took);
+  if (--asksLeft) return ask();
+  for (let row = engines.first; row; row = changetype<Row>(row).next) {
+    const engine = changetype<EngineState>(row);
+    if (engine.key != asked) continue;
+    engine.roundTripCount++;
+    engine.roundTripSum += <f64>leastNs * 1e-9;
+  }
+  asked = 0;
+}
+
+function isFromEngine(): bool {
+  store<u64>(RESULT, 0);
+  getHeader(CALL_RESPONSE_HEADERS, STATUS.at, STATUS.length, RESULT, RESULT + 4);
+  return resultLength() == 3 && load<u8>(resultAt()) < 0x35;
+}
+
+function ask(): void {
+  sentNs = nowNs();
+  const headers = question.base;
+  const sent = httpCall(
+    headers + headersLength,
+    clusterLength,
+    headers,
+    headersLength,
+    0,
+    0,
+    0,
+    0,
+    TIMEOUT_MS,
+    TOKEN,
+  );
+  if (sent != OK) asked = 0;
+}
+
+/** Any replica that is ready and that nothing is held against; 0 if there is none. */
+function usableReplica(engine: EngineState): usize {
+  const count = engine.replicaCount;
+  if (!count) return 0;
+  const start = <u32>(random() % count);
+  for (let i: u32 = 0; i < count; i++) {
+    const at = load<u32>(engine.replicas + ((<usize>((start + i) % count)) << 2));
+    const replica = changetype<ReplicaState>(<usize>at);
+    if (replica.ready && replica.state == USABLE) return <usize>at;
+  }
+  return 0;
+}
+
+/** Writes the question; false when the engine is in no pool, or not to be asked. */
+function compose(engine: EngineState, replica: ReplicaState): bool {
+  const path = engine.snapshotRow + L.ENGINE_PROBE;
+  const cluster = clusterOf(engine);
+  if (!cluster || textLength(path) == 0) return false;
+  const address = replica.snapshotRow + L.REPLICA_ADDRESS;
+  clear();
+  startPairs();
+  addPairText(METHOD, GET);
+  addPair(PATH, textAt(path), textLength(path));
+  addPair(AUTHORITY, textAt(address), textLength(address));
+  addPair(DESTINATION, textAt(address), textLength(address));
+  const headers = endPairs();
+  headersLength = lengthFrom(headers);
+  clusterLength = textLength(cluster);
+  const at = question.reserve(headersLength + clusterLength);
+  memory.copy(at, headers, headersLength);
+  memory.copy(at + headersLength, textAt(cluster), clusterLength);
+  return true;
+}
+
+/** The cluster of a pool that the engine may serve, as a reference; 0 if there is none. */
+function clusterOf(engine: EngineState): usize {
+  let row = poolRows;
+  let list = poolEngines;
+  for (let i: u32 = 0; i < poolCount; i++) {
+    const count = load<u32>(row, L.POOL_ENGINES_COUNT);
+    for (let n: u32 = 0; n < count; n++) {
+      if (engineAt(<usize>load<u32>(list + ((<usize>n) << 2))) == engine) return row + L.POOL_CLUSTER;
+    }
+    list += (<usize>count) << 2;
+    row += L.POOL_SIZE;
+  }
+  return 0;
+}

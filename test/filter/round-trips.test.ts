@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Vm } from '../../simulator/filter-host/host.js';
+import type { FilterConfig } from '../../wire/filter-config.js';
+import { id64 } from '../../wire/hash.js';
+import type { SnapshotView } from '../../wire/snapshot-view.js';
+import type { NetworkUsage, TurnUsage, VmUsage } from '../../wire/usage-report.js';
+import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { deliver, type EngineSketch, sketch } from './snapshots.js';
+
+const module = filterModule();
+
+function measuring(engines: readonly EngineSketch[]): SnapshotView {
+  const view = sketch(engines);
+  return { ...view, engines: view.engines.map((engine) => ({ ...engine, probePath: '/healthz' })) };
+}
+
+function started(view: SnapshotView, config?: FilterConfig): { host: Host; vm: Vm } {
+  const host = new Host(module);
+  const vm = host.startVm(config);
+  deliver(vm, view);
+  return { host, vm };
+}
+
+/** Ticks until an engine is asked, and returns where. */
+function asked(vm: Vm): string | undefined {
+  for (let i = 0; i < 60 && !vm.question; i++) {
+    vm.host.nowMs += 100;
+    vm.tick();
+  }
+  return vm.question?.headers.find(([name]) => name === ':authority')?.[1];
+}
+
+/** Answers what is being asked after so many milliseconds each. */
+function answer(vm: Vm, ...afterMs: readonly number[]): void {
+  for (const ms of afterMs) {
+    vm.host.nowMs += ms;
+    vm.answerQuestion(200);
+  }
+}
+
+function usage(vm: Vm): VmUsage {
+  vm.tick();
+  vm.host.nowMs += 1_000;
+  if (vm.call) vm.answer(304);
+  else vm.tick();
+  return decodeUsageReport(vm.call!.body).vms[0]!;
+}
+
+const networks = (vm: Vm): readonly NetworkUsage[] => usage(vm).networks;
+
+describe('round trips', () => {
+  it('are the least of three questions to the health page of a replica, through the cluster of its pool', () => {
+    const { vm } = started(measuring([{ weight: 1 }]));
+    expect(asked(vm)).toBe('10.0.0.0:8000');
+    expect(vm.question).toMatchObject({ cluster: 'pool-m', body: new Uint8Array() });
+    expect(vm.question!.headers).toEqual([
+      [':method', 'GET'],
+      [':path', '/healthz'],
+      [':authority', '10.0.0.0:8000'],
+      ['x-gateway-destination-endpoint', '10.0.0.0:8000'],
+    ]);
+    answer(vm, 60, 20, 35);
+    expect(vm.question).toBeUndefined();
+    const [row] = networks(vm);
+    expect(row).toMatchObject({ engine: id64('e0'), roundTripCount: 1 });
+    expect(row!.roundTripSecondsSum).toBeCloseTo(0.02, 9);
+  });
+
+  it('are measured of one engine after the other, also of those that get no requests', () => {
+    const { vm } = started(measuring([{ weight: 1 }, { weight: 0 }, { weight: 1, replicas: 2 }]));
+    const seen = Array.from({ length: 6 }, () => {
+      const address = asked(vm)!;
+      answer(vm, 5, 5, 5);
+      return address.split('.')[2];
+    });
+    expect(new Set(seen.slice(0, 3)).size).toBe(3);
+    expect(seen.slice(3)).toEqual(seen.slice(0, 3));
+  });
+
+  it.each([[503], [504], [undefined]])('do not count when Envoy answers for the engine: %s', (status) => {
+    const { vm } = started(measuring([{ weight: 1 }]));
+    asked(vm);
+    vm.host.nowMs += 1;
+    vm.answerQuestion(status);
+    expect(vm.question).toBeUndefined();
+    expect(networks(vm)).toEqual([]);
+  });
+
+  it('count whatever an engine answers', () => {
+    const { vm } = started(measuring([{ weight: 1 }]));
+    for (const status of [401, 404, 200]) {
+      asked(vm);
+      vm.answerQuestion(status);
+    }
+    expect(networks(vm)).toMatchObject([{ roundTripCount: 1 }]);
+  });
+
+  it('are not measured of replicas that are not ready, nor of engines without a path', () => {
+    expect(asked(started(measuring([{ weight: 1, ready: false }])).vm)).toBeUndefined();
+    expect(asked(started(sketch([{ weight: 1 }])).vm)).toBeUndefined();
+  });
+
+  it('are not measured where Envoy picks the host', () => {
+    const config = { frontendId: 'west', nativeSteering: true };
+    expect(asked(started(measuring([{ weight: 1 }]), config).vm)).toBeUndefined();
+  });
+
+  it('go on after an answer that never comes', () => {
+    const { vm } = started(measuring([{ weight: 1 }]));
+    expect(asked(vm)).toBeDefined();
+    vm.question = undefined;
+    expect(asked(vm)).toBeDefined();
+    answer(vm, 5, 5, 5);
+    expect(networks(vm)).toMatchObject([{ roundTripCount: 1 }]);
+  });
+
+  it('are asked for every second at first, then every five', () => {
+    const { host, vm } = started(measuring([{ weight: 1 }]));
+    const times = Array.from({ length: 12 }, () => {
+      asked(vm);
+      answer(vm, 0, 0, 0);
+      return host.nowMs;
+    });
+    const pauses = times.slice(1).map((at, index) => at - times[index]!);
+    expect(pauses).toEqual([...Array(5).fill(1_000), ...Array(6).fill(5_000)]);
+  });
+});
+
+describe('turns', () => {
+  const turns = (vm: Vm): readonly TurnUsage[] => usage(vm).turns;
+  const ask = (vm: Vm, key: string, headers: Record<string, string> = {}) =>
+    vm.request({ 'x-session-id': key, ...headers });
+
+  it('are counted of conversations, not of requests without a key or that clients repeat', () => {
+    const { vm } = started(sketch([{ weight: 1 }]));
+    for (let i = 0; i < 3; i++) ask(vm, 'a');
+    ask(vm, 'a', { 'x-stainless-retry-count': '1' });
+    vm.request();
+    expect(turns(vm)).toEqual([{ pool: id64('m'), key: expect.any(BigInt), turns: 3 }]);
+  });
+
+  it('are those of the same conversations in all VMs, whatever came first', () => {
+    const keys = Array.from({ length: 1_000 }, (_, index) => `conversation ${index}`);
+    const watched = [keys, keys.toReversed()].map((order) => {
+      const { vm } = started(sketch([{ weight: 1 }]));
+      for (const key of order) ask(vm, key);
+      return turns(vm).map(({ key }) => key);
+    });
+    expect(watched[0]).toHaveLength(64);
+    expect(watched[0]).toEqual(watched[1]);
+  });
+
+  it('make place for another conversation when they end', () => {
+    const { host, vm } = started(sketch([{ weight: 1 }]));
+    const keys = Array.from({ length: 1_000 }, (_, index) => `conversation ${index}`);
+    for (const key of keys) ask(vm, key);
+    const before = new Set(turns(vm).map(({ key }) => key));
+    host.nowMs += 601_000;
+    for (const key of keys.slice(0, 300)) ask(vm, `${key} anew`);
+    expect(turns(vm).some(({ key }) => before.has(key))).toBe(false);
+  });
+});

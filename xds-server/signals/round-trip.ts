@@ -1,0 +1,138 @@
+/** Measurements of this time decide; the least of them is the round trip, the rest waited in engines. */
+const WINDOW_MS = 120_000;
+/** Older ones count as long as there are fewer than these. */
+export const LEAST_SAMPLES = 3;
+/** Nothing is known of a pair of which nothing was heard for this long. */
+const EXPIRY_MS = 600_000;
+const BUCKET_MS = 15_000;
+/** A measurement of this age is as good as a new one. */
+const FRESH_MS = 60_000;
+
+/** What is in force moves only by more than these, so that weights stay still. */
+const LEAST_CHANGE_SECONDS = 0.005;
+const LEAST_CHANGE_SHARE = 0.15;
+const LEAST_STAY_MS = 30_000;
+
+/** A measurement is believed within these limits around what is configured. */
+const MOST_FACTOR = 4;
+const MOST_ADDED_SECONDS = 0.05;
+
+/** What is known of the round trip between a frontend and an engine. */
+export interface RoundTripView {
+  /** In force. */
+  readonly seconds: number;
+  readonly isMeasured: boolean;
+  readonly configuredSeconds: number;
+  /** Undefined before anything was measured, and when all of it is too old. */
+  readonly measured?: {
+    readonly seconds: number;
+    readonly samples: number;
+    readonly atMs: number;
+  };
+  /** Whether `seconds` is at a limit around what is configured, which the measurement is beyond. */
+  readonly isLimited: boolean;
+}
+
+interface Bucket {
+  readonly fromMs: number;
+  atMs: number;
+  seconds: number;
+  samples: number;
+}
+
+/**
+ * The round trip between a frontend and an engine: what is configured, until measurements differ from it. The measured
+ * one is the least of two minutes, as everything besides the network adds to it.
+ */
+export class RoundTrip {
+  readonly #configuredSeconds: number;
+  #buckets: Bucket[] = [];
+  #believedSeconds: number | undefined;
+  #movedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(configuredSeconds: number) {
+    this.#configuredSeconds = configuredSeconds;
+  }
+
+  get configuredSeconds(): number {
+    return this.#configuredSeconds;
+  }
+
+  /** In force. */
+  get seconds(): number {
+    return this.#believedSeconds ?? this.#configuredSeconds;
+  }
+
+  /** Nothing is measured of what cannot be reached. */
+  add(seconds: number, samples: number, atMs: number): void {
+    if (!Number.isFinite(this.#configuredSeconds)) return;
+    const last = this.#buckets.at(-1);
+    if (last !== undefined && atMs - last.fromMs < BUCKET_MS) {
+      last.atMs = Math.max(last.atMs, atMs);
+      last.seconds = Math.min(last.seconds, seconds);
+      last.samples += samples;
+      return;
+    }
+    this.#buckets = this.#buckets.filter((bucket) => atMs - bucket.atMs < EXPIRY_MS);
+    this.#buckets.push({ fromMs: atMs, atMs, seconds, samples });
+  }
+
+  /** Takes over what another one knew of the same pair, whose configured value was another. */
+  inherit(other: RoundTrip): void {
+    this.#buckets = other.#buckets;
+  }
+
+  evaluate(nowMs: number): RoundTripView {
+    const measured = this.#measured(nowMs);
+    const wanted =
+      measured === undefined ? undefined : withinLimits(measured.seconds, this.#configuredSeconds);
+    this.#believe(wanted, nowMs);
+    const { seconds } = this;
+    return {
+      seconds,
+      isMeasured: this.#believedSeconds !== undefined,
+      configuredSeconds: this.#configuredSeconds,
+      ...(measured !== undefined && { measured }),
+      isLimited: measured !== undefined && seconds === wanted && wanted !== measured.seconds,
+    };
+  }
+
+  #believe(wanted: number | undefined, nowMs: number): void {
+    if (wanted === undefined) {
+      this.#believedSeconds = undefined;
+      return;
+    }
+    if (isClose(wanted, this.seconds) || Math.abs(nowMs - this.#movedMs) < LEAST_STAY_MS) return;
+    this.#believedSeconds = isClose(wanted, this.#configuredSeconds) ? undefined : wanted;
+    this.#movedMs = nowMs;
+  }
+
+  #measured(nowMs: number): RoundTripView['measured'] {
+    let seconds = Number.POSITIVE_INFINITY;
+    let samples = 0;
+    for (const bucket of this.#buckets.toReversed()) {
+      const ageMs = nowMs - bucket.atMs;
+      if (ageMs >= EXPIRY_MS || (ageMs >= WINDOW_MS && samples >= LEAST_SAMPLES)) break;
+      seconds = Math.min(seconds, bucket.seconds);
+      samples += bucket.samples;
+    }
+    return samples < LEAST_SAMPLES ? undefined : { seconds, samples, atMs: this.#buckets.at(-1)!.atMs };
+  }
+}
+
+/** 0..1, how far a measurement can be trusted: it becomes worthless as it ages. */
+export function roundTripConfidence(atMs: number, nowMs: number): number {
+  return Math.min(1, Math.max(0, (EXPIRY_MS - (nowMs - atMs)) / (EXPIRY_MS - FRESH_MS)));
+}
+
+function withinLimits(seconds: number, configuredSeconds: number): number {
+  const most = Math.max(configuredSeconds * MOST_FACTOR, configuredSeconds + MOST_ADDED_SECONDS);
+  return Math.min(Math.max(seconds, configuredSeconds / MOST_FACTOR), most);
+}
+
+function isClose(seconds: number, otherSeconds: number): boolean {
+  return (
+    Math.abs(seconds - otherSeconds) <=
+    Math.max(LEAST_CHANGE_SECONDS, LEAST_CHANGE_SHARE * Math.max(seconds, otherSeconds))
+  );
+}
