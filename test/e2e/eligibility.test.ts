@@ -335,13 +335,17 @@ describe('eligibility through a real Envoy', () => {
   it('sends on a form longer than may be read when the model stands before its file, and refuses others', async () => {
     const model = formField('model', ADAPTER);
     const file = formFile(3 * MAX_BODY_BYTES);
-    const send = (parts: readonly Buffer[]) =>
-      post(`${envoy.url}/v1/audio/transcriptions`, { pieces: [formOf(parts)], headers: FORM });
-    const answer = await send([model, file]);
-    expect([answer.status, answer.headers['x-stub']]).toEqual([200, 'e2']);
-    expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(formOf([model, file])));
-    const refused = await send([file, model]);
-    expect([refused.status, refused.headers['x-wardrop-reason']]).toEqual([413, 'body-too-large']);
+    const send = (parts: readonly Buffer[], isChunked: boolean) =>
+      post(`${envoy.url}/v1/audio/transcriptions`, { pieces: [formOf(parts)], headers: FORM, isChunked });
+    for (const isChunked of [false, true]) {
+      for (let round = 0; round < 3; round++) {
+        const answer = await send([model, file], isChunked);
+        expect([answer.status, answer.headers['x-stub']]).toEqual([200, 'e2']);
+        expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(formOf([model, file])));
+        const refused = await send([file, model], isChunked);
+        expect([refused.status, refused.headers['x-wardrop-reason']]).toEqual([413, 'body-too-large']);
+      }
+    }
   });
 
   it('never unpacks an encoded body: Envoy grows by less than a body may have', async () => {

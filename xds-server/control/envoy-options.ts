@@ -1,8 +1,11 @@
 import type { Config, SteeringChoice } from '../config/config.js';
-import type { EnvoyOptions, Steering } from '../xds/index.js';
+import { CONNECTION_BUFFER_BYTES, type EnvoyOptions, type Steering } from '../xds/index.js';
 
-/** Room beside the longest body, so that the filter and not Envoy answers for one that is longer. */
-const BUFFER_SLACK_BYTES = 65_536;
+/**
+ * Room beside the longest body, so that the filter and not Envoy answers for one that is longer: what may come in at once
+ * behind a body that the filter still waits for, and some more.
+ */
+const BUFFER_SLACK_BYTES = CONNECTION_BUFFER_BYTES + 65_536;
 
 const steeringOf: Readonly<Record<SteeringChoice, Steering>> = {
   filter: 'override-host',

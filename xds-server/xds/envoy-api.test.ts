@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { CircuitBreakers_Thresholds_RetryBudgetSchema } from '../gen/envoy/config/cluster/v3/circuit_breaker_pb.js';
+import { VirtualHostSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import {
   OverrideHost_OverrideHostSourceSchema,
   OverrideHostSchema,
@@ -32,6 +33,7 @@ function row<Desc extends DescMessage>(schema: Desc, init: MessageInitShape<Desc
 }
 
 describe('fields of Envoy 1.40 that are added to the npm proto tree', () => {
+  row(VirtualHostSchema, { requestBodyBufferLimit: 1n }, 'ca01020801');
   row(PluginConfigSchema, { failurePolicy: FailurePolicy.FAIL_RELOAD }, '3801');
   row(PluginConfigSchema, { reloadConfig: {} }, '4200');
   row(PluginConfigSchema, { allowOnHeadersStopIteration: true }, '4a020801');

@@ -8,6 +8,7 @@ export {
   type ResourceInput,
   type WeightPlan,
 } from './resources/build-resources.js';
+export { CONNECTION_BUFFER_BYTES } from './resources/listener.js';
 export { envoyNode, frontendOf } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';

@@ -38,6 +38,10 @@ const node = {
 };
 
 /** All resources as JSON; throws where one of them is not of a known type. */
+function virtualHostOf(resources: ReturnType<typeof json>): JsonObject {
+  return (resources[ROUTE_TYPE]!.wardrop!.virtualHosts as JsonObject[])[0]!;
+}
+
 function json(view: View): Record<string, Record<string, JsonObject>> {
   return Object.fromEntries(
     [...view].map(([type, { resources }]) => [
@@ -124,12 +128,12 @@ describe('the resources of a frontend', () => {
     });
     const shown = (userAgentVersion: string) => {
       const view = json(resources.viewOf({ ...node, userAgent: 'envoy', userAgentVersion }));
-      expect(view[LISTENER_TYPE]!.wardrop!.perConnectionBufferLimitBytes).toBe(5_000_000);
+      expect(virtualHostOf(view).requestBodyBufferLimit).toBe('5000000');
       return JSON.stringify([view[LISTENER_TYPE], view[EXTENSION_TYPE]]).match(/readBodies=\w+/g) ?? [];
     };
     expect(shown('1.40.0')).toEqual(['readBodies=true', 'readBodies=true']);
     expect(shown('1.39.2')).toEqual([]);
-    expect(json(viewOf())[LISTENER_TYPE]!.wardrop).not.toHaveProperty('perConnectionBufferLimitBytes');
+    expect(virtualHostOf(json(viewOf()))).not.toHaveProperty('requestBodyBufferLimit');
   });
 
   it('set a retry budget in Envoy for every pool when a backstop is wanted, else no runtime value', () => {
@@ -148,7 +152,7 @@ describe('the resources of a frontend', () => {
   });
 
   it('limit how long an engine may be silent, and never how long an answer may take', () => {
-    const { routes } = (json(viewOf())[ROUTE_TYPE]!.wardrop!.virtualHosts as { routes: JsonObject[] }[])[0]!;
+    const { routes } = virtualHostOf(json(viewOf())) as { routes: JsonObject[] };
     const limits = routes.map(({ name, route }) => {
       const { timeout, retryPolicy } = route as { timeout: string; retryPolicy: JsonObject };
       return [name, timeout, retryPolicy.perTryIdleTimeout];

@@ -89,13 +89,13 @@ export function buildResources(input: ResourceInput): ResourceSet {
           return clusterOf(pool, { ...features, connectTimeoutMs, ...(upstream && { upstream }) });
         });
         const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
-        const listener = listenerOf({ listen, filter, bufferBytes: input.bufferBytes, accessLog });
+        const listener = listenerOf({ listen, filter, accessLog });
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],
           [ENDPOINTS_TYPE, assignments],
           [EXTENSION_TYPE, createCollection([filterOf(filter)])],
           [LISTENER_TYPE, createCollection([listener])],
-          [ROUTE_TYPE, createCollection([routes(features.steering, timeouts, input.loadReports)])],
+          [ROUTE_TYPE, createCollection([routes(features.steering, timeouts, input)])],
           [RUNTIME_TYPE, runtime],
         ]);
         views.set(key, view);

@@ -18,11 +18,12 @@ const LISTENER_NAME = 'wardrop';
 
 const REQUEST_HEADERS_MS = 10_000;
 
+/** Most that is read of a connection at once; Envoy's own default. */
+export const CONNECTION_BUFFER_BYTES = 1_048_576;
+
 export interface ListenerInput {
   readonly listen: Address;
   readonly filter: FilterInput;
-  /** What a connection buffers of a body, at least; Envoy's default (1 MiB) when absent. */
-  readonly bufferBytes?: number | undefined;
   /** Where a line of JSON is written for each request; see `accessLogOf`. Default none. */
   readonly accessLog?: string | undefined;
 }
@@ -35,7 +36,7 @@ export function listenerOf(input: ListenerInput): Resource {
     {
       name: LISTENER_NAME,
       address: envoyAddress(input.listen),
-      ...(input.bufferBytes !== undefined && { perConnectionBufferLimitBytes: input.bufferBytes }),
+      perConnectionBufferLimitBytes: CONNECTION_BUFFER_BYTES,
       filterChains: [
         {
           filters: [

@@ -16,6 +16,13 @@ export interface Timeouts {
   readonly answerSeconds: number;
 }
 
+export interface RoutesOptions {
+  /** Asks engines for load reports in their responses; default false. */
+  readonly loadReports?: boolean;
+  /** What Envoy must be able to hold of a body until the filter has read it; Envoy's default (1 MiB) when absent. */
+  readonly bufferBytes?: number;
+}
+
 /** What the usual clients wait for a whole answer is ten minutes. */
 export const DEFAULT_TIMEOUTS: Timeouts = { streamIdleSeconds: 120, answerSeconds: 600 };
 
@@ -50,7 +57,8 @@ const hashHeaders = (steering: Steering) => (steering === 'override-host' ? KEY_
  * Routes that differ in their limits only: the filter names the cluster, how often Envoy may try and, for answers that
  * it knows to be streamed, the limits.
  */
-export function routes(steering: Steering, timeouts: Timeouts, loadReports = false): Resource {
+export function routes(steering: Steering, timeouts: Timeouts, options: RoutesOptions): Resource {
+  const { loadReports = false, bufferBytes } = options;
   const streams = ROUTES.map((name, index) => {
     const idleMs = timeouts.streamIdleSeconds * STREAM_FACTORS[index]! * 1_000;
     return { name, header: name, idleMs };
@@ -64,6 +72,7 @@ export function routes(steering: Steering, timeouts: Timeouts, loadReports = fal
         domains: ['*'],
         // The filter settles its retry budget by it.
         includeAttemptCountInResponse: true,
+        ...(bufferBytes !== undefined && { requestBodyBufferLimit: BigInt(bufferBytes) }),
         requestHeadersToAdd: loadReports ? [askForLoad] : [],
         routes: [...streams, others].map(({ name, header, idleMs }) => ({
           name,
