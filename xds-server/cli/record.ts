@@ -35,7 +35,7 @@ export function registerRecord(program: Command): void {
     .description(
       'Solve every recorded input again and compare the plans byte for byte. Exit status 1: one differs.',
     )
-    .argument('<file>', 'written by wardrop record')
+    .argument('<file>', 'written by wardrop record, or the name that wardrop serve --record was given')
     .option('--json', 'print JSON')
     .action(replayFile);
 }

@@ -1,6 +1,6 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
-import { RecordingFile } from '../control/recording-file.js';
+import { RecordingSet } from '../control/recording-set.js';
 import { ControlServer } from '../control-server.js';
 import { Optimizer } from '../optimizer/index.js';
 import { readWasmModule } from './package-files.js';
@@ -14,12 +14,25 @@ export function registerServe(program: Command): void {
         'output. Reloads the configuration when it changes and on SIGHUP; ends on SIGTERM and SIGINT.',
     )
     .requiredOption('-c, --config <file>', 'configuration file')
-    .option('--record <file>', 'write all that it hears and plans to this file, such as fleet.jsonl.gz')
-    .action(async ({ config, record }: { config: string; record?: string }) => serve(config, record));
+    .option(
+      '--record <file>',
+      'write all that it hears and plans to files with this name and the time at which each begins: ' +
+        'fleet.jsonl.gz becomes fleet-20260131T031200123Z.jsonl.gz',
+    )
+    .option('--record-size <MiB>', 'go on with another file at this size', atLeastOne, 256)
+    .option('--record-files <count>', 'keep so many files, and delete the oldest of more', atLeastOne, 16)
+    .action(serve);
+}
+
+interface ServeOptions {
+  readonly config: string;
+  readonly record?: string;
+  readonly recordSize: number;
+  readonly recordFiles: number;
 }
 
 /** Runs until a signal asks it to end. */
-async function serve(configFile: string, recordFile: string | undefined): Promise<void> {
+async function serve({ config, record, recordSize, recordFiles }: ServeOptions): Promise<void> {
   const log = pino({ name: 'wardrop', base: null });
   const die = (error: unknown) => {
     log.fatal({ err: error }, 'an unexpected error ends the control server');
@@ -31,12 +44,18 @@ async function serve(configFile: string, recordFile: string | undefined): Promis
   const optimizer = new Optimizer();
   const questionSolver = new Optimizer();
   const recording =
-    recordFile === undefined
+    record === undefined
       ? undefined
-      : new RecordingFile(recordFile, (err) => log.error({ err }, 'the recording ends'));
+      : new RecordingSet({
+          name: record,
+          mostBytes: recordSize * 1024 * 1024,
+          mostFiles: recordFiles,
+          now: Date.now,
+          onFault: (err) => log.error({ err }, 'the recording ends'),
+        });
   try {
     const server = await ControlServer.start({
-      configFile,
+      configFile: config,
       optimizer,
       questionSolver,
       wasmModule,
@@ -51,6 +70,13 @@ async function serve(configFile: string, recordFile: string | undefined): Promis
   } finally {
     await Promise.all([optimizer.close(), questionSolver.close(), recording?.close()]);
   }
+}
+
+function atLeastOne(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError('give a whole number of at least 1.');
+  return value;
 }
 
 /** Resolves at the first of these signals; the next one ends the process at once. */
