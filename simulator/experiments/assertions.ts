@@ -1,6 +1,7 @@
 import type { AssertionEntry } from '../scenario-file/schema.js';
 import type { Cell, Checked } from './comparison.js';
 import { figure } from './figures.js';
+import type { Measures } from './measures.js';
 
 /** Checks a scenario's assertions against what its policies did. */
 export function checkAssertions(
@@ -8,15 +9,16 @@ export function checkAssertions(
   assertions: readonly AssertionEntry[],
   cells: readonly Cell[],
 ): readonly Checked[] {
-  const mean = (policy: string, measure: AssertionEntry['measure']) => {
+  const mean = (policy: string, { measure, class: id }: AssertionEntry) => {
     const cell = cells.find((other) => other.scenario.id === scenario && other.policy === policy);
-    return cell === undefined ? undefined : (figure(cell, (run) => run[measure])?.mean ?? null);
+    const of = (run: Measures) => (id === undefined ? run : (run.byClass[id] as Measures));
+    return cell === undefined ? undefined : (figure(cell, (run) => of(run)[measure])?.mean ?? null);
   };
   return assertions.map((assertion) => {
-    const { policy, measure, timesThatOf, beyondThatOf, atLeast, atMost } = assertion;
-    const own = mean(policy, measure);
+    const { policy, timesThatOf, beyondThatOf, atLeast, atMost } = assertion;
+    const own = mean(policy, assertion);
     const other = timesThatOf ?? beyondThatOf;
-    const reference = other === undefined ? 0 : mean(other, measure);
+    const reference = other === undefined ? 0 : mean(other, assertion);
     const text = textOf(assertion);
     if (own === undefined || reference === undefined)
       return { scenario, text, value: null, result: 'skipped' };
@@ -29,7 +31,15 @@ export function checkAssertions(
   });
 }
 
-function textOf({ policy, measure, timesThatOf, beyondThatOf, atLeast, atMost }: AssertionEntry): string {
+function textOf({
+  policy,
+  measure,
+  class: id,
+  timesThatOf,
+  beyondThatOf,
+  atLeast,
+  atMost,
+}: AssertionEntry): string {
   const of = (bound: number) => {
     if (timesThatOf !== undefined) return `${bound} x ${timesThatOf}`;
     if (beyondThatOf !== undefined) return `${beyondThatOf} ${bound < 0 ? '-' : '+'} ${Math.abs(bound)}`;
@@ -39,5 +49,6 @@ function textOf({ policy, measure, timesThatOf, beyondThatOf, atLeast, atMost }:
     ...(atLeast === undefined ? [] : [`>= ${of(atLeast)}`]),
     ...(atMost === undefined ? [] : [`<= ${of(atMost)}`]),
   ];
-  return `${policy}.${measure} ${bounds.join(' and ')}`;
+  const what = id === undefined ? measure : `${measure} of ${id}`;
+  return `${policy}.${what} ${bounds.join(' and ')}`;
 }

@@ -1,6 +1,6 @@
 import type { Cell, Comparison } from './comparison.js';
 import { type Estimate, estimate } from './interval.js';
-import { FIGURE_DIGITS, type Figures, MEASURE_NAMES, type Measures } from './measures.js';
+import { CLASS_MEASURES, FIGURE_DIGITS, type Figures, MEASURE_NAMES, type Measures } from './measures.js';
 
 /** A figure of a cell: its mean over seeds and its confidence interval; null where it does not apply. */
 export function figure(cell: Cell, value: (run: Measures) => number | null): Estimate | null {
@@ -19,7 +19,9 @@ export function jsonReport({ cells, cpuSeconds, requests, assertions }: Comparis
     scenarios[cell.scenario.id]![cell.policy] = {
       ...means(cell, FLAT),
       oscillation: { ...means(cell, SWINGS), basis: cell.runs[0]!.basis },
-      shedShareByClass: meansOf(cell, (run) => run.shedShareByClass),
+      byClass: Object.fromEntries(
+        classesOf(cell).map((id) => [id, means(cell, CLASS_MEASURES, ({ byClass }) => byClass[id]!)]),
+      ),
       loadByEngine: meansOf(cell, (run) => run.loadByEngine),
       seeds: cell.seeds.length,
       ci95: { ...halfWidths(cell, FLAT), ...halfWidths(cell, SWINGS) },
@@ -45,9 +47,18 @@ export function csvReport({ cells }: Comparison): string {
   return `${[header, ...rows].map((row) => row.join(',')).join('\n')}\n`;
 }
 
-function means(cell: Cell, names: readonly (keyof Figures)[]): object {
+/** Ids of the classes of a scenario that had requests. */
+export function classesOf({ runs }: Cell): string[] {
+  return Object.keys(runs[0]!.byClass).filter((id) => !Number.isNaN(runs[0]!.byClass[id]!.meanE2eMs));
+}
+
+function means<Name extends keyof Figures>(
+  cell: Cell,
+  names: readonly Name[],
+  of: (run: Measures) => Pick<Figures, Name> = (run) => run,
+): object {
   return Object.fromEntries(
-    names.map((name) => [name, rounded(figure(cell, (run) => run[name])?.mean, FIGURE_DIGITS[name])]),
+    names.map((name) => [name, rounded(figure(cell, (run) => of(run)[name])?.mean, FIGURE_DIGITS[name])]),
   );
 }
 

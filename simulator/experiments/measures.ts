@@ -1,5 +1,5 @@
 import { meanOf, quantile } from '../load/statistics.js';
-import type { Recorder } from '../virtual/recorder.js';
+import type { ClassRecord, Recorder } from '../virtual/recorder.js';
 import type { Scenario } from '../virtual/scenario.js';
 
 /** How weights moved once nothing outside did. */
@@ -50,12 +50,18 @@ export interface Figures {
   readonly peakLoad: number;
 }
 
+/** Figures that are told of each class, too. */
+export const CLASS_MEASURES = ['meanE2eMs', 'p99E2eMs', 'goodput', 'shedShare', 'failedShare'] as const;
+
+/** NaN where a class had no requests. */
+export type ClassFigures = Pick<Figures, (typeof CLASS_MEASURES)[number]>;
+
 /** What one run showed. */
 export interface Measures extends Figures {
   /** Weights as set, or shares of the requests where a policy has none. */
   readonly basis: 'weights' | 'flows';
-  /** 0..1, share of refused requests by class. */
-  readonly shedShareByClass: Readonly<Record<string, number>>;
+  /** By id of a class; `all` where there are none. */
+  readonly byClass: Readonly<Record<string, ClassFigures>>;
   /** Requests sent over what it can answer, by replica. */
   readonly loadByEngine: Readonly<Record<string, number>>;
 }
@@ -138,13 +144,21 @@ export function measure(scenario: Scenario, recorder: Recorder): Measures {
     failoversPerRequest: recorder.failovers / requests,
     frontendSpread: Math.max(...means) / Math.min(...means),
     peakLoad: Math.max(...loads),
-    shedShareByClass: Object.fromEntries(
-      byClass.map((counts, index) => [
-        scenario.classes?.[index]?.id ?? 'all',
-        counts.shed / Math.max(1, counts.requests),
-      ]),
+    byClass: Object.fromEntries(
+      byClass.map((record, index) => [scenario.classes?.[index]?.id ?? 'all', classFigures(record)]),
     ),
     loadByEngine: Object.fromEntries(scenario.engines.map(({ id }, index) => [id, loads[index]!])),
+  };
+}
+
+function classFigures({ ends, e2eSeconds, good }: ClassRecord): ClassFigures {
+  const requests = e2eSeconds.length;
+  return {
+    meanE2eMs: 1000 * meanOf(e2eSeconds),
+    p99E2eMs: 1000 * quantile(e2eSeconds, 0.99),
+    goodput: good / requests,
+    shedShare: ends.shed / requests,
+    failedShare: (ends.failed + ends.timeout) / requests,
   };
 }
 

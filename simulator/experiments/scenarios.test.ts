@@ -69,6 +69,17 @@ describe('several frontends', () => {
   });
 });
 
+describe('priorities', () => {
+  it('decide who is refused when there is more than all engines can give', async () => {
+    const short = scenario('priorities', { seconds: 60 });
+    const ours = await tried(short, 'wardrop');
+    expect(ours.byClass.urgent!.shedShare).toBe(0);
+    expect(ours.byClass.batch!.shedShare).toBeGreaterThan(0.3);
+    expect(ours.byClass.none!.shedShare).toBeLessThan(0.1);
+    expect(ours.byClass.urgent!.failedShare).toBeLessThan(0.02);
+  });
+});
+
 describe('a dead control server', () => {
   it('costs nothing while demand stays, even when an engine dies', async () => {
     const calm = scenario('engine-loss', { seconds: 45, settledFrom: 30 });

@@ -1,14 +1,16 @@
 import { indent, table } from '../demo/report.js';
 import type { Cell, Comparison } from './comparison.js';
-import { figure } from './figures.js';
+import { classesOf, figure } from './figures.js';
 import type { Measures } from './measures.js';
 
 /** A table for each scenario: means over seeds, with half the width of their 95 % confidence intervals. */
 export function textReport({ cells, assertions, cpuSeconds, requests }: Comparison): string {
   const scenarios = [...new Set(cells.map(({ scenario }) => scenario))];
   const parts = scenarios.map((scenario) => {
-    const rows = cells.filter((cell) => cell.scenario === scenario).map(row);
-    return `${scenario.id}: ${scenario.about}\n${indent(table([header, ...rows]))}`;
+    const own = cells.filter((cell) => cell.scenario === scenario);
+    const byClass = scenario.classes === undefined ? [] : [table([classHeader, ...own.flatMap(classRows)])];
+    const tables = [table([header, ...own.map(row)]), ...byClass];
+    return `${scenario.id}: ${scenario.about}\n${tables.map(indent).join('\n\n')}`;
   });
   const speed = `${requests} measured requests, ${cpuSeconds.toFixed(0)} s of processor time.`;
   const checked = assertions.map(
@@ -57,6 +59,20 @@ function row(cell: Cell): string[] {
     percent(cell, (run) => run.shedShare),
     percent(cell, (run) => run.failedShare),
   ];
+}
+
+const classHeader = ['policy', 'class', 'mean ms', 'p99 ms', 'in SLO', 'shed', 'failed'];
+
+function classRows(cell: Cell): string[][] {
+  return classesOf(cell).map((id) => [
+    cell.policy,
+    id,
+    withInterval(cell, ({ byClass }) => byClass[id]!.meanE2eMs, 0),
+    withInterval(cell, ({ byClass }) => byClass[id]!.p99E2eMs, 0),
+    percent(cell, ({ byClass }) => byClass[id]!.goodput),
+    percent(cell, ({ byClass }) => byClass[id]!.shedShare),
+    percent(cell, ({ byClass }) => byClass[id]!.failedShare),
+  ]);
 }
 
 function withInterval(cell: Cell, value: (run: Measures) => number, digits: number): string {

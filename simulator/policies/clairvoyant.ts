@@ -73,7 +73,7 @@ function trueState(scenario: Scenario, fleet: Fleet, poolIds: readonly string[],
     classShares.map((share, requestClass) => ({
       frontendId: id,
       poolId: poolIds[requestClass]!,
-      priority: 0,
+      priority: scenario.classes?.[requestClass]?.priority?.value ?? 0,
       requestsPerSecond: Math.round(share * rate.at(now) * 10) / 10,
       ...source.expected,
       source: 'measured' as const,
@@ -108,7 +108,10 @@ function trueState(scenario: Scenario, fleet: Fleet, poolIds: readonly string[],
     }),
     demands: demands
       .filter(({ requestsPerSecond }) => requestsPerSecond > 0)
-      .sort((a, b) => compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId)),
+      .sort(
+        (a, b) =>
+          compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId) || a.priority - b.priority,
+      ),
     settledSeconds: 0,
   };
 }

@@ -204,8 +204,15 @@ function configOf(scenario: Scenario): Config {
       ]),
     ),
     needs: Object.fromEntries(
-      classes.flatMap(({ id, headers, labels }) =>
-        labels === undefined ? [] : [[id, { when: { header: headers }, engines: labels }]],
+      classes.flatMap(({ need }) =>
+        need === undefined ? [] : [[need.name, { when: { header: need.headers }, engines: need.labels }]],
+      ),
+    ),
+    classes: Object.fromEntries(
+      classes.flatMap(({ priority }) =>
+        priority === undefined
+          ? []
+          : [[priority.name, { when: { header: priority.headers }, priority: priority.value }]],
       ),
     ),
   };

@@ -56,7 +56,7 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
       {
         ...noVmUsage(1n, ++sequence),
         pools: pools.map((pool, requestClass) => ({
-          ...noPoolUsage(pool),
+          ...noPoolUsage(pool, scenario.classes?.[requestClass]?.priority?.value),
           offered: offered[envoy]![requestClass]!,
         })),
         engines: merged(usages[envoy]!.flat()),

@@ -23,6 +23,13 @@ export interface FleetPart {
   readonly config?: Config;
 }
 
+interface ClassNames {
+  readonly needs: readonly string[];
+  readonly priorities: readonly string[];
+}
+
+const NO_NAMES: ClassNames = { needs: [], priorities: [] };
+
 /** Memory of the host's that is added by `hostCache`, as a multiple of the card's. */
 const HOST_CACHE = 16;
 
@@ -39,16 +46,16 @@ export function buildFleet(
 }
 
 function ownFleet(entry: ScenarioFile, workloads: Workloads, problems: Problems): FleetPart | undefined {
-  const { frontends = [], engines = [], needs } = entry;
+  const { frontends = [], engines = [], needs, priorities } = entry;
   if (frontends.length === 0)
     problems.add([], 'missing key "frontends"', 'or name a Wardrop configuration as config');
   if (engines.length === 0)
     problems.add([], 'missing key "engines"', 'or name a Wardrop configuration as config');
   noneTwice(frontends, 'frontends', problems);
   noneTwice(engines, 'engines', problems);
-  const withNeeds = Object.keys(needs);
+  const names = { needs: Object.keys(needs), priorities: Object.keys(priorities) };
   const builtFrontends = frontends.flatMap((frontend, index) =>
-    buildFrontend(frontend, ['frontends', index], withNeeds, workloads, problems),
+    buildFrontend(frontend, ['frontends', index], names, workloads, problems),
   );
   const kinds = engines.map((engine, index) => kindOf(engine, ['engines', index], problems));
   if (builtFrontends.length < frontends.length || kinds.includes(undefined) || frontends.length === 0)
@@ -64,7 +71,8 @@ function ownFleet(entry: ScenarioFile, workloads: Workloads, problems: Problems)
   const rttMs = rtts.map((row) =>
     replicas.map(({ engineId }) => row[engines.findIndex(({ id }) => id === engineId)]!),
   );
-  const classes = withNeeds.length === 0 ? undefined : classesOf(needs, replicas, problems);
+  const isDivided = names.needs.length + names.priorities.length > 0;
+  const classes = isDivided ? classesOf(entry, replicas, problems) : undefined;
   return {
     frontends: builtFrontends,
     engines: replicas,
@@ -83,23 +91,36 @@ function noneTwice(entries: readonly { readonly id: string }[], key: string, pro
 function buildFrontend(
   entry: FrontendEntry,
   path: readonly (string | number)[],
-  needs: readonly string[],
+  names: ClassNames,
   workloads: Workloads,
   problems: Problems,
 ): FrontendPart[] {
   const source = workloads.get(entry.workload);
   if (source === undefined && !workloads.names.includes(entry.workload))
     problems.unknown([...path, 'workload'], 'workload', entry.workload, workloads.names);
-  for (const need of Object.keys(entry.needs))
-    if (!needs.includes(need)) problems.unknown([...path, 'needs', need], 'need', need, needs);
-  const shares = needs.map((need) => entry.needs[need] ?? 0);
-  const rest = 1 - shares.reduce((a, b) => a + b, 0);
-  if (rest < -1e-9) problems.add([...path, 'needs'], 'shares must not add up to more than 1');
+  const needs = sharesOf(entry.needs, names.needs, 'need', [...path, 'needs'], problems);
+  const atPriorities = [...path, 'priorities'];
+  const priorities = sharesOf(entry.priorities, names.priorities, 'priority', atPriorities, problems);
   if (source === undefined) return [];
+  const classShares = needs.flatMap((need) => priorities.map((priority) => need * priority));
   const { id, region = id, envoys } = entry;
-  return [
-    { id, region, envoys, source, entry, ...(needs.length === 0 ? {} : { classShares: [rest, ...shares] }) },
-  ];
+  return [{ id, region, envoys, source, entry, ...(classShares.length === 1 ? {} : { classShares }) }];
+}
+
+/** Of conversations of none of the names, and of each. */
+function sharesOf(
+  given: Readonly<Record<string, number>>,
+  names: readonly string[],
+  what: string,
+  path: readonly (string | number)[],
+  problems: Problems,
+): number[] {
+  for (const name of Object.keys(given))
+    if (!names.includes(name)) problems.unknown([...path, name], what, name, names);
+  const shares = names.map((name) => given[name] ?? 0);
+  const rest = 1 - shares.reduce((a, b) => a + b, 0);
+  if (rest < -1e-9) problems.add(path, 'shares must not add up to more than 1');
+  return [rest, ...shares];
 }
 
 function kindOf(
@@ -183,24 +204,40 @@ function checkSizes(
   });
 }
 
+/** Every combination of a need or none with a priority or none, in the order of `classShares`. */
 function classesOf(
-  needs: ScenarioFile['needs'],
+  { needs, priorities }: Pick<ScenarioFile, 'needs' | 'priorities'>,
   engines: readonly ScenarioEngine[],
   problems: Problems,
 ): RequestClass[] {
-  const all = { id: 'none', headers: {}, eligible: engines.map(() => true) };
-  return [
-    all,
-    ...Object.entries(needs).map(([id, labels]) => {
+  const byNeed = [
+    { eligible: engines.map(() => true) },
+    ...Object.entries(needs).map(([name, labels]) => {
       const eligible = engines.map((engine) =>
-        Object.entries(labels).every(([name, value]) => engine.labels?.[name] === value),
+        Object.entries(labels).every(([label, value]) => engine.labels?.[label] === value),
       );
-      if (!eligible.includes(true)) problems.add(['needs', id], 'no engine has these labels');
+      if (!eligible.includes(true)) problems.add(['needs', name], 'no engine has these labels');
       if (!eligible.includes(false))
-        problems.add(['needs', id], 'all engines have these labels: it changes nothing');
-      return { id, headers: { 'x-need': id }, eligible, labels };
+        problems.add(['needs', name], 'all engines have these labels: it changes nothing');
+      return { eligible, need: { name, headers: { 'x-need': name }, labels } };
     }),
   ];
+  const byPriority = [
+    {},
+    ...Object.entries(priorities).map(([name, value]) => ({
+      priority: { name, headers: { 'x-priority': name }, value },
+    })),
+  ];
+  return byNeed.flatMap((a) => byPriority.map((b) => classOf({ ...a, ...b })));
+}
+
+function classOf(parts: Omit<RequestClass, 'id' | 'headers'>): RequestClass {
+  const signs = [parts.need, parts.priority].flatMap((sign) => (sign === undefined ? [] : [sign]));
+  return {
+    ...parts,
+    id: signs.map(({ name }) => name).join(' ') || 'none',
+    headers: Object.assign({}, ...signs.map(({ headers }) => headers)),
+  };
 }
 
 /** `[frontend][engine entry]` in milliseconds. */
@@ -268,6 +305,8 @@ function configuredFleet(
   if (entry.network !== undefined) problems.add(['network'], 'must not be there: the configuration has one');
   if (Object.keys(entry.needs).length > 0)
     problems.add(['needs'], 'must not be there: the configuration has them');
+  if (Object.keys(entry.priorities).length > 0)
+    problems.add(['priorities'], 'must not be there: classes of a configuration are not tried');
   const ids = fleet.frontends.map(({ id }) => id);
   (entry.frontends ?? []).forEach(({ id }, index) => {
     if (!ids.includes(id)) problems.unknown(['frontends', index, 'id'], 'frontend', id, ids);
@@ -294,9 +333,10 @@ function configuredFleet(
         requestsPerSecond: expected?.requestsPerSecond ?? 0,
         steps: [],
         needs: {},
+        priorities: {},
       },
     };
-    return buildFrontend(own, ['frontends', index], [], workloads, problems).map((part) => ({
+    return buildFrontend(own, ['frontends', index], NO_NAMES, workloads, problems).map((part) => ({
       ...part,
       region,
     }));

@@ -92,6 +92,49 @@ describe('a scenario file', () => {
     expect(assertions).toHaveLength(1);
   });
 
+  it('divides conversations by need and by priority, independently of each other', () => {
+    const { scenario } = load({
+      ...small,
+      priorities: { urgent: 10, batch: -10 },
+      frontends: [
+        small.frontends[0],
+        { ...small.frontends[1], envoys: 3, priorities: { urgent: 0.2, batch: 0.4 } },
+      ],
+      assertions: [{ policy: 'wardrop', measure: 'shedShare', class: 'eu urgent', atMost: 0 }],
+    });
+    const shares = scenario.frontends[1]!.classShares!;
+    expect(scenario.frontends.map(({ envoys }) => envoys)).toEqual([1, 3]);
+    expect(
+      scenario.classes!.map(({ id, headers, eligible, priority }, index) => ({
+        ...{ id, headers, priority: priority?.value, onB: eligible[2], share: shares[index] },
+      })),
+    ).toEqual([
+      { id: 'none', headers: {}, onB: true, share: expect.closeTo(0.3) },
+      {
+        id: 'urgent',
+        headers: { 'x-priority': 'urgent' },
+        priority: 10,
+        onB: true,
+        share: expect.closeTo(0.15),
+      },
+      {
+        id: 'batch',
+        headers: { 'x-priority': 'batch' },
+        priority: -10,
+        onB: true,
+        share: expect.closeTo(0.3),
+      },
+      { id: 'eu', headers: { 'x-need': 'eu' }, onB: false, share: expect.closeTo(0.1) },
+      ...[
+        { name: 'urgent', priority: 10, share: 0.05 },
+        { name: 'batch', priority: -10, share: 0.1 },
+      ].map(({ name, priority, share }) => ({
+        ...{ id: `eu ${name}`, headers: { 'x-need': 'eu', 'x-priority': name }, priority, onB: false },
+        share: expect.closeTo(share),
+      })),
+    ]);
+  });
+
   it('may take the fleet of a Wardrop configuration, with engines that behave as their profiles say', () => {
     const profile = {
       work: { secondsPerUncachedPromptToken: 5e-5, secondsPerOutputToken: 2e-4 },
@@ -161,6 +204,22 @@ describe('a scenario file', () => {
         frontends: [{ id: 'west', requestsPerSecond: 1, workload: 'w' }, small.frontends[1]],
       },
       /w has requests of \d+ tokens, and an engine takes 8192 at most/,
+    ],
+    [
+      {
+        ...small,
+        priorities: { urgent: 1 },
+        frontends: [{ ...small.frontends[0], priorities: { urgnt: 1 } }],
+      },
+      /frontends\[0\].priorities.urgnt: there is no priority "urgnt" \(did you mean "urgent"\?\)/,
+    ],
+    [
+      { ...small, assertions: [{ policy: 'wardrop', measure: 'shedShare', class: 'us', atMost: 0 }] },
+      /assertions\[0\].class: there is no class "us"/,
+    ],
+    [
+      { ...small, assertions: [{ policy: 'wardrop', measure: 'reversals', class: 'eu', atMost: 0 }] },
+      /assertions\[0\].measure: is not told of classes \(use one of meanE2eMs/,
     ],
     ['about: [', /small.yaml:1/],
   ])('with a mistake says where it is and what to do: %#', (content, message) => {

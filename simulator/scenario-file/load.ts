@@ -4,6 +4,7 @@ import { ConfigError, type ConfigProblem } from '../../xds-server/config/problem
 import { suggest } from '../../xds-server/config/suggest.js';
 import { validator } from '../../xds-server/config/validate.js';
 import { YamlSource } from '../../xds-server/config/yaml-source.js';
+import { CLASS_MEASURES } from '../experiments/measures.js';
 import type { Scenario } from '../virtual/scenario.js';
 import { buildFleet } from './fleet.js';
 import type { Problems } from './problems.js';
@@ -43,8 +44,14 @@ export function loadScenario(file: string, policies: readonly string[]): Scenari
       ),
   };
   const scenario = buildScenario(entry, file, listener);
-  for (const [index, { policy, timesThatOf, beyondThatOf, atLeast, atMost }] of entry.assertions.entries()) {
+  const classIds = scenario?.classes?.map(({ id }) => id) ?? [];
+  for (const [index, assertion] of entry.assertions.entries()) {
+    const { policy, measure, class: classId, timesThatOf, beyondThatOf, atLeast, atMost } = assertion;
     const path = ['assertions', index];
+    if (scenario !== undefined && classId !== undefined && !classIds.includes(classId))
+      listener.unknown([...path, 'class'], 'class', classId, classIds);
+    if (classId !== undefined && !(CLASS_MEASURES as readonly string[]).includes(measure))
+      listener.add([...path, 'measure'], 'is not told of classes', `use one of ${CLASS_MEASURES.join(', ')}`);
     for (const [key, name] of Object.entries({ policy, timesThatOf, beyondThatOf })) {
       if (name !== undefined && !policies.includes(name))
         listener.unknown([...path, key], 'policy', name, policies);

@@ -144,6 +144,13 @@ const frontend = {
       additionalProperties: { type: 'number', minimum: 0, maximum: 1 },
       default: {},
     },
+    priorities: {
+      type: 'object',
+      description:
+        'Shares of its conversations that have a priority, by its name; among those with needs as among the others.',
+      additionalProperties: { type: 'number', minimum: 0, maximum: 1 },
+      default: {},
+    },
   },
 } as const;
 
@@ -212,6 +219,11 @@ const assertion = {
   properties: {
     policy: { ...id, description: 'Of which policy.' },
     measure: { enum: MEASURE_NAMES, description: 'Mean over seeds of this measure.' },
+    class: {
+      ...text,
+      description:
+        'Of this class alone: a need, a priority, both as `eu-only urgent`, or `none`. For `meanE2eMs`, `p99E2eMs`, `goodput`, `shedShare` and `failedShare`.',
+    },
     atLeast: { type: 'number', description: 'Bound.' },
     atMost: { type: 'number', description: 'Bound.' },
     timesThatOf: { ...id, description: 'The bounds are multiples of what this policy has.' },
@@ -267,6 +279,14 @@ export const scenarioSchema = {
       description: 'Labels that an engine must have for a need, by its name.',
       propertyNames: id,
       additionalProperties: { type: 'object', additionalProperties: { type: 'string' } },
+      default: {},
+    },
+    priorities: {
+      type: 'object',
+      description:
+        'Priorities by name; larger is more important, and conversations of none of these have 0. Only Wardrop makes a difference between them.',
+      propertyNames: id,
+      additionalProperties: { type: 'integer', minimum: -100, maximum: 100 },
       default: {},
     },
     warmupSeconds: { ...seconds('Not measured.'), default: 30 },

@@ -25,6 +25,13 @@ export interface Sample {
   readonly inFlight: readonly number[];
 }
 
+/** What became of the requests of a class. */
+export interface ClassRecord {
+  readonly ends: Record<RequestEnd['end'], number>;
+  readonly e2eSeconds: number[];
+  good: number;
+}
+
 /** Everything that is counted in a run; requests count when they were first sent in the measured time. */
 export class Recorder {
   readonly e2eSeconds: number[] = [];
@@ -36,8 +43,7 @@ export class Recorder {
   readonly ends = { answered: 0, shed: 0, timeout: 0, failed: 0 };
   readonly samples: Sample[] = [];
   readonly frontendE2eSeconds: number[][];
-  /** Requests and refused ones by class. */
-  readonly byClass: { requests: number; shed: number }[];
+  readonly byClass: ClassRecord[];
   good = 0;
   promptTokens = 0;
   cachedTokens = 0;
@@ -60,7 +66,11 @@ export class Recorder {
     this.#sent = this.#zeros();
     this.flows = this.#zeros();
     this.frontendE2eSeconds = scenario.frontends.map(() => []);
-    this.byClass = (scenario.classes ?? [undefined]).map(() => ({ requests: 0, shed: 0 }));
+    this.byClass = (scenario.classes ?? [undefined]).map(() => ({
+      ends: { answered: 0, shed: 0, timeout: 0, failed: 0 },
+      e2eSeconds: [],
+      good: 0,
+    }));
   }
 
   get requests(): number {
@@ -89,14 +99,18 @@ export class Recorder {
   ): void {
     if (!this.measures(firstAt)) return;
     this.ends[end]++;
-    this.byClass[requestClass]!.requests++;
-    if (end === 'shed') this.byClass[requestClass]!.shed++;
+    const ofClass = this.byClass[requestClass]!;
+    ofClass.ends[end]++;
+    ofClass.e2eSeconds.push(e2eSeconds);
     this.e2eSeconds.push(e2eSeconds);
     this.ttftSeconds.push(ttftSeconds);
     if (streamed) this.streamedTtftSeconds.push(ttftSeconds);
     this.frontendE2eSeconds[frontend]!.push(e2eSeconds);
     const { slo } = this.#scenario;
-    if (end === 'answered' && ttftSeconds <= slo.ttftSeconds && e2eSeconds <= slo.e2eSeconds) this.good++;
+    if (end === 'answered' && ttftSeconds <= slo.ttftSeconds && e2eSeconds <= slo.e2eSeconds) {
+      this.good++;
+      ofClass.good++;
+    }
   }
 
   sample(

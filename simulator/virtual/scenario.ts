@@ -13,7 +13,7 @@ export interface Scenario {
   readonly engines: readonly ScenarioEngine[];
   /** Round trips in milliseconds, `[frontend][engine]`; Infinity where there is no way. */
   readonly rttMs: readonly (readonly number[])[];
-  /** Kinds of requests that differ in who may serve them; default: one, that everybody may serve. */
+  /** Kinds of requests that differ in who may serve them and in priority; default: one, that everybody may serve. */
   readonly classes?: readonly RequestClass[];
   readonly warmupSeconds: number;
   /** Measured seconds after the warm-up. */
@@ -81,14 +81,22 @@ export interface ScenarioEngine {
   readonly address?: string;
 }
 
+/** What shows that a request is of a kind. */
+export interface Sign {
+  readonly name: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 export interface RequestClass {
   readonly id: string;
   /** What its requests carry besides the conversation's key. */
   readonly headers: Readonly<Record<string, string>>;
   /** By engine, whether it may serve it. */
   readonly eligible: readonly boolean[];
-  /** Labels that an engine must have for it; absent when all engines may serve it. */
-  readonly labels?: Readonly<Record<string, string>>;
+  /** Name in the configuration, header that tells it, and labels that an engine must have for it. */
+  readonly need?: Sign & { readonly labels: Readonly<Record<string, string>> };
+  /** Absent for 0. */
+  readonly priority?: Sign & { readonly value: number };
 }
 
 /** What goes wrong from a time until another. */
