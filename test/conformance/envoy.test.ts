@@ -26,7 +26,7 @@ import {
   LISTENER_TYPE,
 } from '../../xds-server/xds/protocol/type-url.js';
 import { freePorts, suspiciousLines } from '../e2e/harness/mesh.js';
-import { eventually } from '../e2e/harness/process.js';
+import { eventually, sleep } from '../e2e/harness/process.js';
 import { answerOk, StubEngine } from '../e2e/harness/stub-engine.js';
 import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
@@ -160,6 +160,46 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     await settled();
     await eventually('no value', async () => (await envoy.runtime())[key] === undefined);
     expect(typeOf(CLUSTER_TYPE).sent).toEqual(before);
+  });
+
+  it('stops retries that the filter has granted when they are more than its own budget', async () => {
+    const requests = 40;
+    const retriesOfMany = async () => {
+      let attempts = 0;
+      for (const stub of Object.values(stubs)) {
+        stub.behaviour = async (_attempt, response) => {
+          attempts++;
+          // All fail at the same time.
+          await vi.waitUntil(() => attempts >= requests, 10_000);
+          await sleep(100);
+          response.statusCode = 503;
+          response.end();
+        };
+      }
+      const destination = [stubs.a1, stubs.a2, stubs.b].map(({ address }) => address).join();
+      const answers = await Promise.all(
+        Array.from({ length: requests }, () => send({ destination, retries: '2' })),
+      );
+      for (const stub of Object.values(stubs)) stub.behaviour = answerOk;
+      expect(answers.every(({ status }) => status === 503)).toBe(true);
+      return attempts - requests;
+    };
+    const overflow = async () => (await envoy.stat('cluster.m1.upstream_rq_retry_overflow')) ?? 0;
+    publish({ retryBackstop: 0.05 });
+    await settled();
+    const key = 'circuit_breakers.m1.default.retry_budget.budget_percent';
+    await eventually('the value', async () => (await envoy.runtime())[key] === '5');
+    const stopped = await overflow();
+    const retries = await retriesOfMany();
+    // Three at a time, each for a request that has two.
+    expect(retries).toBeGreaterThanOrEqual(3);
+    expect(retries).toBeLessThan(requests / 2);
+    expect(await overflow()).toBeGreaterThan(stopped + requests / 2);
+
+    publish();
+    await settled();
+    await eventually('no value', async () => (await envoy.runtime())[key] === undefined);
+    expect(await retriesOfMany()).toBe(2 * requests);
   });
 
   it('applies new weights without new clusters', async () => {
