@@ -24,6 +24,11 @@ export interface ArcShare {
   readonly share: number;
 }
 
+interface PricedArc {
+  readonly arc: number;
+  readonly cost: number;
+}
+
 /** A row's traffic that has lost its engine. */
 interface Placement {
   readonly arc: number;
@@ -61,11 +66,14 @@ export class BackupPlanner {
     this.#optimum = optimum;
     this.#loads = Float64Array.from(optimum.loads);
     this.#capacities = Float64Array.from(problem.columns, ({ capacity }) => capacity);
-    this.#candidates = problem.rows.map((_, row) => this.#cheapestArcs(row));
+    const prices = Float64Array.from(problem.columns, ({ congestion, capacity }, column) =>
+      congestion.price(optimum.loads[column]! / capacity),
+    );
+    this.#candidates = problem.rows.map((_, row) => this.#cheapestArcs(row, prices));
     const arcsOfColumn: number[][] = problem.columns.map(() => []);
-    weights.forEach((weight, arc) => {
-      if (weight > 0) arcsOfColumn[problem.arcColumn[arc]!]!.push(arc);
-    });
+    for (let arc = 0; arc < weights.length; arc++) {
+      if (weights[arc]! > 0) arcsOfColumn[problem.arcColumn[arc]!]!.push(arc);
+    }
     this.#arcsOfColumn = arcsOfColumn;
   }
 
@@ -187,20 +195,23 @@ export class BackupPlanner {
     this.#capacities[column] = this.#optimum.flowProblem.problem.columns[column]!.capacity;
   }
 
-  #cheapestArcs(row: number): readonly number[] {
-    const { rows, columns, arcColumn, arcCost, arcWork, arcMax } = this.#optimum.flowProblem.problem;
+  #cheapestArcs(row: number, prices: Float64Array): readonly number[] {
+    const { rows, arcColumn, arcCost, arcWork, arcMax } = this.#optimum.flowProblem.problem;
     const { firstArc, endArc } = rows[row]!;
-    const best: { readonly arc: number; readonly cost: number }[] = [];
+    const best: PricedArc[] = [];
     for (let arc = firstArc; arc < endArc; arc++) {
       if (arcMax[arc] === 0) continue;
-      const column = arcColumn[arc]!;
-      const rho = this.#loads[column]! / this.#capacities[column]!;
-      const cost = arcCost[arc]! + arcWork[arc]! * columns[column]!.congestion.price(rho);
+      const cost = arcCost[arc]! + arcWork[arc]! * prices[arcColumn[arc]!]!;
       if (best.length > MOST_CANDIDATES && cost >= best[MOST_CANDIDATES]!.cost) continue;
-      const at = best.findIndex((other) => cost < other.cost);
-      best.splice(at < 0 ? best.length : at, 0, { arc, cost });
-      best.length = Math.min(best.length, MOST_CANDIDATES + 1);
+      insertCheap(best, { arc, cost });
     }
     return best.map(({ arc }) => arc);
   }
+}
+
+/** Inserts an arc into a list of the cheapest, in its order. */
+function insertCheap(best: PricedArc[], arc: PricedArc): void {
+  const at = best.findIndex((other) => arc.cost < other.cost);
+  best.splice(at < 0 ? best.length : at, 0, arc);
+  best.length = Math.min(best.length, MOST_CANDIDATES + 1);
 }

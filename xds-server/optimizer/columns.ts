@@ -122,11 +122,18 @@ function proportional({ state, previousWeights }: OptimizerInput, members: reado
   const ids = members.map((member) => state.fleet.engines[member]!.id);
   const capacities = members.map((member) => effectiveCapacity(state.engines[member]!));
   const capacity = sum(capacities);
+  const shares = new Float64Array(ids.length);
   return previousWeights.every(({ weights }) => {
-    const total = sum(ids.map((id) => weights.get(id) ?? 0));
-    return ids.every(
-      (id, at) =>
-        Math.abs((weights.get(id) ?? 0) - (total * capacities[at]!) / capacity) <= PROPORTION_TOLERANCE,
+    let total = 0;
+    for (let at = 0; at < ids.length; at++) {
+      shares[at] = weights.get(ids[at]!) ?? 0;
+      total += shares[at]!;
+    }
+    return (
+      total === 0 ||
+      shares.every(
+        (share, at) => Math.abs(share - (total * capacities[at]!) / capacity) <= PROPORTION_TOLERANCE,
+      )
     );
   });
 }

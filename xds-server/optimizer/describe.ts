@@ -47,6 +47,11 @@ interface Part {
   readonly value: number;
 }
 
+interface MemberPart extends Part {
+  /** Index in `state.fleet.engines`. */
+  readonly engine: number;
+}
+
 class Description {
   readonly #input: OptimizerInput;
   readonly #served: readonly (readonly number[])[];
@@ -113,19 +118,22 @@ class Description {
 
   /** Values above 0 of a row's arcs, split among the members of columns by capacity, in the order of engine ids. */
   #split(row: number, values: Float64Array): Part[] {
-    const { rows, columns, arcColumn } = this.#problem;
-    const { firstArc, endArc } = rows[row]!;
-    const parts: (Part & { readonly engine: number })[] = [];
+    const { firstArc, endArc } = this.#problem.rows[row]!;
+    const parts: MemberPart[] = [];
     for (let arc = firstArc; arc < endArc; arc++) {
-      if (!(values[arc]! > 0)) continue;
-      const { members, capacities, capacity } = columns[arcColumn[arc]!]!;
-      members.forEach((engine, at) => {
-        const value = (values[arc]! * capacities[at]!) / capacity;
-        // The smallest numbers there are become nothing when they are shared.
-        if (value > 0) parts.push({ engine, engineId: this.#idOf(engine), arc, value });
-      });
+      if (values[arc]! > 0) this.#splitArc(arc, values[arc]!, parts);
     }
     return parts.sort((a, b) => a.engine - b.engine);
+  }
+
+  #splitArc(arc: number, total: number, parts: MemberPart[]): void {
+    const { columns, arcColumn } = this.#problem;
+    const { members, capacities, capacity } = columns[arcColumn[arc]!]!;
+    members.forEach((engine, at) => {
+      const value = (total * capacities[at]!) / capacity;
+      // The smallest numbers there are become nothing when they are shared.
+      if (value > 0) parts.push({ engine, engineId: this.#idOf(engine), arc, value });
+    });
   }
 
   #membersOf(arc: number): string[] {
@@ -176,9 +184,11 @@ class Description {
   /** Queueing delay of the flows at their own sizes, less the same at the reference mix, in user-seconds per second. */
   #mixError(): number {
     const { rows, columns, arcRow, arcColumn, arcWork } = this.#problem;
+    const { flows } = this.#optimum;
     let error = 0;
-    this.#optimum.flows.forEach((flow, arc) => {
-      if (!(flow > 0)) return;
+    for (let arc = 0; arc < flows.length; arc++) {
+      const flow = flows[arc]!;
+      if (!(flow > 0)) continue;
       const { profile, mix, capacity, latencyFactor } = columns[arcColumn[arc]!]!;
       const rho = this.#optimum.loads[arcColumn[arc]!]! / capacity;
       const queue = latencyFactor * ttftDelaySeconds(profile, rho);
@@ -186,7 +196,7 @@ class Description {
       const laterOfMix = Math.max(0, mix.outputTokensPerWorkSecond - mix.requestsPerWorkSecond);
       const own = queue + (rows[arcRow[arc]!]!.mix.outputTokens - 1) * crowd;
       error += flow * (own - arcWork[arc]! * (mix.requestsPerWorkSecond * queue + laterOfMix * crowd));
-    });
+    }
     return error;
   }
 }

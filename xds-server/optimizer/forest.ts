@@ -76,10 +76,11 @@ export class Forest {
     this.#near.start(from);
     this.#far.start(to);
     for (;;) {
-      const [side, other] =
-        this.#near.size <= this.#far.size ? [this.#near, this.#far] : [this.#far, this.#near];
+      const isNear = this.#near.size <= this.#far.size;
+      const side = isNear ? this.#near : this.#far;
+      const other = isNear ? this.#far : this.#near;
       const node = side.next();
-      if (node === undefined) return undefined;
+      if (node < 0) return undefined;
       for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
         const arc = entry >> 1;
         if (!this.#joined[arc]) continue;
@@ -148,8 +149,9 @@ class Search {
     this.size++;
   }
 
-  next(): number | undefined {
-    return this.#next < this.size ? this.#nodes[this.#next++] : undefined;
+  /** The next node around which to look, -1 when there is none left. */
+  next(): number {
+    return this.#next < this.size ? this.#nodes[this.#next++]! : -1;
   }
 
   holds(node: number): boolean {

@@ -54,7 +54,7 @@ export function findOptimum(solver: LinearSolver, problem: Problem, served: Floa
 
 /** Nothing when the way from the weights in force is too long. */
 function fromWeightsInForce(flowProblem: FlowProblem): OptimumResult | undefined {
-  const start = Float64Array.from(flowProblem.kink);
+  const start = flowProblem.kink.slice();
   settleRows(flowProblem, start);
   if (overload(flowProblem, start) > MOST_OVERLOAD) {
     return { fits: false, useful: workingSet(flowProblem, start) };

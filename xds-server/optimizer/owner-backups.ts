@@ -73,6 +73,7 @@ function plannedFor(
 /** A column's share by capacity among its members, without the one that is gone. */
 function splitShare(placed: Placed, column: number, share: number, gone: number): EngineWeight[] {
   const { members, capacities } = placed.optimum.flowProblem.problem.columns[column]!;
+  if (members.length === 1) return [{ engineId: idOf(placed, members[0]!), weight: share }];
   const left = members.flatMap((member, at) =>
     member === gone ? [] : [{ engineId: idOf(placed, member), capacity: capacities[at]! }],
   );

@@ -9,10 +9,16 @@ const COST_TOLERANCE = 1e-7;
 const COST_PRECISION = 1e-9;
 /** Rows take part in a pass when they gain at least this share of what the best one does. */
 const GAIN_SHARE = 0.5;
+/** Rows that gain at least this share of what the best one does are looked at again before all others are. */
+const CANDIDATE_SHARE = 0.1;
+/** Passes after which loads are computed anew. */
+const RECOUNT_PASSES = 8;
 /** Cycles whose gains cancel out to this share change no load. */
 const NEUTRAL_GAIN = 1e-9;
 const MOST_PASSES = 500;
 const MOST_CYCLE_STEPS = 60;
+/** Trees of fewer nodes go straight to their optimum. */
+const LEAST_APPROACH = 8;
 
 export interface PolishedFlows {
   readonly flows: Float64Array;
@@ -44,6 +50,7 @@ interface Cycle {
 
 /** What a row gains per request that it shifts from one arc to another. */
 interface Gain {
+  readonly row: Row;
   readonly taker: number;
   readonly giver: number;
   readonly gain: number;
@@ -57,9 +64,15 @@ interface Gain {
  * monotone function. Each tree moves towards that point as far as bounds and kinks allow; what blocks leaves the forest,
  * and where a row could gain by shifting flow, the two arcs concerned join it. Every step lowers the objective.
  * @param free marks arcs that may move from the start
+ * @param enough seconds: ends, without having converged, when no row can gain more by a shift of one request
  */
-export function polish(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array): PolishedFlows {
-  return new Polisher(flowProblem, start, free).run();
+export function polish(
+  flowProblem: FlowProblem,
+  start: Float64Array,
+  free: Uint8Array,
+  enough = 0,
+): PolishedFlows {
+  return new Polisher(flowProblem, start, free).run(enough);
 }
 
 /** Differences of cost around this value that are no reason to shift flow. */
@@ -88,6 +101,9 @@ class Polisher {
   readonly #missing: Float64Array;
   readonly #change: Float64Array;
   #pass = 0;
+  /** Rows that gained much when all were looked at last, and what the best one gained then. */
+  #candidates: readonly Row[] = [];
+  #mostGain = 0;
 
   constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
     const { problem } = flowProblem;
@@ -103,10 +119,10 @@ class Polisher {
     this.#change = new Float64Array(nodes);
   }
 
-  run(): PolishedFlows {
+  run(enough: number): PolishedFlows {
     let entering = this.#arcs.freeArcs();
     let converged = false;
-    while (!converged && this.#pass < MOST_PASSES) {
+    while (!converged && !(this.#pass > 0 && this.#mostGain <= enough) && this.#pass < MOST_PASSES) {
       this.#pass++;
       this.#improve(entering);
       entering = this.#gainfulArcs();
@@ -125,7 +141,7 @@ class Polisher {
   /** Replants the forest, lets these arcs join it, and takes all trees concerned to their optimum. */
   #improve(entering: readonly number[]): void {
     const { sides } = this.#arcs;
-    this.#arcs.recount();
+    if (this.#pass % RECOUNT_PASSES === 1) this.#arcs.recount();
     const isEntering = new Set(entering);
     this.#forest.clear();
     for (const arc of this.#arcs.freeArcs()) if (!isEntering.has(arc)) this.#forest.join(arc);
@@ -269,12 +285,31 @@ class Polisher {
     for (let node = todo.pop(); node !== undefined; node = todo.pop()) {
       if (this.#settledIn[node] === this.#pass) continue;
       this.#take(node);
-      const rootPrice = this.#rootPrice();
-      this.#wantLoadsAt(rootPrice);
-      const cut = this.#move([], 1);
-      if (cut.length === 0) this.#note(rootPrice);
+      const cut = this.#approach() ?? this.#arrive();
       for (const arc of cut) todo.push(this.#rowNode(arc), this.#columnNode(arc));
     }
+  }
+
+  /**
+   * Moves the tree at hand by a Newton step to where something blocks, and returns what was cut. It is no matter then
+   * where exactly the tree would have arrived. Nothing, and no move, when the step leads all the way or too far.
+   */
+  #approach(): number[] | undefined {
+    if (this.#tree.size < LEAST_APPROACH) return undefined;
+    const rootPrice = this.#treePrices.newtonPrice();
+    this.#want((at) => this.#treePrices.newtonChange(at, rootPrice));
+    const step = this.#stepFor(1);
+    if (!(step < 1 && this.#treePrices.fallsAfter(step, rootPrice))) return undefined;
+    return this.#moveBy(step, [], 1);
+  }
+
+  /** Moves the tree at hand to its optimum, or to where something blocks; returns what was cut. */
+  #arrive(): number[] {
+    const rootPrice = this.#rootPrice();
+    this.#wantLoadsAt(rootPrice);
+    const cut = this.#move([], 1);
+    if (cut.length === 0) this.#note(rootPrice);
+    return cut;
   }
 
   /**
@@ -417,12 +452,17 @@ class Polisher {
 
   /** Changes of flow that lead to the loads which a root price asks for. */
   #wantLoadsAt(rootPrice: number, shift?: Shift): void {
+    this.#want((at) => this.#treePrices.excess(at, rootPrice), shift ? [shift] : []);
+  }
+
+  /** Changes of flow that change loads by so much at each column's entry, once the shifts are made. */
+  #want(loadChange: (entry: number) => number, shifts: readonly Shift[] = []): void {
     const { rows } = this.#flowProblem.problem;
     const { size, nodes } = this.#tree;
     for (let at = 0; at < size; at++) {
-      this.#missing[at] = nodes[at]! < rows.length ? 0 : this.#treePrices.excess(at, rootPrice);
+      this.#missing[at] = nodes[at]! < rows.length ? 0 : loadChange(at);
     }
-    this.#wantMissing(shift ? [shift] : []);
+    this.#wantMissing(shifts);
   }
 
   /** Changes of flow that make up for shifts and leave all loads as they are. */
@@ -450,12 +490,22 @@ class Polisher {
 
   /** Makes the wanted changes and shifts `most` times, or as often as nothing blocks; cuts and returns what blocks. */
   #move(shifts: readonly Shift[], most: number): number[] {
-    const { size, nodes, arcs } = this.#tree;
-    const { flows, sides } = this.#arcs;
+    return this.#moveBy(this.#stepFor(most), shifts, most);
+  }
+
+  /** How often, at most `most` times, the wanted changes can be made until something blocks. */
+  #stepFor(most: number): number {
+    const { size, arcs } = this.#tree;
     let step = most;
     for (let at = 1; at < size; at++) {
       step = Math.min(step, this.#arcs.roomFor(arcs[at]!, this.#change[at]!, most));
     }
+    return step;
+  }
+
+  #moveBy(step: number, shifts: readonly Shift[], most: number): number[] {
+    const { size, nodes, arcs } = this.#tree;
+    const { flows, sides } = this.#arcs;
     const cut: number[] = [];
     for (const { arc, amount } of shifts) this.#arcs.set(arc, flows[arc]! + step * amount);
     for (let at = 1; at < size; at++) {
@@ -490,18 +540,9 @@ class Polisher {
    * between them. Rows that gain less wait: often the others' shifts leave them nothing to gain.
    */
   #gainfulArcs(): number[] {
-    const shifts: Gain[] = [];
-    let most = 0;
-    for (const row of this.#flowProblem.problem.rows) {
-      const shift = this.#bestShift(row);
-      if (!shift) continue;
-      shifts.push(shift);
-      most = Math.max(most, shift.gain);
-    }
     const { sides } = this.#arcs;
     const gainful: number[] = [];
-    for (const { taker, giver, gain } of shifts) {
-      if (gain < GAIN_SHARE * most) continue;
+    for (const { taker, giver } of this.#bestShifts()) {
       if (sides[taker] === FIXED) {
         sides[taker] = this.#arcs.sideUp(taker);
         gainful.push(taker);
@@ -514,8 +555,34 @@ class Polisher {
     return gainful;
   }
 
+  /**
+   * Shifts of the rows that gain most. While one of the rows that gained much when all were looked at last still gains
+   * half of the best one then, the others wait.
+   */
+  #bestShifts(): Gain[] {
+    let shifts = this.#shiftsOf(this.#candidates);
+    let most = mostGain(shifts);
+    if (most < GAIN_SHARE * this.#mostGain || most === 0) {
+      shifts = this.#shiftsOf(this.#flowProblem.problem.rows);
+      most = mostGain(shifts);
+      this.#mostGain = most;
+      this.#candidates = shifts.filter(({ gain }) => gain >= CANDIDATE_SHARE * most).map(({ row }) => row);
+    }
+    return shifts.filter(({ gain }) => gain >= GAIN_SHARE * most);
+  }
+
+  #shiftsOf(rows: readonly Row[]): Gain[] {
+    const shifts: Gain[] = [];
+    for (const row of rows) {
+      const shift = this.#bestShift(row);
+      if (shift) shifts.push(shift);
+    }
+    return shifts;
+  }
+
   /** A solve spends much of its time here, so the sides of arcs and their costs are written out. */
-  #bestShift({ firstArc, endArc, moveSeconds }: Row): Gain | undefined {
+  #bestShift(row: Row): Gain | undefined {
+    const { firstArc, endArc, moveSeconds } = row;
     const { lower, kink, upper, problem } = this.#flowProblem;
     const { arcCost, arcWork, arcColumn, rows } = problem;
     const { flows, tolerance } = this.#arcs;
@@ -544,7 +611,7 @@ class Polisher {
       }
     }
     const gain = dearest - cheapest;
-    return gain > costTolerance(dearest) ? { taker, giver, gain } : undefined;
+    return gain > costTolerance(dearest) ? { row, taker, giver, gain } : undefined;
   }
 
   #dearest({ firstArc, endArc }: Row): number {
@@ -575,6 +642,10 @@ class Polisher {
     const { rows, arcColumn } = this.#flowProblem.problem;
     return rows.length + arcColumn[arc]!;
   }
+}
+
+function mostGain(shifts: readonly Gain[]): number {
+  return shifts.reduce((most, { gain }) => Math.max(most, gain), 0);
 }
 
 /**

@@ -21,6 +21,9 @@ export class TreePrices {
   readonly #gain: Float64Array;
   /** By column: the utilisation found last, where the next search starts. */
   readonly #rho: Float64Array;
+  /** By entry of a column, at the present loads: worth of its work, and change of its load per change of that. */
+  readonly #worth: Float64Array;
+  readonly #pliancy: Float64Array;
   /** Sum and slope of the balance evaluated last. */
   #sum = 0;
   #slope = 0;
@@ -32,6 +35,8 @@ export class TreePrices {
     this.#base = new Float64Array(tree.nodes.length);
     this.#gain = new Float64Array(tree.nodes.length);
     this.#rho = new Float64Array(problem.columns.length);
+    this.#worth = new Float64Array(tree.nodes.length);
+    this.#pliancy = new Float64Array(tree.nodes.length);
   }
 
   /** Must be called when the tree holds other nodes or arcs than before. */
@@ -71,6 +76,52 @@ export class TreePrices {
     return (
       capacity * congestion.rhoAt(this.at(entry, rootPrice), this.#rho[column]!) - this.#flows.loads[column]!
     );
+  }
+
+  /**
+   * The root price at which loads would fit together if each changed with its price as it does now: one Newton step from
+   * the present loads. NaN where no column could change.
+   */
+  newtonPrice(): number {
+    const { rows, columns } = this.#problem;
+    const { size, nodes } = this.#tree;
+    let sum = 0;
+    let slope = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - rows.length;
+      if (column < 0) continue;
+      const { congestion, capacity } = columns[column]!;
+      const gain = this.#gain[at]!;
+      const rho = this.#flows.loads[column]! / capacity;
+      const worth = congestion.worth(rho);
+      const pliancy = capacity / congestion.worthSlope(rho);
+      this.#worth[at] = worth;
+      this.#pliancy[at] = pliancy;
+      sum += gain * pliancy * (worth - this.#base[at]!);
+      slope += gain * gain * pliancy;
+    }
+    return sum / slope;
+  }
+
+  /** Change of the load at a column's entry that goes with `newtonPrice`. */
+  newtonChange(entry: number, rootPrice: number): number {
+    return this.#pliancy[entry]! * (this.at(entry, rootPrice) - this.#worth[entry]!);
+  }
+
+  /** Whether the objective still falls after this part of a Newton step, which it does all the way then. */
+  fallsAfter(step: number, rootPrice: number): boolean {
+    const { rows, columns } = this.#problem;
+    const { size, nodes } = this.#tree;
+    let rate = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - rows.length;
+      if (column < 0) continue;
+      const { congestion, capacity } = columns[column]!;
+      const change = this.newtonChange(at, rootPrice);
+      const load = this.#flows.loads[column]! + step * change;
+      rate += change * (congestion.worth(load / capacity) - this.at(at, rootPrice));
+    }
+    return rate < 0;
   }
 
   /**
