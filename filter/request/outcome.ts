@@ -70,9 +70,13 @@ const OVERFLOW = new Text('overflow');
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream, ended: bool): void {
-  if (stream.state == LET_GO) tellMode(stream);
+  if (stream.state == LET_GO) {
+    dropLoadReports(RESPONSE_HEADERS);
+    tellMode(stream);
+  }
   if (stream.state != ROUTED) return;
   if (stream.entries == 0 && !bindServer(stream)) {
+    dropLoadReports(RESPONSE_HEADERS);
     if (stream.observed) tellDecision(stream);
     return leave(stream);
   }
@@ -132,7 +136,7 @@ function moveTo(stream: Stream, entry: u32): void {
 
 /** Trailers have arrived; Envoy hands them over before the end of the body. */
 export function noteTrailers(stream: Stream): void {
-  if (stream.state != ANSWERED) return;
+  if (stream.state != ANSWERED) return dropLoadReports(RESPONSE_TRAILERS);
   takeLoadTrailer(stream, LOAD_HEADER, false);
   takeLoadTrailer(stream, LOAD_HEADER_BINARY, true);
 }
@@ -148,6 +152,12 @@ function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, bina
   noteLoadReport(usageOf(stream), at, length, binary);
   const name = binary ? LOAD_HEADER_BINARY : LOAD_HEADER;
   removeHeader(map, name.at, name.length);
+}
+
+/** Of a replica that is not known, they are kept from the client all the same. */
+function dropLoadReports(map: i32): void {
+  removeHeader(map, LOAD_HEADER.at, LOAD_HEADER.length);
+  removeHeader(map, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length);
 }
 
 // @ts-ignore: decorator

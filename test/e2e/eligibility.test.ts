@@ -371,7 +371,10 @@ describe('eligibility through a real Envoy', () => {
   it('steers nothing while observing, and goes on to decide, count and keep everybody out who may not serve', async () => {
     const atStranger = stranger.attempts.length;
     reconfigure({ policy: { mode: 'observe' } });
-    await eventually('the mode to be in force', async () => (await modeOf('k')) === 'observe');
+    // In both workers: connections are spread over them.
+    await eventually('the mode to be in force', async () =>
+      (await Promise.all(keysOf(20).map(modeOf))).every((mode) => mode === 'observe'),
+    );
     for (const key of keysOf(20)) {
       const headers = { 'x-data-residency': 'eu', 'x-gateway-destination-endpoint': stranger.address };
       const answer = await ask(BASE, { key, headers });

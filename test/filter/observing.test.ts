@@ -510,6 +510,24 @@ describe('load reports in responses', () => {
     expect(loadOf([], trailers)).toEqual({ reports: 1, garbled: 0, requestRate: 7.5, errorRate: 0 });
   });
 
+  it('are kept from the client also where nobody knows who answered', () => {
+    const headers: Headers = [
+      [TEXT, 'TEXT eps=1'],
+      [BINARY, report.toString('base64')],
+    ];
+    const native = new Host(module).startVm({ frontendId: 'west', nativeSteering: true });
+    deliver(native, sketch([{ weight: 1 }]));
+    const observing = new Host(module).startVm();
+    deliver(observing, sketch([{ weight: 1 }], { steered: 0, pool: { shedFraction: 1 } }));
+    for (const vm of [native, observing]) {
+      const stream = ask(vm).respond(200, { address: '10.9.9.9:1', headers });
+      const names = stream.responseHeaders.map(([name]) => name);
+      expect(names.filter((name) => name === TEXT || name === BINARY)).toEqual([]);
+      expect(stream.endWithTrailers(headers).responseTrailers).toEqual([]);
+      stream.end();
+    }
+  });
+
   it('that tell nothing of interest are good reports all the same', () => {
     expect(loadOf([[TEXT, 'TEXT cpu_utilization=0.7']])).toEqual({ reports: 1, garbled: 0 });
   });

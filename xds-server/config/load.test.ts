@@ -109,6 +109,14 @@ describe('loadConfig', () => {
     );
   });
 
+  it('takes for an access log the whole path of a file and nothing else', () => {
+    const problemsOfLog = (path: string) => problemsOf(`${minimal}accessLog: ${JSON.stringify(path)}\n`);
+    for (const path of ['/dev/stdout', '/var/log/requests of today.json', '/größe'])
+      expect(problemsOfLog(path)).toEqual([]);
+    for (const path of ['stdout', 'logs/a', '%REQ(:PATH)%', '/', '/var/log/', '/a\nb', '/a\u0000', ''])
+      expect(problemsOfLog(path)).toMatchObject([{ line: 5, hint: expect.stringContaining('whole path') }]);
+  });
+
   it('says where YAML is broken', () => {
     expect(() => loadConfig(fixture('reload-2-broken.txt'))).toThrowError(/reload-2-broken\.txt:6:\d+: /);
   });

@@ -770,7 +770,9 @@ export const configSchema = {
       default: false,
     },
     accessLog: {
-      ...filePath,
+      type: 'string',
+      pattern: '^/[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$',
+      hint: 'give the whole path of a file, from / on',
       description:
         'Where Envoys write a line of JSON for each request: `/dev/stdout`, `/dev/stderr` or a file of theirs; see filter.md. Default: nowhere.',
     },
