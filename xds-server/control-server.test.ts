@@ -15,6 +15,8 @@ import type { WhatIf } from './control/what-if.js';
 import { type Changed, ControlServer } from './control-server.js';
 import { WardropError } from './errors.js';
 import { Optimizer } from './optimizer/index.js';
+import { type Lookup, systemLookup } from './signals/lookup.js';
+import { DnsServer } from './signals/testing/dns-server.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -89,7 +91,7 @@ class Site {
     writeFileSync(this.configFile, text);
   }
 
-  async start(solver?: Solver): Promise<ControlServer> {
+  async start(solver?: Solver, lookup?: Lookup): Promise<ControlServer> {
     const optimizer = new Optimizer();
     const server = await ControlServer.start({
       configFile: this.configFile,
@@ -97,6 +99,7 @@ class Site {
       questionSolver: optimizer,
       wasmModule: new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]),
       log: pino({}, { write: () => undefined }),
+      ...(lookup !== undefined && { lookup }),
     });
     cleanups.push(async () => {
       await server.stop();
@@ -342,6 +345,43 @@ describe('ControlServer', () => {
     const again = await site.start();
     await planned(again);
     expect(await addresses()).toEqual([second.address]);
+  });
+
+  it('keeps the replicas of a name that DNS does not know any more, says so, and follows it again', async () => {
+    const engine = await startEngine();
+    const [host, port] = engine.address.split(':');
+    const dns = await DnsServer.start();
+    cleanups.push(() => dns.stop());
+    dns.answers.set('engines.invalid', { a: [host!] });
+    const site = await Site.create({ a: engine.address });
+    const discovery = `discovery: {dns: "engines.invalid:${port}"}`;
+    site.write(site.text({ a: engine.address }).replace(`endpoints: ["${engine.address}"]`, discovery));
+    const server = await site.start(undefined, systemLookup(dns.resolver()));
+    await planned(server);
+    const view = async () => {
+      const { body } = await site.get('/v1/fleet');
+      return (body as { engines: [{ discovery: object; replicas: { address: string }[] }] }).engines[0];
+    };
+    const failures = [
+      ['no such name', /ENOTFOUND|EAI_AGAIN/],
+      ['silence', /ETIMEOUT/],
+    ] as const;
+    for (const [failure, problem] of failures) {
+      dns.answers.set('engines.invalid', failure);
+      await vi.waitUntil(() => problem.test(server.discovered.get('a')!.problem ?? ''), 15_000);
+      expect(await view()).toMatchObject({
+        discovery: {
+          source: { kind: 'dns', host: 'engines.invalid' },
+          ageSeconds: expect.any(Number),
+          problem: expect.stringContaining('engines.invalid'),
+        },
+        replicas: [{ address: engine.address, ready: true }],
+      });
+    }
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['discovery:a']), 2_000);
+    dns.answers.set('engines.invalid', { a: [host!, '127.0.0.2'] });
+    await vi.waitFor(async () => expect((await view()).replicas).toHaveLength(2), 10_000);
+    expect(await view()).toMatchObject({ discovery: { problem: null } });
   });
 
   it('can be recorded, and its plans can be made again from the file', async () => {

@@ -52,7 +52,7 @@ import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
 import type { Relief } from './plan/snapshot-view.js';
-import { Discovery } from './signals/discovery.js';
+import { type Discovered, Discovery } from './signals/discovery.js';
 import { type LoadSources, requestsAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
 import { LoadCounts } from './signals/load-counts.js';
@@ -253,6 +253,11 @@ export class ControlServer {
       await this.reload('the file changed');
     });
     log.info({ configFile }, 'configuration loaded');
+  }
+
+  /** What is known of replicas that are looked for, by engine id. */
+  get discovered(): ReadonlyMap<string, Discovered> {
+    return this.#discovery.discovered;
   }
 
   get config(): Config {

@@ -46,6 +46,7 @@ export function fleetView(server: ControlServer): object {
         latency: outliers.find(({ engineId }) => engineId === engine.id) ?? null,
         workFromOutside: outside.get(engine.id) ?? null,
         inFlight: inFlight?.get(engine.id) ?? null,
+        discovery: discoveryView(engine.id, server, nowMs),
         replicas: replicas.map((replica) => ({
           ...replica,
           health: server.signals.health(replica.address, state.atMs),
@@ -74,6 +75,18 @@ export function fleetView(server: ControlServer): object {
       engines: server.signals.totals.engines,
       latencies: server.signals.totals.latencies,
     },
+  };
+}
+
+/** Where an engine's replicas are looked for and how that goes; null where they are listed. */
+function discoveryView(engineId: string, server: ControlServer, nowMs: number): object | null {
+  const source = server.config.discovery.get(engineId);
+  if (source === undefined) return null;
+  const { answeredMs, problem } = server.discovered.get(engineId) ?? {};
+  return {
+    source,
+    ageSeconds: answeredMs === undefined ? null : Math.max(0, nowMs - answeredMs) / 1_000,
+    problem: problem ?? null,
   };
 }
 

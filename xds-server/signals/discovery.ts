@@ -12,6 +12,8 @@ export interface DiscoveryOptions {
 export interface Discovered {
   /** Sorted; undefined before the first good answer. */
   readonly addresses: readonly Address[] | undefined;
+  /** Of the last good answer; undefined before the first. */
+  readonly answeredMs?: number | undefined;
   /** Why the last look failed; null after a good one. */
   readonly problem: string | null;
 }
@@ -19,6 +21,7 @@ export interface Discovered {
 interface Watched {
   readonly source: DiscoverySource;
   addresses: readonly Address[] | undefined;
+  answeredMs: number | undefined;
   problem: string | null;
   /** Addresses that the last answer lacked: one answer without an address does not remove it. */
   doubted: ReadonlySet<Address>;
@@ -72,6 +75,7 @@ export class Discovery {
       const watched: Watched = {
         source,
         addresses: before.get(id),
+        answeredMs: undefined,
         problem: null,
         doubted: new Set(),
         timer: undefined,
@@ -95,6 +99,7 @@ export class Discovery {
     try {
       const answer = await this.#options.lookup(watched.source);
       if (answer.addresses.length === 0) throw new Error('the answer is empty');
+      watched.answeredMs = Date.now();
       watched.problem = null;
       hasChanged = accept(watched, [...new Set(answer.addresses)].sort());
       if (watched.doubted.size === 0) seconds = answer.secondsToLive;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type RecordResolver, systemLookup } from './lookup.js';
+import { type DnsAnswer, DnsServer } from './testing/dns-server.js';
 
 const absent = Object.assign(new Error('no data'), { code: 'ENODATA' });
 
@@ -67,6 +68,45 @@ describe('DNS', () => {
       addresses: ['10.0.0.1:1', '10.0.0.2:2'],
       secondsToLive: 5,
     });
+  });
+});
+
+describe('a name server', () => {
+  const NAME = 'engines.wardrop.invalid';
+  const dns = { kind: 'dns', host: NAME, port: 8000 } as const;
+  const srv = { kind: 'srv', name: `_http._tcp.${NAME}` } as const;
+  let server: DnsServer;
+  beforeEach(async () => {
+    server = await DnsServer.start();
+  });
+  afterEach(() => server.stop());
+
+  it('is asked for records of a name, and of the targets of a service', async () => {
+    server.answers.set(NAME, { a: ['10.0.0.1', '10.0.0.2'] });
+    server.answers.set(srv.name, { srv: [{ name: NAME, port: 9000 }] });
+    const lookup = systemLookup(server.resolver());
+    const two = (port: number) => [`10.0.0.1:${port}`, `10.0.0.2:${port}`];
+    expect(await lookup(dns)).toEqual({ addresses: two(8000), secondsToLive: 1 });
+    expect(await lookup(srv)).toEqual({ addresses: two(9000), secondsToLive: 1 });
+  });
+
+  const failures: DnsAnswer[] = [
+    'nothing',
+    'no such name',
+    'server failure',
+    'refused',
+    'garbage',
+    'silence',
+  ];
+  it.each(failures)('that answers %j has found nobody, and that is told as a failure', async (failure) => {
+    const lookup = systemLookup(server.resolver());
+    server.answers.set(NAME, failure);
+    await expect(lookup(dns)).rejects.toThrowError(NAME);
+    server.answers.set(srv.name, failure);
+    await expect(lookup(srv)).rejects.toThrowError(NAME);
+    // The service is there, its targets are not.
+    server.answers.set(srv.name, { srv: [{ name: NAME, port: 9000 }] });
+    await expect(lookup(srv)).rejects.toThrowError(NAME);
   });
 });
 
