@@ -1,6 +1,7 @@
 import { Random } from '../../simulator/random.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
+import { engineStates } from '../../xds-server/fleet/testing/engine-states.js';
 import { defaultPolicy } from '../../xds-server/fleet/testing/policy.js';
 import type { OptimizerInput, Solution } from '../../xds-server/optimizer/solution.js';
 import { checkPlan } from '../../xds-server/plan/check-plan.js';
@@ -190,15 +191,7 @@ class Run {
     return {
       fleet,
       atMs: this.#nowMs,
-      engines: fleet.engines.map(({ id, endpoints }) => ({
-        id,
-        replicas: endpoints.map((address) => ({ address, ready: true })),
-        health: 1,
-        ramp: 1,
-        drain: 1,
-        penalty: 0,
-        latencyFactor: 1,
-      })),
+      engines: engineStates(fleet),
       demands: this.#estimator
         .estimates(this.#nowMs)
         .map(({ frontendId, poolId, requestsPerSecond, source }) => ({

@@ -1,9 +1,6 @@
-import { create, toBinary } from '@bufbuild/protobuf';
-import { AnySchema, anyPack } from '@bufbuild/protobuf/wkt';
 import { HealthStatus } from '../../xds-server/gen/envoy/config/core/v3/health_check_pb.js';
-import { ClusterLoadAssignmentSchema } from '../../xds-server/gen/envoy/config/endpoint/v3/endpoint_pb.js';
-import { envoyAddress } from '../../xds-server/xds/resources/address.js';
 import { encodeAssignment, type Locality } from '../../xds-server/xds/resources/assignment-writer.js';
+import { encodeGenerally } from '../../xds-server/xds/resources/testing/general-encoder.js';
 import { fleetOf } from './fleet.js';
 
 export interface WriterResult {
@@ -22,21 +19,7 @@ export function measureWriter(rounds: number): WriterResult {
       hostWeight: 1_000_000 + turn * 100 + index,
       health: engine.endpoints.map(() => HealthStatus.HEALTHY),
     }));
-  const general = (turn: number) => {
-    const assignment = create(ClusterLoadAssignmentSchema, {
-      clusterName: 'cluster-0',
-      endpoints: localities(turn).map(({ engine, priority, hostWeight, health }) => ({
-        locality: { region: engine.region, subZone: engine.id },
-        priority,
-        lbEndpoints: engine.endpoints.map((address, i) => ({
-          hostIdentifier: { case: 'endpoint' as const, value: { address: envoyAddress(address) } },
-          healthStatus: health[i]!,
-          loadBalancingWeight: hostWeight,
-        })),
-      })),
-    });
-    return toBinary(AnySchema, anyPack(ClusterLoadAssignmentSchema, assignment));
-  };
+  const general = (turn: number) => encodeGenerally('cluster-0', localities(turn));
   const cached = (turn: number) => encodeAssignment('cluster-0', localities(turn));
   if (Buffer.compare(general(1), cached(1)) !== 0) throw new Error('the two encoders differ');
   for (let i = 0; i < rounds; i++) {

@@ -522,6 +522,20 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
   },
 );
 
+/** Starts an Envoy by one of our examples, on free ports and with this xDS server. */
+async function startExample(file: string, xdsAddress: string): Promise<{ envoy: Envoy; url: string }> {
+  const [listenPort, adminPort, syncPort] = await freePorts(3);
+  const example = readFileSync(new URL(`../../envoy/standalone/${file}`, import.meta.url), 'utf8')
+    .replace('8080', String(listenPort))
+    .replace('9901', String(adminPort))
+    .replace('18000', xdsAddress.split(':')[1]!)
+    .replace('18001', String(syncPort))
+    .replace('MODEL', 'm1');
+  const envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
+  await envoy.ready();
+  return { envoy, url: `http://127.0.0.1:${listenPort}` };
+}
+
 describe('Envoy with a listener of its own', () => {
   const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
   let server: XdsServer;
@@ -539,15 +553,7 @@ describe('Envoy with a listener of its own', () => {
     const address = await server.start();
     const input = { fleet, frontendId: 'west', plan: planOf(fleet, { a: 1 }), engines: statesOf(fleet) };
     server.setResources('west', buildResources({ ...input, wasmModule, filter: { frontendId: 'west' } }));
-    const [listenPort, adminPort, syncPort] = await freePorts(3);
-    const example = readFileSync(new URL('../../envoy/standalone/own-listener.yaml', import.meta.url), 'utf8')
-      .replace('8080', String(listenPort))
-      .replace('9901', String(adminPort))
-      .replace('18000', address.split(':')[1]!)
-      .replace('18001', String(syncPort));
-    url = `http://127.0.0.1:${listenPort}`;
-    envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
-    await envoy.ready();
+    ({ envoy, url } = await startExample('own-listener.yaml', address));
   });
 
   afterAll(async () => {
@@ -610,18 +616,7 @@ describe('Envoy without the filter', () => {
     const input = { fleet, frontendId: 'west', plan: planOf(fleet, weights), engines: statesOf(fleet) };
     const native = { steering: 'maglev' as const, wasmModule, filter: { frontendId: 'west' } };
     server.setResources('west', buildResources({ ...input, ...native }));
-    const [listenPort, adminPort] = await freePorts(2);
-    const example = readFileSync(
-      new URL('../../envoy/standalone/without-filter.yaml', import.meta.url),
-      'utf8',
-    )
-      .replace('8080', String(listenPort))
-      .replace('9901', String(adminPort))
-      .replace('18000', address.split(':')[1]!)
-      .replace('MODEL', 'm1');
-    url = `http://127.0.0.1:${listenPort}`;
-    envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
-    await envoy.ready();
+    ({ envoy, url } = await startExample('without-filter.yaml', address));
   });
 
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
-import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
@@ -14,13 +14,7 @@ let envoy: EnvoyHandle;
 beforeAll(async () => {
   await Promise.all(stubs.map((stub) => stub.start()));
   mesh = await Mesh.start({
-    engines: stubs.map((stub) => ({
-      id: stub.name,
-      region: 'west',
-      models: ['demo-8b'],
-      profile: 'stub',
-      endpoints: [stub.address],
-    })),
+    engines: stubs.map((stub) => engineEntry(stub.name, [stub.address])),
     rttMs: { west: { a: 2, b: 4, c: 6 } },
     profiles: { stub: { requestsPerSecond: 20 } },
     demand: { west: { requestsPerSecond: 50, promptTokens: 100, outputTokens: 32 } },

@@ -2,7 +2,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { keysOf, OpenLoop } from './harness/load.js';
-import { Mesh, suspiciousLines } from './harness/mesh.js';
+import { engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
@@ -71,13 +71,7 @@ describe('a fleet whose configuration changes under load', () => {
   }
 
   function engines(ids: readonly string[]): Record<string, unknown>[] {
-    return ids.map((id) => ({
-      id,
-      region: 'west',
-      models: ['demo-8b'],
-      profile: 'stub',
-      endpoints: [stubs[id]!.address],
-    }));
+    return ids.map((id) => engineEntry(id, [stubs[id]!.address]));
   }
 });
 

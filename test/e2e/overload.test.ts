@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
-import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
 
@@ -34,14 +34,9 @@ describe('engines with more in flight than they should have', () => {
   beforeAll(async () => {
     await Promise.all(engines.map(({ stub }) => stub.start()));
     mesh = await Mesh.start({
-      engines: engines.map(({ stub }) => ({
-        id: stub.name,
-        region: 'west',
-        models: ['demo-8b'],
-        profile: 'stub',
-        endpoints: [stub.address],
-        maxInFlight: MOST_IN_FLIGHT,
-      })),
+      engines: engines.map(({ stub }) =>
+        engineEntry(stub.name, [stub.address], { maxInFlight: MOST_IN_FLIGHT }),
+      ),
       rttMs: { west: { a: 1, b: 1 } },
       profiles: { stub: { requestsPerSecond: 100 } },
       demand: { west: { models: { 'demo-8b': { requestsPerSecond: 30 } } } },

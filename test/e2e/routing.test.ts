@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chat, keysOf } from './harness/load.js';
-import { type EnvoyHandle, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
 import { StubEngine } from './harness/stub-engine.js';
 
 const KEYS = keysOf(40);
@@ -16,7 +16,7 @@ describe('routing through a real Envoy', () => {
   beforeAll(async () => {
     await Promise.all([...Object.values(stubs), stranger].map((stub) => stub.start()));
     mesh = await Mesh.start({
-      engines: [engine('a', [stubs.a1.address, stubs.a2.address]), engine('b', [stubs.b1.address])],
+      engines: [engineEntry('a', [stubs.a1.address, stubs.a2.address]), engineEntry('b', [stubs.b1.address])],
       rttMs: { west: { a: 2, b: 2 } },
       profiles: { stub: { requestsPerSecond: 100 } },
       demand: { west: { requestsPerSecond: 150, promptTokens: 100, outputTokens: 32 } },
@@ -105,8 +105,4 @@ async function homes(envoy: EnvoyHandle): Promise<Map<string, string>> {
     await agent.close();
   }
   return map;
-}
-
-function engine(id: string, endpoints: readonly string[]): Record<string, unknown> {
-  return { id, region: 'west', models: ['demo-8b'], profile: 'stub', endpoints };
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
-import { type EnvoyHandle, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
@@ -17,13 +17,7 @@ let envoy: EnvoyHandle;
 beforeAll(async () => {
   await Promise.all(stubs.map((stub) => stub.start()));
   mesh = await Mesh.start({
-    engines: stubs.map((stub) => ({
-      id: stub.name,
-      region: 'west',
-      models: ['demo-8b'],
-      profile: stub.name,
-      endpoints: [stub.address],
-    })),
+    engines: stubs.map((stub) => engineEntry(stub.name, [stub.address], { profile: stub.name })),
     rttMs: { west: { a: 2, b: 2 } },
     profiles: { a: { requestsPerSecond: 3000 }, b: { requestsPerSecond: 1000 } },
     demand: { west: { requestsPerSecond: 3000, promptTokens: 100, outputTokens: 32 } },

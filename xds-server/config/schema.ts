@@ -1,3 +1,4 @@
+import { KEY_FIELDS } from '../../wire/names.js';
 import type { FromSchema } from './schema-type.js';
 
 /**
@@ -141,14 +142,7 @@ const filter = {
       type: 'array',
       items: {
         type: 'string',
-        enum: [
-          'prompt_cache_key',
-          'conversation',
-          'metadata.user_id',
-          'session_id',
-          'safety_identifier',
-          'user',
-        ],
+        enum: KEY_FIELDS,
       },
       description: 'Fields of the body that may, after the headers. Default: all, in this order.',
     },

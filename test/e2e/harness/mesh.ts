@@ -31,6 +31,15 @@ export interface MeshOptions {
   readonly serve?: readonly string[];
 }
 
+/** An engine of the configuration, near the Envoys and like any other but for `rest`. */
+export function engineEntry(
+  id: string,
+  endpoints: readonly string[],
+  rest: Readonly<Record<string, unknown>> = {},
+): Record<string, unknown> {
+  return { id, region: 'west', models: ['demo-8b'], profile: 'stub', endpoints, ...rest };
+}
+
 /** Request and admin address of a running Envoy. */
 export interface EnvoyHandle {
   readonly process: Process;
