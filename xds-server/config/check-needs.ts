@@ -1,7 +1,8 @@
 import { MAX_CLASSES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../wire/layout.js';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import type { Engine, Pool } from '../fleet/fleet.js';
-import { meets, type Need, needsThatMatter } from '../fleet/needs.js';
+import type { Need } from '../fleet/needs.js';
+import { meets, needsThatMatter } from '../fleet/pools.js';
 import { buildNeeds, buildPools } from './build-needs.js';
 import type { Path } from './problem.js';
 import type { ConfigFile } from './schema.js';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { NeedCondition } from '../../wire/snapshot-view.js';
-import { meets, type Need, needsThatMatter, poolsOfModel } from './needs.js';
+import type { Need } from './needs.js';
+import { meets, needsThatMatter, poolsOfModel } from './pools.js';
 
 const engine = (id: string, labels: Record<string, string>) => ({ id, models: ['m'], labels });
 const header = (value?: string): NeedCondition => ({
