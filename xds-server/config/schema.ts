@@ -120,7 +120,7 @@ const filter = {
     readBodies: {
       type: 'boolean',
       description:
-        'Look for model and key in JSON bodies where headers do not give both: most clients name the model nowhere else. Such requests wait until their body has arrived. Needs Envoy 1.40; older ones do not read bodies.',
+        'Look for model and key in JSON and forms where headers do not give both: most clients name the model nowhere else. Such requests wait until their body has arrived. Needs Envoy 1.40; older ones do not read bodies.',
       default: true,
     },
     maxBodyBytes: {
@@ -128,7 +128,7 @@ const filter = {
       minimum: 1024,
       maximum: 1073741824,
       description:
-        'Longest body that is read; longer ones are refused with 413 unless headers name the model. An Envoy holds up to this for each request whose body is under way.',
+        'Longest body that is read; longer ones are refused with 413 unless headers, or fields before the first file of a form, name the model. An Envoy holds up to this for each request whose body is under way.',
       default: 8388608,
     },
     keyHeaders: {
