@@ -10,7 +10,7 @@ import { decodeSnapshot } from '../wire/snapshot-reader.js';
 import type { SnapshotView } from '../wire/snapshot-view.js';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { run } from './cli/run.js';
-import type { Solver } from './control/planner.js';
+import type { PlanSolver } from './control/planner.js';
 import type { WhatIf } from './control/what-if.js';
 import { type Changed, ControlServer } from './control-server.js';
 import { WardropError } from './errors.js';
@@ -91,7 +91,7 @@ class Site {
     writeFileSync(this.configFile, text);
   }
 
-  async start(solver?: Solver, lookup?: Lookup): Promise<ControlServer> {
+  async start(solver?: PlanSolver, lookup?: Lookup): Promise<ControlServer> {
     const optimizer = new Optimizer();
     const server = await ControlServer.start({
       configFile: this.configFile,
@@ -150,9 +150,9 @@ describe('ControlServer', () => {
     });
     const optimizer = new Optimizer();
     const server = await site.start({
-      solve: async (input) => {
+      solveChecked: async (input) => {
         await held;
-        return optimizer.solve(input);
+        return optimizer.solveChecked(input);
       },
     });
     expect((await site.get('/live')).status).toBe(200);
@@ -193,7 +193,7 @@ describe('ControlServer', () => {
     const { id, sequence } = first.plan!;
     const before = (await site.sync())!;
     await first.stop();
-    const second = await site.start({ solve: () => new Promise(() => undefined) });
+    const second = await site.start({ solveChecked: () => new Promise(() => undefined) });
     expect([second.plan!.id, second.plan!.sequence]).toEqual([id, sequence]);
     const after = (await site.sync())!;
     expect(after.version).toBeGreaterThan(before.version);
@@ -216,9 +216,9 @@ describe('ControlServer', () => {
     cleanups.push(() => optimizer.close());
     let isBroken = false;
     const server = await site.start({
-      solve: async (input) => {
+      solveChecked: async (input) => {
         if (isBroken) throw new WardropError('WARDROP_SOLVER_TIMEOUT', 'no answer in time');
-        return optimizer.solve(input);
+        return optimizer.solveChecked(input);
       },
     });
     await vi.waitUntil(() => hasTwoEngines(server), 10_000);

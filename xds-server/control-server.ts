@@ -29,7 +29,7 @@ import { type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
 import { type PastPlan, PlanHistory } from './control/plan-history.js';
-import { makePlan, optimizerInput, type PlanInput, type Solver } from './control/planner.js';
+import { makePlan, optimizerInput, type PlanInput, type PlanSolver, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
 import { RecordedSignals } from './control/recorded-signals.js';
 import type { Recorded, RecordedSolve } from './control/recording.js';
@@ -65,7 +65,7 @@ import { frontendOf, type NodeIdentity, type NodeView, type ResourceStatus, XdsS
 
 export interface ControlServerOptions {
   readonly configFile: string;
-  readonly optimizer: Solver;
+  readonly optimizer: PlanSolver;
   /** Answers questions (what-if, headroom), so that these never delay a plan. */
   readonly questionSolver: Solver;
   /** The compiled filter. */

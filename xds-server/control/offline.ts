@@ -11,7 +11,7 @@ import { decodeState } from '../plan/state-format.js';
 import type { HeldRate } from '../signals/known-config.js';
 import { Signals } from '../signals/signals.js';
 import { withDiscovered } from './discovered-fleet.js';
-import { makePlan, optimizerInput, type PlanInput, type Solver } from './planner.js';
+import { makePlan, optimizerInput, type PlanInput, type PlanSolver } from './planner.js';
 import { whyUnfit } from './saved-plan.js';
 
 /** Rates that a plan was made for. */
@@ -45,7 +45,7 @@ export async function offlineInput(config: Config): Promise<OptimizerInput> {
 export async function offlineSnapshot(
   written: Config,
   frontendId: string,
-  solver: Solver,
+  solver: PlanSolver,
 ): Promise<SnapshotView> {
   const saved = await savedState(written.server.stateFile);
   const found = (saved?.discovered ?? []).map(
@@ -75,7 +75,7 @@ export async function offlineSnapshot(
   });
 }
 
-async function planned(solver: Solver, input: PlanInput): Promise<Plan> {
+async function planned(solver: PlanSolver, input: PlanInput): Promise<Plan> {
   const { plan, failure } = await makePlan(solver, input);
   if (plan === null) throw failure!;
   return plan;

@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { LocalExecutor } from '../optimizer/executor.js';
 import { explain, explanationText, Optimizer, type Solution } from '../optimizer/index.js';
+import { solveFleet } from '../optimizer/solve.js';
 import type { Plan } from '../plan/plan.js';
-import type { PlanOutcome, Solver } from './planner.js';
+import type { PlanOutcome } from './planner.js';
 import { pieces, planFor, rowOf, type TestFleet } from './testing/planning.js';
 
 const optimizer = new Optimizer();
@@ -146,9 +148,11 @@ describe('a solution that is wrong', () => {
     rttMs: { f: { e1: 2, e2: 30 } },
     demand: { f: 60 },
   };
-  const tampering = (change: (solution: Solution) => Solution): Solver => ({
-    solve: async (input) => change(await optimizer.solve(input)),
-  });
+  /** An optimizer whose solutions come out changed. */
+  const tampering = (change: (solution: Solution) => Solution): Optimizer =>
+    new Optimizer({
+      executor: () => new LocalExecutor((solver, input) => change(solveFleet(solver, input))),
+    });
   const faults: [string, RegExp, (solution: Solution) => Solution][] = [
     [
       'loses demand',

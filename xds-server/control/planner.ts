@@ -2,7 +2,7 @@ import { checkSnapshot } from '../../wire/snapshot-rules.js';
 import { WardropError } from '../errors.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
-import { believedInput, checkSolution } from '../optimizer/index.js';
+import { refuseFaults } from '../optimizer/index.js';
 import type { OptimizerInput, Solution } from '../optimizer/solution.js';
 import { checkPlan } from '../plan/check-plan.js';
 import { emergencyPlan } from '../plan/emergency.js';
@@ -11,9 +11,14 @@ import type { Plan } from '../plan/plan.js';
 import { buildSnapshotView } from '../plan/snapshot-view.js';
 import type { Profile } from '../profiles/profile.js';
 
-/** The part of the optimizer that planning needs. */
+/** The part of the optimizer that answers questions. */
 export interface Solver {
   solve(input: OptimizerInput): Promise<Solution>;
+}
+
+/** The part of the optimizer that planning needs: solutions that have passed the independent checks. */
+export interface PlanSolver {
+  solveChecked(input: OptimizerInput): Promise<Solution>;
 }
 
 export interface PlanInput {
@@ -35,22 +40,21 @@ export interface PlanOutcome {
 }
 
 /**
- * Solves, evolves the plan in force, and checks both solution and plan. What lost engines had is handed to their backups first,
+ * Solves, evolves the plan in force, and checks the plan as well as the solution. What lost engines had is handed to their backups first,
  * as filters have done already: a conversation that moved there moves again only for a gain that pays for it. When
  * the solve or a check fails, that is what stays.
  */
-export async function makePlan(solver: Solver, planInput: PlanInput): Promise<PlanOutcome> {
+export async function makePlan(solver: PlanSolver, planInput: PlanInput): Promise<PlanOutcome> {
   const { state, profiles, policy, nowMs } = planInput;
   const last = planInput.previous;
   const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: nowMs() });
   const input = optimizerInput({ ...planInput, previous });
   try {
-    const solution = await solver.solve(input);
-    refuse('the solution', checkSolution(believedInput(input), solution));
+    const solution = await solver.solveChecked(input);
     const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
     const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
     const violations = checkPlan({ plan, state, profiles, policy });
-    refuse(
+    refuseFaults(
       'the plan',
       violations.map(({ code, message }) => `${code}: ${message}`),
     );
@@ -63,16 +67,6 @@ export async function makePlan(solver: Solver, planInput: PlanInput): Promise<Pl
         : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
     return { plan: previous, input, failure };
   }
-}
-
-/** Faults that an alarm quotes; one mistake can make thousands. */
-const MOST_QUOTED = 5;
-
-function refuse(what: string, faults: readonly string[]): void {
-  if (faults.length === 0) return;
-  const more = faults.length > MOST_QUOTED ? `; and ${faults.length - MOST_QUOTED} more` : '';
-  const reasons = faults.slice(0, MOST_QUOTED).join('; ');
-  throw new WardropError('WARDROP_PLAN_REJECTED', `${what} failed its checks: ${reasons}${more}`);
 }
 
 /**

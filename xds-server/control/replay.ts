@@ -1,4 +1,4 @@
-import { makePlan, type Solver } from './planner.js';
+import { makePlan, type PlanSolver } from './planner.js';
 import { SignalsReplay } from './recorded-signals.js';
 import type { Recorded, RecordedSolve } from './recording.js';
 
@@ -14,7 +14,7 @@ export interface Replayed {
 
 /** Everything of a recording again: what signals made of what they were told, and the plan of every solve. */
 export async function* replayAll(
-  solver: Solver,
+  solver: PlanSolver,
   recording: AsyncIterable<Recorded>,
 ): AsyncGenerator<Replayed> {
   const signals = new SignalsReplay();
@@ -29,7 +29,7 @@ export async function* replayAll(
 
 /** Makes the plan of a recorded solve again. */
 export async function replay(
-  solver: Solver,
+  solver: PlanSolver,
   { input, times, plan }: RecordedSolve,
 ): Promise<Omit<Replayed, 'isSameState'>> {
   let asked = 0;

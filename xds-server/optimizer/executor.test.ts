@@ -15,7 +15,7 @@ function thread(body: string): URL {
 async function answerOf(body: string): Promise<Outcome> {
   const executor = new ThreadExecutor(thread(body), 0.2);
   try {
-    return await executor.run({ input, deadlineSeconds: 0.1 });
+    return await executor.run({ input, deadlineSeconds: 0.1, isChecked: false });
   } finally {
     await executor.close();
   }

@@ -55,7 +55,12 @@ export class ThreadExecutor implements Executor {
 
 /** In the caller's thread: where the sources run untranslated, which a worker thread cannot load. */
 export class LocalExecutor implements Executor {
-  readonly #runner = loadHighs().then((highs) => new TaskRunner(highs));
+  readonly #runner: Promise<TaskRunner>;
+
+  /** @param solve what solves instead of the optimizer, in tests */
+  constructor(solve?: ConstructorParameters<typeof TaskRunner>[1]) {
+    this.#runner = loadHighs().then((highs) => new TaskRunner(highs, solve));
+  }
 
   async run(task: Task): Promise<Outcome> {
     return (await this.#runner).run(task);

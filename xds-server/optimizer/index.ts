@@ -1,8 +1,8 @@
 export { checkSolution } from './check.js';
 export { type EngineCost, type ExplainedPair, type Explanation, explain } from './explain.js';
 export { explanationText } from './explain-text.js';
-export { believedInput } from './input.js';
 export { Optimizer, type OptimizerOptions } from './optimizer.js';
+export { refuseFaults } from './refusal.js';
 export type * from './solution.js';
 export {
   type Cause,

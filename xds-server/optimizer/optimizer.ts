@@ -37,7 +37,19 @@ export class Optimizer {
    * @throws WardropError WARDROP_INPUT_INVALID, WARDROP_PROFILE_INVALID, WARDROP_SOLVER_FAILED, WARDROP_SOLVER_TIMEOUT.
    */
   solve(input: OptimizerInput): Promise<Solution> {
-    const next = this.#last.then(() => this.#solve(input));
+    return this.#enqueue(input, false);
+  }
+
+  /**
+   * The same, where the solution has passed the independent checks, in the solver's thread as well.
+   * @throws WardropError as `solve`, and WARDROP_PLAN_REJECTED, which quotes what is wrong.
+   */
+  solveChecked(input: OptimizerInput): Promise<Solution> {
+    return this.#enqueue(input, true);
+  }
+
+  #enqueue(input: OptimizerInput, isChecked: boolean): Promise<Solution> {
+    const next = this.#last.then(() => this.#solve(input, isChecked));
     this.#last = next.catch(() => {});
     return next;
   }
@@ -48,12 +60,12 @@ export class Optimizer {
     await this.#discard();
   }
 
-  async #solve(input: OptimizerInput): Promise<Solution> {
+  async #solve(input: OptimizerInput, isChecked: boolean): Promise<Solution> {
     if (this.#closed) throw new WardropError('WARDROP_SOLVER_FAILED', 'the optimizer is closed');
     this.#executor ??= this.#start();
     let outcome: Outcome;
     try {
-      outcome = await this.#executor.run({ input, deadlineSeconds: this.#deadlineSeconds });
+      outcome = await this.#executor.run({ input, deadlineSeconds: this.#deadlineSeconds, isChecked });
     } catch (error) {
       await this.#discard();
       throw error;

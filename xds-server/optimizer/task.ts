@@ -1,6 +1,9 @@
 import type { Highs } from 'highs';
 import { type ErrorCode, WardropError } from '../errors.js';
+import { checkSolution } from './check.js';
+import { believedInput } from './input.js';
 import { LinearSolver } from './linear-program.js';
+import { refuseFaults } from './refusal.js';
 import type { OptimizerInput, Solution } from './solution.js';
 import { solveFleet } from './solve.js';
 
@@ -9,6 +12,8 @@ export interface Task {
   readonly input: OptimizerInput;
   /** All runs of HiGHS for this task together. */
   readonly deadlineSeconds: number;
+  /** Whether the solution must pass the independent checks. */
+  readonly isChecked: boolean;
 }
 
 export type Outcome =
@@ -18,15 +23,18 @@ export type Outcome =
 /** Runs tasks on one HiGHS, one at a time. */
 export class TaskRunner {
   readonly #solver: LinearSolver;
+  readonly #solve: typeof solveFleet;
 
-  constructor(highs: Highs) {
+  constructor(highs: Highs, solve = solveFleet) {
     this.#solver = new LinearSolver(highs);
+    this.#solve = solve;
   }
 
-  run({ input, deadlineSeconds }: Task): Outcome {
+  run({ input, deadlineSeconds, isChecked }: Task): Outcome {
     try {
       this.#solver.startDeadline(deadlineSeconds);
-      const solution = solveFleet(this.#solver, input);
+      const solution = this.#solve(this.#solver, input);
+      if (isChecked) refuseFaults('the solution', checkSolution(believedInput(input), solution));
       return { ok: true, solution, memoryBytes: this.#solver.memoryBytes };
     } catch (error) {
       if (error instanceof WardropError) return { ok: false, code: error.code, message: error.message };

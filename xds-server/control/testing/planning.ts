@@ -2,7 +2,7 @@ import { loadConfig } from '../../config/load.js';
 import { HASH_SPACE, type Plan, type PlanRow, type Segment } from '../../plan/plan.js';
 import { endOf } from '../../plan/segments.js';
 import { Signals } from '../../signals/signals.js';
-import { makePlan, type PlanOutcome, type Solver } from '../planner.js';
+import { makePlan, type PlanOutcome, type PlanSolver } from '../planner.js';
 
 /** A fleet of one model in a few numbers. */
 export interface TestFleet {
@@ -17,7 +17,7 @@ export interface TestFleet {
 }
 
 /** The plan that follows `previous`, made by the real optimizer from a real configuration. */
-export function planFor(solver: Solver, fleet: TestFleet, previous: Plan | null): Promise<PlanOutcome> {
+export function planFor(solver: PlanSolver, fleet: TestFleet, previous: Plan | null): Promise<PlanOutcome> {
   const config = loadConfig('/none/fleet.yaml', () => JSON.stringify(configOf(fleet)));
   const { state } = new Signals(config, [], 0).evaluate(0);
   const engines = state.engines.map((engine) => ({
