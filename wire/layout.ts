@@ -156,6 +156,7 @@ export const VM_REPLICAS = 28; // u32
 export const VM_LOADS = 32; // u32
 export const VM_NETWORKS = 36; // u32
 export const VM_TURNS = 40; // u32
+export const VM_TURN_LEVEL = 44; // u32, below 64
 export const VM_HEADER_SIZE = 48;
 
 // Counters are u64 below 2^53, sums are f64 of 0 or more.
@@ -242,10 +243,7 @@ export const NETWORK_USAGE_COUNT = 8;
 export const NETWORK_USAGE_SUM = 16; // f64, seconds
 export const NETWORK_USAGE_SIZE = 24;
 
-/**
- * Conversations whose turns are counted: of those with the same lowest bits, the one with the least key that has had a
- * turn within TURN_SECONDS. So all filters and the control server watch the same ones without a word.
- */
+/** Conversations of which a VM counts the turns. */
 export const WATCHED_CONVERSATIONS = 64;
 /** A later turn begins a conversation anew: engines have forgotten it. */
 export const TURN_SECONDS = 600;

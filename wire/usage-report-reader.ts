@@ -30,7 +30,8 @@ export function decodeUsageReport(bytes: Uint8Array): UsageReport {
     vms.push({
       incarnation: data.getBigUint64(block + L.VM_INCARNATION, true),
       sequence: counter(data, block + L.VM_SEQUENCE),
-      ...(rows as Omit<VmUsage, 'incarnation' | 'sequence'>),
+      turnLevel: level(data, block + L.VM_TURN_LEVEL),
+      ...(rows as Omit<VmUsage, 'incarnation' | 'sequence' | 'turnLevel'>),
     });
   }
   check(at === data.byteLength, 'goes on after its last block');
@@ -63,6 +64,12 @@ function readField(data: DataView, at: number, field: Field): bigint | number | 
 function integer(data: DataView, at: number): number {
   const value = Number(data.getBigInt64(at, true));
   check(Math.abs(value) < 2 ** 31, 'has a number out of range');
+  return value;
+}
+
+function level(data: DataView, at: number): number {
+  const value = data.getUint32(at, true);
+  check(value < 64, 'has a level out of range');
   return value;
 }
 

@@ -13,6 +13,7 @@ export function encodeUsageReport(report: UsageReport): Uint8Array {
   for (const vm of report.vms) {
     out.setBigUint64(at + L.VM_INCARNATION, vm.incarnation, true);
     out.setBigUint64(at + L.VM_SEQUENCE, BigInt(vm.sequence), true);
+    out.setUint32(at + L.VM_TURN_LEVEL, vm.turnLevel, true);
     for (const name of sectionNames) out.setUint32(at + sections[name].count, vm[name].length, true);
     at += L.VM_HEADER_SIZE;
     for (const name of sectionNames) {

@@ -32,7 +32,12 @@ const anyRows = sectionNames.map((name) => {
   const row = fc.record(Object.fromEntries(fields.map(([field, layout]) => [field, anyField(layout)])));
   return [name, fc.array(row, { maxLength: 3 })] as const;
 });
-const anyVm = fc.record({ incarnation: hash, sequence: count, ...Object.fromEntries(anyRows) });
+const anyVm = fc.record({
+  incarnation: hash,
+  sequence: count,
+  turnLevel: fc.nat({ max: 63 }),
+  ...Object.fromEntries(anyRows),
+});
 const anyReport = fc.record({
   vms: fc.array(anyVm, { maxLength: 3 }),
 }) as unknown as fc.Arbitrary<UsageReport>;

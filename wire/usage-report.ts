@@ -22,6 +22,8 @@ export interface VmUsage {
   readonly loads: readonly LoadUsage[];
   readonly networks: readonly NetworkUsage[];
   readonly turns: readonly TurnUsage[];
+  /** Of conversations with at least so many zero bits at the end of the key, all turns that came through are counted. */
+  readonly turnLevel: number;
 }
 
 /**
@@ -218,5 +220,6 @@ export function noVmUsage(incarnation: bigint, sequence = 1): VmUsage {
     loads: [],
     networks: [],
     turns: [],
+    turnLevel: 0,
   };
 }

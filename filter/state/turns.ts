@@ -1,36 +1,76 @@
-// The conversations whose turns are counted, for the time between turns. Which these are is decided by their keys alone,
-// so that all VMs and Envoys count the turns of the same ones: a conversation's requests may come through any of them.
+// The conversations whose turns are counted, for the time between turns: those whose keys end in so many zero bits that
+// there is room for all of them. Which these are is decided by their keys alone, so that VMs and Envoys count the turns
+// of the same ones: a conversation's requests may come through any of them.
 
 import * as L from '../../wire/layout';
 import { mix64 } from '../hash';
 
 @unmanaged
 export class Turns {
-  /** Of the last turn; 0 in a place that was never used. */
+  /** Of the last turn. */
   atNs: u64;
-  // As in a row of a usage report.
+  // As in a row of a usage report; no turns in a free place.
   pool: u64;
   key: u64;
   turns: u64;
 }
 
 const PLACES: usize = memory.data(L.WATCHED_CONVERSATIONS * 32, 8);
-const FORGOTTEN_NS: u64 = <u64>L.TURN_SECONDS * 1_000_000_000;
+const ENDED_NS: u64 = <u64>L.TURN_SECONDS * 1_000_000_000;
+/** With fewer conversations than this there is room for twice as many. */
+const FEW: u32 = L.WATCHED_CONVERSATIONS / 4;
+
+/** Zero bits that a key ends in to be watched. */
+let level: u64 = 0;
+let levelSinceNs: u64 = 0;
 
 /** A turn of the conversation with this key's hash. */
 export function noteTurn(pool: u64, hash: u64, nowNs: u64): void {
   const key = mix64(pool + hash);
-  const place = turnsIn(<usize>(key & <u64>(L.WATCHED_CONVERSATIONS - 1)));
-  const isKnown = place.atNs > 0 && place.key == key;
-  if (!isKnown) {
-    const isTaken = place.atNs > 0 && nowNs - place.atNs < FORGOTTEN_NS;
-    if (isTaken && place.key < key) return;
-    place.pool = pool;
-    place.key = key;
-    place.turns = 0;
+  while (ctz(key) >= level) {
+    let free: usize = 0;
+    for (let i: usize = 0; i < <usize>L.WATCHED_CONVERSATIONS; i++) {
+      const place = turnsIn(i);
+      if (place.turns && place.key == key) {
+        place.turns++;
+        place.atNs = nowNs;
+        return;
+      }
+      if (!place.turns || nowNs - place.atNs >= ENDED_NS) free = changetype<usize>(place);
+    }
+    if (free) {
+      const place = changetype<Turns>(free);
+      place.pool = pool;
+      place.key = key;
+      place.turns = 1;
+      place.atNs = nowNs;
+      return;
+    }
+    raise(nowNs);
   }
-  place.atNs = nowNs;
-  place.turns++;
+}
+
+/** Lets go of about half of the conversations. */
+function raise(nowNs: u64): void {
+  level++;
+  levelSinceNs = nowNs;
+  for (let i: usize = 0; i < <usize>L.WATCHED_CONVERSATIONS; i++) {
+    const place = turnsIn(i);
+    if (ctz(place.key) < level) place.turns = 0;
+  }
+}
+
+/** The level, lowered when the conversations have become few. */
+export function freshTurnLevel(nowNs: u64): u32 {
+  if (level > 0 && nowNs - levelSinceNs >= ENDED_NS) {
+    let running: u32 = 0;
+    for (let i: usize = 0; i < <usize>L.WATCHED_CONVERSATIONS; i++) {
+      if (turnsIn(i).turns && nowNs - turnsIn(i).atNs < ENDED_NS) running++;
+    }
+    if (running < FEW) level--;
+    levelSinceNs = nowNs;
+  }
+  return <u32>level;
 }
 
 // @ts-ignore: decorator

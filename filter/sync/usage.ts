@@ -1,6 +1,7 @@
 // Usage reports: every VM puts its counters into a slot of shared data, the lease holder sends all slots together.
 
 import * as L from '../../wire/layout';
+import { nowNs } from '../abi/clock';
 import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
 import {
@@ -12,7 +13,7 @@ import {
   pools,
 } from '../state/rows';
 import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
-import { turnsIn } from '../state/turns';
+import { freshTurnLevel, turnsIn } from '../state/turns';
 import { Row } from '../state/table';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
@@ -108,7 +109,7 @@ function writeBlock(incarnation: u64, now: u64): usize {
   store<u64>(start, now);
   store<u64>(block, incarnation, L.VM_INCARNATION);
   store<u64>(block, ++sequence, L.VM_SEQUENCE);
-  store<u32>(block, 0, L.VM_HEADER_SIZE - 4);
+  store<u32>(block, freshTurnLevel(nowNs()), L.VM_TURN_LEVEL);
   end = block + L.VM_HEADER_SIZE;
   store<u32>(block, writePools(), L.VM_POOLS);
   store<u32>(block, writeFlows(), L.VM_ENGINES);
@@ -229,7 +230,7 @@ function writeTurns(): u32 {
   let rows: u32 = 0;
   for (let place: usize = 0; place < <usize>L.WATCHED_CONVERSATIONS; place++) {
     const turns = turnsIn(place);
-    if (!turns.atNs) continue;
+    if (!turns.turns) continue;
     store<u64>(end, turns.pool, L.TURN_USAGE_POOL);
     store<u64>(end, turns.key, L.TURN_USAGE_KEY);
     store<u64>(end, turns.turns, L.TURN_USAGE_TURNS);

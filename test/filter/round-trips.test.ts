@@ -4,7 +4,7 @@ import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import type { FilterConfig } from '../../wire/filter-config.js';
 import { id64 } from '../../wire/hash.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
-import type { NetworkUsage, TurnUsage, VmUsage } from '../../wire/usage-report.js';
+import type { NetworkUsage, VmUsage } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { deliver, type EngineSketch, sketch } from './snapshots.js';
 
@@ -124,40 +124,5 @@ describe('round trips', () => {
     });
     const pauses = times.slice(1).map((at, index) => at - times[index]!);
     expect(pauses).toEqual([...Array(5).fill(1_000), ...Array(6).fill(5_000)]);
-  });
-});
-
-describe('turns', () => {
-  const turns = (vm: Vm): readonly TurnUsage[] => usage(vm).turns;
-  const ask = (vm: Vm, key: string, headers: Record<string, string> = {}) =>
-    vm.request({ 'x-session-id': key, ...headers });
-
-  it('are counted of conversations, not of requests without a key or that clients repeat', () => {
-    const { vm } = started(sketch([{ weight: 1 }]));
-    for (let i = 0; i < 3; i++) ask(vm, 'a');
-    ask(vm, 'a', { 'x-stainless-retry-count': '1' });
-    vm.request();
-    expect(turns(vm)).toEqual([{ pool: id64('m'), key: expect.any(BigInt), turns: 3 }]);
-  });
-
-  it('are those of the same conversations in all VMs, whatever came first', () => {
-    const keys = Array.from({ length: 1_000 }, (_, index) => `conversation ${index}`);
-    const watched = [keys, keys.toReversed()].map((order) => {
-      const { vm } = started(sketch([{ weight: 1 }]));
-      for (const key of order) ask(vm, key);
-      return turns(vm).map(({ key }) => key);
-    });
-    expect(watched[0]).toHaveLength(64);
-    expect(watched[0]).toEqual(watched[1]);
-  });
-
-  it('make place for another conversation when they end', () => {
-    const { host, vm } = started(sketch([{ weight: 1 }]));
-    const keys = Array.from({ length: 1_000 }, (_, index) => `conversation ${index}`);
-    for (const key of keys) ask(vm, key);
-    const before = new Set(turns(vm).map(({ key }) => key));
-    host.nowMs += 601_000;
-    for (const key of keys.slice(0, 300)) ask(vm, `${key} anew`);
-    expect(turns(vm).some(({ key }) => before.has(key))).toBe(false);
   });
 });

@@ -165,7 +165,7 @@ export class Signals {
       const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.#network.add(frontendId, engineId, usage, nowMs);
     }
-    this.#addTurns(frontendId, delta.turns, nowMs);
+    this.#addTurns(frontendId, delta, nowMs);
     for (const usage of delta.loads) {
       const engineId = this.#known.engineIds.get(usage.engine);
       const address = this.#known.addresses.get(usage.replica);
@@ -176,10 +176,10 @@ export class Signals {
     }
   }
 
-  #addTurns(frontendId: string, turns: UsageDelta['turns'], nowMs: number): void {
+  #addTurns(frontendId: string, { nodeId, turns, turnLevel }: UsageDelta, nowMs: number): void {
     const gaps = this.#turnGaps.get(frontendId) ?? new TurnGaps();
     this.#turnGaps.set(frontendId, gaps);
-    for (const usage of turns) gaps.add(usage, nowMs);
+    gaps.add(nodeId, turns, turnLevel, nowMs);
   }
 
   /** How turns follow each other; undefined before enough was counted. */

@@ -1,12 +1,17 @@
-import { TURN_SECONDS, WATCHED_CONVERSATIONS } from '../../wire/layout.js';
+import { TURN_SECONDS } from '../../wire/layout.js';
 import type { TurnUsage } from '../../wire/usage-report.js';
 
 /** Turns are counted with an exponential memory. */
 const MEMORY_MS = 1_800_000;
-/** Fewer gaps say nothing. */
+/** Fewer gaps say nothing, nor do those of a shorter time, in which no long one can end. */
 const LEAST_GAPS = 50;
+const LEAST_MS = TURN_SECONDS * 1_000;
 /** What is in force moves only by more than this share of it, so that the price of moves stays still. */
 const LEAST_CHANGE = 0.25;
+/** More conversations are not followed at a time. */
+const MOST_CONVERSATIONS = 4_096;
+/** A node that was silent for this long has no say in which ones are. */
+const SILENT_MS = 60_000;
 
 /** How the turns of conversations follow each other in one (frontend, pool). */
 export interface TurnGapView {
@@ -18,37 +23,37 @@ export interface TurnGapView {
   readonly gaps: number;
 }
 
-interface Conversation {
-  readonly pool: bigint;
-  readonly key: bigint;
-  atMs: number;
-}
-
 /**
- * The gaps between turns that one frontend's filters report. All of them count the turns of the same conversations, so
- * those of one add up over VMs and Envoys, whichever of them its requests came through.
+ * The gaps between turns that one frontend's filters report. Each counts the turns of conversations whose keys end in a
+ * number of zero bits, as many as it has room for. So of those that satisfy the strictest one every turn is known, whichever
+ * VM and Envoy it came through; the others are left out.
  */
 export class TurnGaps {
-  readonly #places: (Conversation | undefined)[] = [];
+  /** When each conversation had its last turn, by its key; the longest silent first. */
+  readonly #lastMs = new Map<bigint, number>();
+  readonly #levels = new Map<string, { readonly level: number; readonly atMs: number }>();
+  #ownLevel = 0;
+  /** The level that gaps are counted at, and since when. */
+  #level = 0;
+  #sinceMs: number | undefined;
+  #nowMs = 0;
   readonly #sums = new Map<bigint, Sums>();
   readonly #inForce = new Map<bigint, number>();
 
-  add({ pool, key, turns }: TurnUsage, nowMs: number): void {
-    if (turns === 0) return;
-    const place = Number(key & BigInt(WATCHED_CONVERSATIONS - 1));
-    const held = this.#places[place];
-    const isRunning = held !== undefined && nowMs - held.atMs < TURN_SECONDS * 1_000;
-    // Filters that have not met the one with the least key yet watch another.
-    if (isRunning && held.key < key) return;
-    const sums = this.#sums.get(pool) ?? new Sums();
-    this.#sums.set(pool, sums);
-    const gapSeconds = isRunning && held.key === key ? Math.max(0, nowMs - held.atMs) / 1_000 : undefined;
-    sums.add(turns, gapSeconds, nowMs);
-    this.#places[place] = { pool, key, atMs: nowMs };
+  /** Takes the turns since the last report of a node, and the level that it has counted all of. */
+  add(nodeId: string, turns: readonly TurnUsage[], level: number, nowMs: number): void {
+    this.#levels.set(nodeId, { level, atMs: nowMs });
+    this.#nowMs = nowMs;
+    this.#takeLevel(nowMs);
+    for (const usage of turns) {
+      if (usage.turns > 0 && endsInZeros(usage.key, this.#level)) this.#note(usage, nowMs);
+    }
+    this.#forget(nowMs);
   }
 
   /** Undefined before enough was counted. */
   view(pool: bigint): TurnGapView | undefined {
+    if (this.#sinceMs === undefined || this.#nowMs - this.#sinceMs < LEAST_MS) return undefined;
     return this.#sums.get(pool)?.view;
   }
 
@@ -60,6 +65,46 @@ export class TurnGaps {
     this.#inForce.set(pool, measured);
     return measured;
   }
+
+  #note({ pool, key, turns }: TurnUsage, nowMs: number): void {
+    const sums = this.#sums.get(pool) ?? new Sums();
+    this.#sums.set(pool, sums);
+    const lastMs = this.#lastMs.get(key);
+    const isNext = lastMs !== undefined && nowMs - lastMs < TURN_SECONDS * 1_000;
+    sums.add(turns, isNext ? Math.max(0, nowMs - lastMs) / 1_000 : undefined, nowMs);
+    this.#lastMs.delete(key);
+    this.#lastMs.set(key, nowMs);
+  }
+
+  #takeLevel(nowMs: number): void {
+    let most = this.#ownLevel;
+    for (const [nodeId, { level, atMs }] of this.#levels) {
+      if (nowMs - atMs > SILENT_MS) this.#levels.delete(nodeId);
+      else most = Math.max(most, level);
+    }
+    if (most > this.#level || this.#sinceMs === undefined) {
+      // Of conversations that are let go of, only the short gaps have been seen.
+      this.#sums.clear();
+      this.#sinceMs = nowMs;
+    }
+    this.#level = most;
+  }
+
+  #forget(nowMs: number): void {
+    for (const [key, atMs] of this.#lastMs) {
+      if (nowMs - atMs < TURN_SECONDS * 1_000) break;
+      this.#lastMs.delete(key);
+    }
+    while (this.#lastMs.size > MOST_CONVERSATIONS) {
+      this.#ownLevel++;
+      for (const key of this.#lastMs.keys()) if (!endsInZeros(key, this.#ownLevel)) this.#lastMs.delete(key);
+    }
+    if (this.#lastMs.size === 0) this.#ownLevel = 0;
+  }
+}
+
+function endsInZeros(key: bigint, bits: number): boolean {
+  return BigInt.asUintN(bits, key) === 0n;
 }
 
 class Sums {

@@ -23,6 +23,8 @@ export interface UsageDelta {
   readonly loads: readonly LoadUsage[];
   readonly networks: readonly NetworkUsage[];
   readonly turns: readonly TurnUsage[];
+  /** The largest of all VMs: of conversations with so many zero bits every turn is counted. */
+  readonly turnLevel: number;
 }
 
 interface Node {
@@ -75,6 +77,7 @@ export class UsageLedger {
       loads: [...sums.loads.values()],
       networks: [...sums.networks.values()],
       turns: [...sums.turns.values()],
+      turnLevel: Math.max(0, ...report.vms.map(({ turnLevel }) => turnLevel)),
     };
   }
 
