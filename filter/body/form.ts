@@ -202,6 +202,11 @@ export function isAtFile(f: Form): bool {
   return f.mode == AT_FILE;
 }
 
+/** Whether what comes next makes no difference any more, where only what comes before the first file is read. */
+export function isHeadRead(f: Form): bool {
+  return f.headOnly && f.mode >= END;
+}
+
 export function isBrokenForm(f: Form): bool {
   return f.mode == FAILED;
 }

@@ -13,6 +13,7 @@ import {
   isBrokenForm,
   isCompleteForm,
   isFormType,
+  isHeadRead,
   restartAtHead,
   scanForm,
   startForm,
@@ -144,14 +145,14 @@ export function readBody(stream: Stream, size: u32): bool {
 function readForm(form: Form, size: u32): bool {
   if (size > maxBodyBytes && !form.headOnly) restartAtHead(form);
   const end = min(size, maxBodyBytes);
-  while (form.offset < end && !isAtFile(form)) {
+  while (form.offset < end && !isHeadRead(form)) {
     resetArena();
     store<u64>(RESULT, 0);
     const length = min(end - form.offset, FORM_PIECE);
     if (getBuffer(REQUEST_BODY, form.offset, length, RESULT, RESULT + 4) != OK || !resultLength()) break;
     scanForm(form, resultAt(), resultLength());
   }
-  return size <= maxBodyBytes && !isAtFile(form);
+  return size <= maxBodyBytes && !isHeadRead(form);
 }
 
 /** Address of what has been read of the body, 0 unless it was all of it and was sound. */

@@ -271,6 +271,9 @@ describe('a form', () => {
     const early = vm.request({ 'content-type': TYPE, 'content-length': '99999' }).send(head);
     expect(early.forwarded).toBe(false);
     expect(early.send(file(40)).forwarded).toBe(true);
+    // Nor is the rest of a broken one waited for.
+    const broken = vm.request({ 'content-type': TYPE, 'content-length': '99999' }).send('--b\n');
+    expect([broken.reply?.status, code(broken)]).toEqual([400, 'invalid_form']);
   });
 });
 
