@@ -22,10 +22,11 @@ export function decodeUsageReport(bytes: Uint8Array): UsageReport {
     for (const name of sectionNames) {
       const { count, row } = sections[name];
       const length = data.getUint32(block + count, true);
+      const fields = Object.entries<Field>(row.fields);
       const start = at;
       at += length * row.size;
       check(at <= data.byteLength, 'ends within a block');
-      rows[name] = Array.from({ length }, (_, place) => readRow(data, start + place * row.size, row.fields));
+      rows[name] = Array.from({ length }, (_, place) => readRow(data, start + place * row.size, fields));
     }
     vms.push({
       incarnation: data.getBigUint64(block + L.VM_INCARNATION, true),
@@ -38,9 +39,9 @@ export function decodeUsageReport(bytes: Uint8Array): UsageReport {
   return { vms };
 }
 
-function readRow(data: DataView, at: number, fields: Readonly<Record<string, Field>>): object {
+function readRow(data: DataView, at: number, fields: readonly [string, Field][]): object {
   const row: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(fields)) row[name] = readField(data, at + field.at, field);
+  for (const [name, field] of fields) row[name] = readField(data, at + field.at, field);
   return row;
 }
 
