@@ -51,6 +51,8 @@ const words = [
   '\\ud800',
   '\u0001',
 ];
+/** What long texts are made of. */
+const escapes = ['\\n', '\\"', '\\\\', '\\u00e9', '\\t', '\\/', 'é', 'a', 'plain text '];
 
 /**
  * Compares what the scanner finds in mutated JSON, cut anywhere, with what `JSON.parse` finds; throws at the first
@@ -110,7 +112,7 @@ function mutated(random: Random): string {
   for (let changes = random.below(4); changes > 0; changes--) {
     const at = random.below(json.length + 1);
     const to = Math.min(json.length, at + random.below(8));
-    switch (random.below(6)) {
+    switch (random.below(7)) {
       case 0:
         json = json.slice(0, at) + json.slice(to);
         break;
@@ -119,6 +121,9 @@ function mutated(random: Random): string {
         break;
       case 2:
         json = json.slice(0, at) + random.oneOf(words) + json.slice(at);
+        break;
+      case 5:
+        json = json.slice(0, at) + longText(random) + json.slice(at);
         break;
       case 3:
         json = json.slice(0, at) + json.slice(at, to).repeat(1 + random.below(4)) + json.slice(to);
@@ -131,6 +136,10 @@ function mutated(random: Random): string {
     }
   }
   return halves.test(json) ? Buffer.from(json).toString() : json;
+}
+
+function longText(random: Random): string {
+  return Array.from({ length: random.below(60) }, () => random.oneOf(escapes)).join('');
 }
 
 /** Scans the bytes in pieces that end anywhere. */

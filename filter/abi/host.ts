@@ -1,5 +1,6 @@
 // Host calls in use, under the names of their meaning. Only what is called ends up as an import of the module.
 export {
+  proxy_add_header_map_value as addHeader,
   proxy_continue_stream as continueStream,
   proxy_define_metric as defineMetric,
   proxy_get_buffer_bytes as getBuffer,

@@ -207,7 +207,7 @@ export function scan(s: Scan, start: usize, length: usize): void {
  * close to the end of the piece, or the end.
  */
 function skipContents(start: usize, end: usize): usize {
-  let at = start;
+  let at = skipBlocks(start, end);
   while (at + 16 <= end) {
     const mask = specials(v128.load(at));
     if (!mask) {
@@ -218,14 +218,7 @@ function skipContents(start: usize, end: usize): usize {
     if (load<u8>(at) != 0x5c || at + 6 > end) return at;
     const escaped = load<u8>(at, 1);
     if (isSimpleEscape(escaped)) at += 2;
-    else if (
-      escaped == 0x75 &&
-      isHex(load<u8>(at, 2)) &&
-      isHex(load<u8>(at, 3)) &&
-      isHex(load<u8>(at, 4)) &&
-      isHex(load<u8>(at, 5))
-    )
-      at += 6;
+    else if (escaped == 0x75 && isHex4(at + 2)) at += 6;
     else return at;
   }
   while (at < end) {
@@ -234,6 +227,75 @@ function skipContents(start: usize, end: usize): usize {
     at++;
   }
   return at;
+}
+
+/** Every other bit, from the second on. */
+const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+
+/**
+ * The same 64 bytes at a time, without a branch for each escape: texts are full of line ends, at places that no
+ * processor predicts. Stops early, but never within an escape. Which bytes are escaped is found as in simdjson (Langdale
+ * and Lemire 2019).
+ */
+function skipBlocks(start: usize, end: usize): usize {
+  let at = start;
+  /** 1 when the first byte of the block is escaped. */
+  let open: u64 = 0;
+  for (; at + 64 <= end; at += 64) {
+    const a = v128.load(at);
+    const b = v128.load(at, 16);
+    const c = v128.load(at, 32);
+    const d = v128.load(at, 48);
+    const any = v128.or(v128.or(isSpecial(a), isSpecial(b)), v128.or(isSpecial(c), isSpecial(d)));
+    if (!i8x16.bitmask(any) && !open) continue;
+    const backslashes = bits(isBackslash(a), isBackslash(b), isBackslash(c), isBackslash(d));
+    const ends = bits(isEnd(a), isEnd(b), isEnd(c), isEnd(d));
+    const starts = backslashes & ~open;
+    const odd = (((starts << 1) | ODD) - starts) ^ ODD;
+    const escaped = odd ^ (backslashes | open);
+    const stops = ends & ~escaped;
+    // Nothing counts from the closing quote on.
+    const inside = escaped & ((stops & -stops) - 1);
+    let others = inside & ~bits(isUsual(a), isUsual(b), isUsual(c), isUsual(d));
+    for (; others; others &= others - 1) {
+      const place = at + <usize>ctz(others);
+      const byte = load<u8>(place);
+      if (isSimpleEscape(byte)) continue;
+      if (byte != 0x75 || place + 5 > end || !isHex4(place + 1)) return place - 1;
+    }
+    if (stops) return at + <usize>ctz(stops);
+    open = (odd & backslashes) >> 63;
+  }
+  return at - <usize>open;
+}
+
+// @ts-ignore: decorator
+@inline
+function bits(a: v128, b: v128, c: v128, d: v128): u64 {
+  return (
+    <u64>(<u32>(i8x16.bitmask(a) | (i8x16.bitmask(b) << 16))) |
+    ((<u64>(<u32>(i8x16.bitmask(c) | (i8x16.bitmask(d) << 16)))) << 32)
+  );
+}
+
+// @ts-ignore: decorator
+@inline
+function isBackslash(bytes: v128): v128 {
+  return i8x16.eq(bytes, i8x16.splat(0x5c));
+}
+
+/** A quote or a control character. */
+// @ts-ignore: decorator
+@inline
+function isEnd(bytes: v128): v128 {
+  return v128.or(i8x16.eq(bytes, i8x16.splat(0x22)), i8x16.le_u(bytes, i8x16.splat(0x1f)));
+}
+
+/** What most escapes are: a line end, a quote. */
+// @ts-ignore: decorator
+@inline
+function isUsual(bytes: v128): v128 {
+  return v128.or(i8x16.eq(bytes, i8x16.splat(0x6e)), i8x16.eq(bytes, i8x16.splat(0x22)));
 }
 
 /** Takes contents of a string up to anything that is not plain, 16 bytes at a time while they fit. */
@@ -251,16 +313,17 @@ function takeContents(s: Scan, start: usize, end: usize): usize {
   return at;
 }
 
-/** Bits of the bytes that are a quote, a backslash or a control character. */
+/** A quote, a backslash or a control character. */
+// @ts-ignore: decorator
+@inline
+function isSpecial(bytes: v128): v128 {
+  return v128.or(isBackslash(bytes), isEnd(bytes));
+}
+
 // @ts-ignore: decorator
 @inline
 function specials(bytes: v128): i32 {
-  return i8x16.bitmask(
-    v128.or(
-      v128.or(i8x16.eq(bytes, i8x16.splat(0x22)), i8x16.eq(bytes, i8x16.splat(0x5c))),
-      i8x16.lt_u(bytes, i8x16.splat(0x20)),
-    ),
-  );
+  return i8x16.bitmask(isSpecial(bytes));
 }
 
 /** One of `"\/bfnrt`: bits of the characters from 0x22 and from 0x5c on. */
@@ -271,6 +334,13 @@ function isSimpleEscape(byte: u8): bool {
   if (low < 32) return ((0x2001 >> low) & 1) != 0;
   const high = <u32>byte - 0x5c;
   return high < 32 && ((0x1440441 >> high) & 1) != 0;
+}
+
+/** Four hex digits. */
+// @ts-ignore: decorator
+@inline
+function isHex4(at: usize): bool {
+  return isHex(load<u8>(at)) && isHex(load<u8>(at, 1)) && isHex(load<u8>(at, 2)) && isHex(load<u8>(at, 3));
 }
 
 // @ts-ignore: decorator

@@ -114,8 +114,38 @@ function numberOf(at: usize, length: usize): i32 {
   }
 }
 
+/** Room for the headers of a request that waits for its body, so that the host is asked for them once. */
+export const KEPT_HEADERS: usize = 2048;
+
+/** Where the host's list of the headers read last lies, and its length. */
+let listAt: usize = 0;
+let listLength: usize = 0;
+
 /** Reads the request headers of the effective context; addresses hold until the next callback. */
 export function readAttributes(): void {
+  store<u64>(RESULT, 0);
+  getHeaders(REQUEST_HEADERS, RESULT, RESULT + 4);
+  takeList(resultAt(), resultLength());
+}
+
+/** Keeps the headers read last in a block of KEPT_HEADERS bytes, unless they are longer. */
+export function keepAttributes(block: usize): void {
+  const length = listLength <= KEPT_HEADERS - 4 ? listLength : 0;
+  store<u32>(block, <u32>length);
+  memory.copy(block + 4, listAt, length);
+}
+
+/** Reads what was kept in a block, or again from the effective context; addresses hold as long as the block. */
+export function recallAttributes(block: usize): void {
+  const length = <usize>load<u32>(block);
+  if (length) takeList(block + 4, length);
+  else readAttributes();
+}
+
+/** Looks through a list of headers in the host's form. */
+function takeList(pairs: usize, size: usize): void {
+  listAt = pairs;
+  listLength = size;
   pathLength = 0;
   modelLength = 0;
   tenantLength = 0;
@@ -127,11 +157,7 @@ export function readAttributes(): void {
   clientRetry = false;
   steeringSent = 0;
   headerNeeds = 0;
-  store<u64>(RESULT, 0);
-  getHeaders(REQUEST_HEADERS, RESULT, RESULT + 4);
-  const size = resultLength();
   if (size < 4) return;
-  const pairs = resultAt();
   const count = <usize>load<u32>(pairs);
   let lengths = pairs + 4;
   let name = lengths + (count << 3);

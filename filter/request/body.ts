@@ -26,11 +26,15 @@ import {
   contentLength,
   encodingAt,
   encodingLength,
+  KEPT_HEADERS,
+  keepAttributes,
   keyLength,
   modelAt,
   modelLength,
   pathAt,
   pathLength,
+  readAttributes,
+  recallAttributes,
   supplyKey,
   supplyModel,
   typeAt,
@@ -103,16 +107,23 @@ export function judgeBody(): Unread {
   return contentLength > maxBodyBytes ? Unread.LARGE : Unread.READ;
 }
 
-/** Begins to read the body of the request that `judgeBody` has judged. */
+/** Begins to read the body of the request that `judgeBody` has judged, and keeps its headers. */
 export function openBody(stream: Stream): void {
   if (spare) {
     stream.scan = spare;
     spare = <usize>load<u32>(spare);
   } else {
-    stream.scan = heap.alloc(FOUND_SIZE);
+    stream.scan = heap.alloc(FOUND_SIZE + KEPT_HEADERS);
   }
   if (isForm()) startForm(stream.scan, whatFilesAre()).headOnly = contentLength > maxBodyBytes;
   else startScan(stream.scan);
+  keepAttributes(stream.scan + FOUND_SIZE);
+}
+
+/** Reads the headers of a request that has waited. */
+export function recallHeaders(stream: Stream): void {
+  if (stream.scan) recallAttributes(stream.scan + FOUND_SIZE);
+  else readAttributes();
 }
 
 export function closeBody(stream: Stream): void {

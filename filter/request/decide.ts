@@ -50,6 +50,7 @@ import {
   judgeBody,
   openBody,
   readBody,
+  recallHeaders,
   takeFromBody,
   Unread,
 } from './body';
@@ -148,13 +149,13 @@ export function finishReading(stream: Stream): i32 {
     stream.state = HELD;
     return STOP;
   }
-  readAttributes();
+  recallHeaders(stream);
   return decide(stream);
 }
 
 /** Decides on a request that was held; its context must be the effective one. True when it may go on. */
 export function decideHeld(stream: Stream): bool {
-  readAttributes();
+  recallHeaders(stream);
   return decide(stream) == CONTINUE;
 }
 

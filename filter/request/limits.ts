@@ -2,7 +2,7 @@
 // it was asked for.
 
 import { MEDIUM_PROMPT_TOKENS, ROUTE_HEADER, ROUTES, SHORT_PROMPT_TOKENS } from '../../wire/names';
-import { REQUEST_HEADERS, replaceHeader } from '../abi/host';
+import { addHeader, REQUEST_HEADERS } from '../abi/host';
 import { Text } from '../abi/text';
 import { Stream } from './streams';
 
@@ -16,5 +16,5 @@ export function nameRoute(stream: Stream): void {
   if (!stream.asksForStream) return;
   const tokens = stream.promptTokens;
   const route = tokens <= <u32>SHORT_PROMPT_TOKENS ? SHORT : tokens <= <u32>MEDIUM_PROMPT_TOKENS ? MEDIUM : LONG;
-  replaceHeader(REQUEST_HEADERS, ROUTE.at, ROUTE.length, route.at, route.length);
+  addHeader(REQUEST_HEADERS, ROUTE.at, ROUTE.length, route.at, route.length);
 }

@@ -3,12 +3,40 @@
 import { nowNs } from '../abi/clock';
 import { ANSWER, Field } from '../body/fields';
 import { Found, Kind, kindOf, messagesHold } from '../body/found';
+import { logFields, syncPeriodMs } from '../config';
 import { recordFirstToken } from '../state/counters';
 import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
+import { FlowState } from '../state/rows';
 import { tokensOf } from './answer';
 import { completeBody } from './body';
 import { promptTokens } from './needs';
 import { Stream } from './streams';
+
+/**
+ * Of the answers in one piece that an engine gives to a pool, so many are measured each second: more would not tell
+ * their means any better, and to read an answer is one of the dearest things that the filter does.
+ */
+const MEASURED_PER_SECOND: u32 = 100;
+let period: u32 = 1;
+let share: u32 = 1;
+
+/** To be called every tick: what may be measured until the next is shared out anew. */
+export function startPeriod(): void {
+  period++;
+  share = max<u32>((MEASURED_PER_SECOND * syncPeriodMs) / 1_000, 1);
+}
+
+/** Whether time and tokens of an answer are measured. Streams all are, and whatever an access log is to tell of. */
+export function isMeasured(flow: FlowState, streamed: bool): bool {
+  if (streamed || logFields) return true;
+  if (flow.period != period) {
+    flow.period = period;
+    flow.left = share;
+  }
+  if (!flow.left) return false;
+  flow.left--;
+  return true;
+}
 
 /** A stream of OpenAI's begins with an event that has the role, and ends with one that says so. */
 const EVENTS_WITHOUT_TOKEN: u32 = 2;
@@ -48,7 +76,7 @@ export function noteFirstToken(stream: Stream): void {
 export function noteComplete(stream: Stream): void {
   if (stream.complete) return;
   stream.complete = true;
-  if (!stream.counted || !stream.answeredWell) return;
+  if (!stream.measured) return;
   const now = nowNs();
   const flow = stream.served;
   if (!stream.streamed) {

@@ -3,6 +3,7 @@
 import * as L from '../../wire/layout';
 import { ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import {
+  addHeader,
   getHeader,
   getProperty,
   OK,
@@ -31,12 +32,13 @@ import { closeAnswer, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
-import { noteComplete, noteFirstToken } from './measure';
+import { isMeasured, noteComplete, noteFirstToken } from './measure';
 import { RETRY, reasonName } from './reasons';
 import {
   attempts,
   binaryLoadAt,
   binaryLoadLength,
+  hasDecision,
   isReadable,
   isStream,
   loadAt,
@@ -70,17 +72,17 @@ const OVERFLOW = new Text('overflow');
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 export function noteResponse(stream: Stream, ended: bool): void {
+  if (stream.state != ROUTED && stream.state != LET_GO) return;
+  readResponse();
   if (stream.state == LET_GO) {
     dropLoadReports(RESPONSE_HEADERS);
-    tellMode(stream);
+    return tellMode(stream);
   }
-  if (stream.state != ROUTED) return;
   if (stream.entries == 0 && !bindServer(stream)) {
     dropLoadReports(RESPONSE_HEADERS);
     if (stream.observed) tellDecision(stream);
     return leave(stream);
   }
-  readResponse();
   const told = attempts < 0 ? askAttempts() : attempts;
   const made = <u32>max(told, 1);
   let entry = min(made - 1, <u32>stream.entries - 1);
@@ -108,7 +110,8 @@ export function noteResponse(stream: Stream, ended: bool): void {
   settleRetries(stream, told);
   if (stream.counted) {
     countStatus(stream);
-    if (stream.answeredWell && isReadable && !ended) openAnswer(stream);
+    stream.measured = stream.answeredWell && isMeasured(stream.served, stream.streamed);
+    if (stream.measured && isReadable && !ended) openAnswer(stream);
   }
   if (ended) noteComplete(stream);
   tellDecision(stream);
@@ -370,24 +373,27 @@ function countStatus(stream: Stream): void {
 /** Where nothing is steered, the engine is the one decided on, if there is any, and the mode says so. */
 function tellDecision(stream: Stream): void {
   const flow = stream.observed ? stream.decided : stream.served;
-  if (changetype<usize>(flow)) {
-    const engine = flow.engine;
-    replaceHeader(RESPONSE_HEADERS, ENGINE.at, ENGINE.length, engine.idAt, <usize>engine.idLength);
-  }
+  if (changetype<usize>(flow)) tell(ENGINE, flow.engine.idAt, <usize>flow.engine.idLength);
   const plan = begin();
   putHex(stream.planId);
-  replaceHeader(RESPONSE_HEADERS, PLAN.at, PLAN.length, plan, lengthFrom(plan));
+  tell(PLAN, plan, lengthFrom(plan));
   if (stream.observed) return tellMode(stream);
   tellReason(stream);
 }
 
 function tellReason(stream: Stream): void {
   const reason = reasonName(stream.reason);
-  replaceHeader(RESPONSE_HEADERS, REASON.at, REASON.length, reason.at, reason.length);
+  tell(REASON, reason.at, reason.length);
 }
 
 /** The decision was not followed. */
 function tellMode(stream: Stream): void {
   tellReason(stream);
-  replaceHeader(RESPONSE_HEADERS, MODE.at, MODE.length, OBSERVE.at, OBSERVE.length);
+  tell(MODE, OBSERVE.at, OBSERVE.length);
+}
+
+/** Sets a header of the response that was read last. */
+function tell(name: Text, value: usize, length: usize): void {
+  if (hasDecision) replaceHeader(RESPONSE_HEADERS, name.at, name.length, value, length);
+  else addHeader(RESPONSE_HEADERS, name.at, name.length, value, length);
 }

@@ -13,6 +13,8 @@ const ENCODING = new Text('content-encoding');
 const EVENT_STREAM = new Text('text/event-stream');
 const JSON = new Text('application/json');
 const IDENTITY = new Text('identity');
+/** How the names of our headers begin. */
+const OURS: u64 = 0x6f72_6472_6177_2d78; // x-wardro
 
 export let status: u32 = 0;
 /** -1 when unknown; 0 when Envoy gave up before the first. */
@@ -20,6 +22,8 @@ export let attempts: i32 = -1;
 export let isStream: bool = false;
 /** The body is text that may tell tokens. */
 export let isReadable: bool = false;
+/** It has headers of ours already. */
+export let hasDecision: bool = false;
 /** Load reports; 0 if there are none. */
 export let loadAt: usize = 0;
 export let loadLength: usize = 0;
@@ -31,6 +35,7 @@ export function readResponse(): void {
   status = 0;
   attempts = -1;
   isStream = false;
+  hasDecision = false;
   loadAt = 0;
   binaryLoadAt = 0;
   let isJson = false;
@@ -57,6 +62,8 @@ export function readResponse(): void {
     } else if (equals(name, nameLength, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length)) {
       binaryLoadAt = value;
       binaryLoadLength = length;
+    } else if (nameLength > 8 && load<u64>(name) == OURS) {
+      hasDecision = true;
     }
     lengths += 8;
     name = value + length + 1;

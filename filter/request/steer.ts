@@ -2,7 +2,7 @@
 
 import * as L from '../../wire/layout';
 import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, RETRIES_HEADER } from '../../wire/names';
-import { getProperty, OK, REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
+import { addHeader, getProperty, OK, REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
 import { RESULT, resultLength } from '../abi/memory';
 import { begin, lengthFrom, putByte, putBytes, putHex, Text } from '../abi/text';
 import { poolRows, textAt, textLength } from '../snapshot/current';
@@ -31,11 +31,11 @@ export function steer(stream: Stream, pool: u32): void {
     const address = stream.replica(i).snapshotRow + L.REPLICA_ADDRESS;
     putBytes(textAt(address), textLength(address));
   }
-  replaceHeader(REQUEST_HEADERS, DESTINATION.at, DESTINATION.length, list, lengthFrom(list));
+  write(DESTINATION_BIT, DESTINATION, list, lengthFrom(list));
 
   const retries = begin();
   putByte(0x30 + stream.granted);
-  replaceHeader(REQUEST_HEADERS, RETRIES.at, RETRIES.length, retries, 1);
+  write(RETRIES_BIT, RETRIES, retries, 1);
   removeSent(steeringSent & ~(CLUSTER_BIT | DESTINATION_BIT | RETRIES_BIT));
 }
 
@@ -46,7 +46,7 @@ export function steerNatively(pool: u32, hash: u64, keyed: bool): void {
   if (keyed) {
     const digits = begin();
     putHex(hash);
-    replaceHeader(REQUEST_HEADERS, HASH.at, HASH.length, digits, lengthFrom(digits));
+    write(HASH_BIT, HASH, digits, lengthFrom(digits));
     written |= HASH_BIT;
   }
   removeSent(steeringSent & ~written);
@@ -54,7 +54,13 @@ export function steerNatively(pool: u32, hash: u64, keyed: bool): void {
 
 function nameCluster(pool: u32): void {
   const cluster = poolRows + <usize>pool * L.POOL_SIZE + L.POOL_CLUSTER;
-  replaceHeader(REQUEST_HEADERS, CLUSTER.at, CLUSTER.length, textAt(cluster), textLength(cluster));
+  write(CLUSTER_BIT, CLUSTER, textAt(cluster), textLength(cluster));
+}
+
+/** Sets a header; one that the client has not sent need not be looked for. */
+function write(bit: u32, name: Text, value: usize, length: usize): void {
+  if (steeringSent & bit) replaceHeader(REQUEST_HEADERS, name.at, name.length, value, length);
+  else addHeader(REQUEST_HEADERS, name.at, name.length, value, length);
 }
 
 /**

@@ -34,6 +34,8 @@ export class Stream {
   streamed: bool;
   /** The status of its answer is 2xx. */
   answeredWell: bool;
+  /** Its time and tokens count in usage reports. */
+  measured: bool;
   firstByteSeen: bool;
   /** Its answer has come to its end. */
   complete: bool;

@@ -119,6 +119,9 @@ export class ReplicaState extends Guarded {
 export class FlowState extends Row {
   pool: PoolState;
   engine: EngineState;
+  /** The tick that `left` is for, and how many more answers are measured before the next. */
+  period: u32;
+  left: u32;
   planned: u64;
   diverted: u64;
   ended: u64;

@@ -8,6 +8,7 @@ import { Key, setScope } from '../abi/shared';
 import { clear } from '../abi/text';
 import { frontendAt, frontendLength, startupHoldMs, syncPeriodMs } from '../config';
 import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
+import { startPeriod } from '../request/measure';
 import { watchNeedHeaders } from '../request/need-headers';
 import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
 import { classCount, classRows, classState, drop, hasLimits, snapshot, version } from '../snapshot/current';
@@ -80,6 +81,7 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
   refused = 0;
   refusedMs = 0;
   mayResume = false;
+  startPeriod();
   startedMs = nowMs();
   setStartupHold(startupHoldMs > 0);
   if (!installInline()) return false;
@@ -102,6 +104,7 @@ export function isRoot(context: u32): bool {
 export function tick(): void {
   const wall = wallMs();
   const now = nowMs();
+  startPeriod();
   lookAtShared();
   resetArena();
   endBackOffs(engines, now);

@@ -250,6 +250,16 @@ export class Vm {
         const found = this.#headers(type).find(([other]) => other === name);
         return found ? this.#give(utf8.encode(found[1]), pointerAt, lengthAt) : NOT_FOUND;
       },
+      proxy_add_header_map_value: (
+        type: number,
+        at: number,
+        length: number,
+        valueAt: number,
+        valueLength: number,
+      ) => {
+        this.#headers(type).push([this.#string(at, length), this.#string(valueAt, valueLength)]);
+        return OK;
+      },
       proxy_replace_header_map_value: (
         type: number,
         at: number,

@@ -65,6 +65,19 @@ describe('a body that is read', () => {
     expect(code(unknown)).toBe('model_not_found');
   });
 
+  it('does not make its request forget its headers, however long they are', () => {
+    const vm = started();
+    for (const length of [0, 10, 2_000, 20_000]) {
+      const headers = { cookie: 'c'.repeat(length), 'x-session-id': 'a', 'x-wardrop-cluster': 'other' };
+      const stream = post(vm, '{"model":"m"}', headers, 3);
+      expect(stream.requestHeaders.filter(([name]) => name === 'x-wardrop-cluster')).toEqual([
+        ['x-wardrop-cluster', 'pool-m'],
+      ]);
+      expect(stream.endpoints).toEqual(post(vm, '{"model":"m"}', { 'x-session-id': 'a' }).endpoints);
+      expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('planned');
+    }
+  });
+
   it('gives the key that its fields have in their order, the same as a header would', () => {
     const vm = started();
     const home = (body: object, headers: Record<string, string> = {}) =>

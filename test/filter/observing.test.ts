@@ -56,6 +56,14 @@ const usage = (prompt: number, output: number, cached?: number) => ({
   },
 });
 
+it('what an engine says under the names of our headers is replaced', () => {
+  const stream = ask(started()).respond(200, { headers: [['x-wardrop-engine', 'other']] });
+  expect(stream.responseHeaders.filter(([name]) => name === 'x-wardrop-engine')).toEqual([
+    ['x-wardrop-engine', 'e0'],
+  ]);
+  expect(stream.responseHeader('x-wardrop-reason')).toBe('planned');
+});
+
 describe('a streamed answer', () => {
   it('has its first token with its first body byte, not with its headers', () => {
     const vm = started();
@@ -118,6 +126,12 @@ describe('a streamed answer', () => {
     }
   });
 
+  it('is measured, however many there are', () => {
+    const vm = started();
+    for (let i = 0; i < 25; i++) ask(vm).respond(200, { headers: SSE }).responseBody(token, true).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenCount: 25 });
+  });
+
   it('that breaks off has a first token and no pace', () => {
     const vm = started();
     ask(vm).respond(200, { headers: SSE }).responseBody(token).responseBody(token).end();
@@ -177,6 +191,26 @@ describe('an answer that is not streamed', () => {
       outputTokens: 12,
       cachedOfTokens: 0,
     });
+  });
+
+  it('is measured ten times a tick for each engine of a pool, always when an access log is told', () => {
+    const answer = (vm: Vm, times: number) => {
+      for (let i = 0; i < times; i++) {
+        const stream = ask(vm).respond(200, { headers: JSON_BODY });
+        stream.responseBody(JSON.stringify(usage(30, 12)), true).end();
+      }
+    };
+    const vm = started();
+    answer(vm, 25);
+    vm.tick();
+    answer(vm, 4);
+    const measured = { wholeCount: 14, usageCount: 14, outputTokens: 14 * 12 };
+    expect(engineOf(vm)).toMatchObject({ ...measured, ended: 29, status2xx: 29 });
+
+    const logging = new Host(module).startVm({ frontendId: 'west', logFields: true });
+    deliver(logging, sketch([{ weight: 1 }]));
+    answer(logging, 25);
+    expect(engineOf(logging)).toMatchObject({ wholeCount: 25, usageCount: 25 });
   });
 
   it('is not looked into when it is encoded', () => {

@@ -361,6 +361,27 @@ describe('the body scanner', () => {
     );
   });
 
+  it('agrees with JSON.parse on long texts with any escapes, right ones and wrong ones', () => {
+    const piece = fc.oneof(
+      {
+        weight: 40,
+        arbitrary: fc.constantFrom(...['a', 'é', '\\n', '\\"', '\\\\', '\\u00e9', '\\/', '\\t']),
+      },
+      { weight: 20, arbitrary: fc.nat(40).map((length) => 'text '.repeat(9).slice(0, length)) },
+      { weight: 1, arbitrary: fc.constantFrom(...['"', '\\x', '\\u12g4', '\\u12', '\\', '\u0001', '\\\n']) },
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { size: 'max', maxLength: 60 }), cuts, (pieces, at) => {
+        const text = `{"messages":"${pieces.join('')}","model":"m"}`;
+        const result = found(utf8.encode(text), at);
+        const reference = expected(text);
+        if (reference) expectAgreement(result, reference);
+        else expect(result.complete).toBe(false);
+      }),
+      { numRuns: 6000 },
+    );
+  });
+
   it('never traps and never calls random bytes complete that JSON.parse refuses', () => {
     const byte = fc.oneof(
       fc.integer({ min: 0, max: 255 }),
