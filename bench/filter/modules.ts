@@ -13,8 +13,10 @@ import { type Estimate, estimate, median } from './statistics.js';
 const FILTER = fileURLToPath(new URL('../../filter/wardrop.wasm', import.meta.url));
 /** As many as the C filter picks among. */
 const ENGINES = 100;
-const BATCH = 10_000;
-const COUNTED = 1_000;
+const KEYS = 64;
+/** Requests between two ticks: so few for each engine that every answer is measured. */
+const BETWEEN_TICKS = 2 * KEYS;
+const TICKS = 80;
 const FRONTEND_ID = 'west';
 
 const ANSWER = JSON.stringify({
@@ -50,7 +52,7 @@ function requestHeaders(key: string): Headers {
 
 /** What Envoy hands over of one of the bench's requests with its key in a header, and of the answer. */
 export const exchange: Exchange = {
-  requestHeaders: Array.from({ length: 64 }, (_, index) => requestHeaders(`conv-${1000 + 7919 * index}`)),
+  requestHeaders: Array.from({ length: KEYS }, (_, index) => requestHeaders(`conv-${1000 + 7919 * index}`)),
   body: new Uint8Array(256),
   responseHeaders: [
     [':status', '200'],
@@ -93,24 +95,19 @@ function shippedFilter(): WebAssembly.Module {
 
 export function loadC(file: string, counting = false): ModuleHost {
   const host = new ModuleHost(new WebAssembly.Module(readFileSync(file)), counting);
-  host.configure(`${ENGINES},0,0,8000`);
+  host.configure(`${ENGINES},0,${BETWEEN_TICKS},8000`);
   return host;
 }
 
 /** Times batches of both in turn, by the CPU that they use: other processes get in the way less than on the clock. */
 export function timeModules(cFile: string, batches: number): ModuleTimes {
   const times = [loadFilter(), loadC(cFile)].map((host) => ({
-    serve: host.server(exchange),
+    batch: batchOf(host),
     micros: [] as number[],
   }));
-  for (const { serve } of times) serve(5 * BATCH);
-  for (let batch = 0; batch < batches; batch++) {
-    for (const { serve, micros } of batch % 2 ? times : [...times].reverse()) {
-      const started = process.cpuUsage();
-      serve(BATCH);
-      const { user, system } = process.cpuUsage(started);
-      micros.push((user + system) / BATCH);
-    }
+  for (const { batch } of times) for (let i = 0; i < 5; i++) batch();
+  for (let number = 0; number < batches; number++) {
+    for (const { batch, micros } of number % 2 ? times : [...times].reverse()) micros.push(batch());
   }
   const [filter, c] = times.map(({ micros }) => micros) as [number[], number[]];
   const chosen = (values: readonly number[], rounds: readonly number[]) =>
@@ -122,14 +119,30 @@ export function timeModules(cFile: string, batches: number): ModuleTimes {
   };
 }
 
-/** Host calls that a module makes for a request, those of its ticks left out. */
+/** Serves many requests with ticks between them; returns the microseconds of a request, ticks left out. */
+function batchOf(host: ModuleHost): () => number {
+  const serve = host.server(exchange);
+  return () => {
+    let micros = 0;
+    for (let tick = 0; tick < TICKS; tick++) {
+      host.tick();
+      const started = process.cpuUsage();
+      serve(BETWEEN_TICKS);
+      const { user, system } = process.cpuUsage(started);
+      micros += user + system;
+    }
+    return micros / TICKS / BETWEEN_TICKS;
+  };
+}
+
+/** Host calls that a module makes for a request whose answer is measured, those of its ticks left out. */
 export function countCalls(host: ModuleHost): Calls {
   const serve = host.server(exchange);
-  serve(COUNTED);
+  serve(BETWEEN_TICKS);
   host.tick();
   host.calls.clear();
-  serve(COUNTED);
-  return Object.fromEntries([...host.calls].map(([name, calls]) => [name, calls / COUNTED]));
+  serve(BETWEEN_TICKS);
+  return Object.fromEntries([...host.calls].map(([name, calls]) => [name, calls / BETWEEN_TICKS]));
 }
 
 /** A snapshot with one pool of so many engines, which serves the model of the exchanges. */
