@@ -27,9 +27,9 @@ export interface VmUsage {
 }
 
 /**
- * Counts since the VM started, per class: a pool and a priority. Token counts are of answers that have ended well; a
- * prompt counts as the answer tells, else as its body was estimated; an output as the answer tells, else by the events
- * of the stream.
+ * Counts since the VM started, per class: a pool and a priority. Token counts are of answers that have ended well, and
+ * of a sample where there are very many that are not streamed; a prompt counts as the answer tells, else as its body was
+ * estimated; an output as the answer tells, else by the events of the stream.
  */
 export interface PoolUsage {
   readonly pool: bigint;
@@ -82,7 +82,7 @@ export interface EngineUsage {
   /** Sum and count of seconds from the request to the first body byte of streamed answers. */
   readonly firstTokenSecondsSum: number;
   readonly firstTokenCount: number;
-  /** Sum and count of seconds from the request to the end of answers that are not streamed. */
+  /** Sum and count of seconds from the request to the end of answers that are not streamed; a sample of very many. */
   readonly wholeSecondsSum: number;
   readonly wholeCount: number;
   /** Seconds from the first body byte of streamed answers to their end, and the tokens that came after the first. */

@@ -70,3 +70,31 @@ export function resultAt(): usize {
 export function resultLength(): usize {
   return <usize>load<u32>(RESULT, 4);
 }
+
+/**
+ * Copies bytes between places that do not overlap. `memory.copy` leaves the VM's own code, which costs more than to copy
+ * a short text.
+ */
+export function copyBytes(to: usize, from: usize, length: usize): void {
+  if (length >= 16) {
+    if (length > 128) return memory.copy(to, from, length);
+    const last = length - 16;
+    for (let i: usize = 0; i < last; i += 16) v128.store(to + i, v128.load(from + i));
+    v128.store(to + last, v128.load(from + last));
+  } else if (length >= 8) {
+    const first = load<u64>(from);
+    store<u64>(to + length - 8, load<u64>(from + length - 8));
+    store<u64>(to, first);
+  } else if (length >= 4) {
+    const first = load<u32>(from);
+    store<u32>(to + length - 4, load<u32>(from + length - 4));
+    store<u32>(to, first);
+  } else {
+    for (let i: usize = 0; i < length; i++) store<u8>(to + i, load<u8>(from + i));
+  }
+}
+
+/** Sets a small block to zero; `size` is a multiple of 16. */
+export function clearBlock(at: usize, size: usize): void {
+  for (let i: usize = 0; i < size; i += 16) v128.store(at + i, i64x2.splat(0));
+}

@@ -1,5 +1,7 @@
 // Texts as bytes: constants made once at start, and one buffer to compose others in.
 
+import { copyBytes } from './memory';
+
 /** An ASCII constant. */
 export class Text {
   at: usize;
@@ -74,7 +76,7 @@ export function put(text: Text): void {
 /** Appends as many of the bytes as fit. */
 export function putBytes(at: usize, length: usize): void {
   const taken = min(length, room());
-  memory.copy(end, at, taken);
+  copyBytes(end, at, taken);
   end += taken;
 }
 

@@ -71,17 +71,34 @@ export function readUsage(at: usize, length: usize, tokens: Tokens): void {
     let value = 0;
     while (p < end && isDigit(load<u8>(p)) && value <= MOST_TOKENS) value = value * 10 + load<u8>(p++) - 48;
     if (p == digits || value > MOST_TOKENS) continue;
-    if (is(PROMPT_TOKENS, name, nameLength) || is(INPUT_TOKENS, name, nameLength)) {
-      prompt = value;
-    } else if (is(COMPLETION_TOKENS, name, nameLength) || is(OUTPUT_TOKENS, name, nameLength)) {
-      output = value;
-    } else if (is(CACHED_TOKENS, name, nameLength) || is(CACHE_HIT, name, nameLength)) {
-      cached = value;
-    } else if (is(CACHE_READ, name, nameLength)) {
-      cached = value;
-      besides += value;
-    } else if (is(CACHE_CREATION, name, nameLength)) {
-      besides += value;
+    switch (<i32>nameLength) {
+      case 12: {
+        if (is(INPUT_TOKENS, name)) prompt = value;
+        break;
+      }
+      case 13: {
+        if (is(PROMPT_TOKENS, name)) prompt = value;
+        else if (is(OUTPUT_TOKENS, name)) output = value;
+        else if (is(CACHED_TOKENS, name)) cached = value;
+        break;
+      }
+      case 17: {
+        if (is(COMPLETION_TOKENS, name)) output = value;
+        break;
+      }
+      case 23: {
+        if (is(CACHE_HIT, name)) {
+          cached = value;
+        } else if (is(CACHE_READ, name)) {
+          cached = value;
+          besides += value;
+        }
+        break;
+      }
+      case 27: {
+        if (is(CACHE_CREATION, name)) besides += value;
+        break;
+      }
     }
   }
 }
@@ -177,10 +194,11 @@ function isDigit(byte: u8): bool {
   return byte >= 48 && byte <= 57;
 }
 
+/** Whether a name of the same length is this one. */
 // @ts-ignore: decorator
 @inline
-function is(name: Text, at: usize, length: usize): bool {
-  return equals(name.at, name.length, at, length);
+function is(name: Text, at: usize): bool {
+  return equals(name.at, name.length, at, name.length);
 }
 
 /** Counts the events that end in these bytes of a stream, however it is cut into pieces. */

@@ -2,7 +2,7 @@
 // stream are counted.
 
 import { getBuffer, OK, RESPONSE_BODY } from '../abi/host';
-import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
+import { clearBlock, copyBytes, RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
 import { countEvents, readUsage, Tokens } from '../body/tokens';
 import { Stream } from './streams';
 
@@ -18,7 +18,7 @@ class Answer extends Tokens {
   kept: u32;
 }
 
-const BYTES: usize = (offsetof<Answer>() + 7) & ~7;
+const BYTES: usize = (offsetof<Answer>() + 15) & ~15;
 
 let spare: usize = 0;
 let made: u32 = 0;
@@ -34,7 +34,7 @@ export function openAnswer(stream: Stream): void {
   } else {
     return;
   }
-  memory.fill(stream.answer, 0, BYTES);
+  clearBlock(stream.answer, BYTES);
 }
 
 export function closeAnswer(stream: Stream): void {
@@ -74,6 +74,6 @@ function keep(answer: Answer, at: usize, length: usize): void {
   const taken = min(length, KEPT);
   const before = min(<usize>answer.kept, KEPT - taken);
   if (before) memory.copy(bytes, bytes + <usize>answer.kept - before, before);
-  memory.copy(bytes + before, at + length - taken, taken);
+  copyBytes(bytes + before, at + length - taken, taken);
   answer.kept = <u32>(before + taken);
 }

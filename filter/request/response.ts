@@ -49,26 +49,49 @@ export function readResponse(): void {
     const nameLength = <usize>load<u32>(lengths);
     const length = <usize>load<u32>(lengths, 4);
     const value = name + nameLength + 1;
-    if (equals(name, nameLength, STATUS.at, STATUS.length)) status = number(value, length);
-    else if (equals(name, nameLength, ATTEMPTS.at, ATTEMPTS.length)) attempts = <i32>number(value, length);
-    else if (equals(name, nameLength, TYPE.at, TYPE.length)) {
-      isStream = startsWith(value, length, EVENT_STREAM);
-      isJson = startsWith(value, length, JSON);
-    } else if (equals(name, nameLength, ENCODING.at, ENCODING.length)) {
-      isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
-    } else if (equals(name, nameLength, LOAD_HEADER.at, LOAD_HEADER.length)) {
-      loadAt = value;
-      loadLength = length;
-    } else if (equals(name, nameLength, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length)) {
-      binaryLoadAt = value;
-      binaryLoadLength = length;
-    } else if (nameLength > 8 && load<u64>(name) == OURS) {
-      hasDecision = true;
+    switch (<i32>nameLength) {
+      case 7: {
+        if (is(name, STATUS)) status = number(value, length);
+        break;
+      }
+      case 12: {
+        if (!is(name, TYPE)) break;
+        isStream = startsWith(value, length, EVENT_STREAM);
+        isJson = startsWith(value, length, JSON);
+        break;
+      }
+      case 16: {
+        if (is(name, ENCODING)) isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
+        break;
+      }
+      case 21: {
+        if (is(name, ATTEMPTS)) {
+          attempts = <i32>number(value, length);
+        } else if (is(name, LOAD_HEADER)) {
+          loadAt = value;
+          loadLength = length;
+        }
+        break;
+      }
+      case 25: {
+        if (!is(name, LOAD_HEADER_BINARY)) break;
+        binaryLoadAt = value;
+        binaryLoadLength = length;
+        break;
+      }
     }
+    if (nameLength > 8 && load<u64>(name) == OURS) hasDecision = true;
     lengths += 8;
     name = value + length + 1;
   }
   isReadable = (isStream || isJson) && !isEncoded;
+}
+
+/** Whether a name of the same length is this one. */
+// @ts-ignore: decorator
+@inline
+function is(at: usize, name: Text): bool {
+  return equals(at, name.length, name.at, name.length);
 }
 
 /** Whether the text begins so, whatever the case of its letters. */

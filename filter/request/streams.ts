@@ -1,6 +1,6 @@
 // What the filter knows of the requests in flight, found by context id.
 
-import { Region } from '../abi/memory';
+import { clearBlock, Region } from '../abi/memory';
 import { FlowState, PoolState, ReplicaState } from '../state/rows';
 
 /** Its body is being read. */
@@ -113,7 +113,7 @@ export class Stream {
   }
 }
 
-const STREAM_SIZE: usize = (offsetof<Stream>() + 7) & ~7;
+const STREAM_SIZE: usize = (offsetof<Stream>() + 15) & ~15;
 const STREAMS_PER_CHUNK: usize = 64;
 
 /** Open addressing, linear probing; a slot is a context id and the address of its stream, 0 when empty. */
@@ -140,7 +140,7 @@ export function openStream(context: u32): Stream {
   if (!spare) addChunk();
   const at = spare;
   spare = <usize>load<u32>(at);
-  memory.fill(at, 0, STREAM_SIZE);
+  clearBlock(at, STREAM_SIZE);
   const stream = changetype<Stream>(at);
   stream.context = context;
   place(context, at);
