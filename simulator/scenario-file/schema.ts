@@ -199,14 +199,23 @@ const fault = {
   required: ['kind', 'from'],
   properties: {
     kind: {
-      enum: ['engine-down', 'slow-engine', 'region-cut', 'control-down', 'stale-signals', 'frozen-signals'],
+      enum: [
+        'engine-down',
+        'slow-engine',
+        'region-cut',
+        'control-down',
+        'frontend-silent',
+        'stale-signals',
+        'frozen-signals',
+      ],
       description:
-        '`engine-down`: it loses its cache and all it was answering. `slow-engine`: every step takes `slowness` times as long. `region-cut`: no packet crosses the border of `region`; the control server is outside. `control-down`: nothing is heard of and nothing comes from it. `stale-signals`: all signals come `extraDelaySeconds` later. `frozen-signals`: they show again and again what they showed last.',
+        '`engine-down`: it loses its cache and all it was answering. `slow-engine`: every step takes `slowness` times as long. `region-cut`: no packet crosses the border of `region`; the control server is outside. `control-down`: nothing is heard of and nothing comes from it. `frontend-silent`: the same for `frontend` alone, whose requests go on. `stale-signals`: all signals come `extraDelaySeconds` later. `frozen-signals`: they show again and again what they showed last.',
     },
     from: seconds('When it begins.'),
     until: seconds('When it is over. Default: never.'),
     engine: { ...id, description: 'Which one: all of its replicas, or one as `a-0`.' },
     region: { ...id, description: 'Which one.' },
+    frontend: { ...id, description: 'Which one.' },
     slowness: { ...above0('Factor.'), default: 1.5 },
     extraDelaySeconds: { ...above0('Seconds.'), default: 30 },
   },

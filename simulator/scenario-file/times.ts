@@ -27,41 +27,59 @@ function product(a: RateCurve, b: RateCurve): RateCurve {
 
 /** Undefined when the entry names what is not there. */
 export function buildFault(
-  { kind, from, until = Number.POSITIVE_INFINITY, engine, region, slowness, extraDelaySeconds }: FaultEntry,
+  {
+    kind,
+    from,
+    until = Number.POSITIVE_INFINITY,
+    engine,
+    region,
+    frontend,
+    slowness,
+    extraDelaySeconds,
+  }: FaultEntry,
   path: Path,
   fleet: {
     readonly engines: readonly Pick<ScenarioEngine, 'id' | 'engineId' | 'region'>[];
-    readonly frontends: readonly Pick<ScenarioFrontend, 'region'>[];
+    readonly frontends: readonly Pick<ScenarioFrontend, 'id' | 'region'>[];
   },
   problems: Problems,
 ): Fault | undefined {
   const times = { from, until };
   if (until <= from) problems.add([...path, 'until'], `must be after from, ${from} s`);
+  /** The one of these that is named under the fault's `key`; undefined when it is none. */
+  const named = (
+    key: 'engine' | 'region' | 'frontend',
+    name: string | undefined,
+    known: readonly string[],
+  ) => {
+    if (name === undefined)
+      problems.add(path, `missing key "${key}"`, `${kind} needs one of ${known.join(', ')}`);
+    else if (known.includes(name)) return name;
+    else problems.unknown([...path, key], key, name, known);
+    return undefined;
+  };
   switch (kind) {
     case 'engine-down':
     case 'slow-engine': {
       const known = [...new Set(fleet.engines.flatMap(({ id, engineId }) => [engineId, id]))];
-      if (engine === undefined) {
-        problems.add(path, `missing key "engine"`, `${kind} needs one of ${known.join(', ')}`);
-        return undefined;
-      }
-      if (!known.includes(engine)) {
-        problems.unknown([...path, 'engine'], 'engine', engine, known);
-        return undefined;
-      }
-      return kind === 'engine-down' ? { ...times, kind, engine } : { ...times, kind, engine, slowness };
+      const found = named('engine', engine, known);
+      if (found === undefined) return undefined;
+      return kind === 'engine-down'
+        ? { ...times, kind, engine: found }
+        : { ...times, kind, engine: found, slowness };
     }
     case 'region-cut': {
       const known = [...new Set([...fleet.frontends, ...fleet.engines].map((place) => place.region))];
-      if (region === undefined) {
-        problems.add(path, `missing key "region"`, `region-cut needs one of ${known.join(', ')}`);
-        return undefined;
-      }
-      if (!known.includes(region)) {
-        problems.unknown([...path, 'region'], 'region', region, known);
-        return undefined;
-      }
-      return { ...times, kind, region };
+      const found = named('region', region, known);
+      return found === undefined ? undefined : { ...times, kind, region: found };
+    }
+    case 'frontend-silent': {
+      const found = named(
+        'frontend',
+        frontend,
+        fleet.frontends.map(({ id }) => id),
+      );
+      return found === undefined ? undefined : { ...times, kind, frontend: found };
     }
     case 'stale-signals':
       return { ...times, kind, extraDelaySeconds };

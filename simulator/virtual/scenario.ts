@@ -107,6 +107,8 @@ export type Fault = { readonly from: number; readonly until: number } & (
   | { readonly kind: 'region-cut'; readonly region: string }
   /** Nothing is heard of and nothing comes from the control server; frontends go on with what they have. */
   | { readonly kind: 'control-down' }
+  /** The same for one frontend; its requests go on. */
+  | { readonly kind: 'frontend-silent'; readonly frontend: string }
   /** Signals come this much later. */
   | { readonly kind: 'stale-signals'; readonly extraDelaySeconds: number }
   /** All signals stand still; what they showed before is shown again. */

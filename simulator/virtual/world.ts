@@ -81,6 +81,8 @@ export class World {
   readonly #controlReaches: boolean[];
   /** Regions that are cut off. */
   readonly #cut = new Set<string>();
+  /** Frontends that the control server has no way to. */
+  readonly #silent = new Set<string>();
   readonly #conversations = new Map<string, ConversationState>();
   readonly #offered: number[];
   readonly #e2e: { sum: number; count: number }[][];
@@ -530,6 +532,11 @@ export class World {
             this.#controlDown = false;
           },
         };
+      case 'frontend-silent':
+        return {
+          begin: () => this.#setSilent(fault.frontend, true),
+          end: () => this.#setSilent(fault.frontend, false),
+        };
       case 'stale-signals':
         return {
           begin: () => {
@@ -554,8 +561,18 @@ export class World {
   #setCut(region: string, isCut: boolean): void {
     if (isCut) this.#cut.add(region);
     else this.#cut.delete(region);
-    this.#scenario.frontends.forEach((frontend, index) => {
-      this.#controlReaches[index] = !this.#cut.has(frontend.region);
+    this.#lookWhomControlReaches();
+  }
+
+  #setSilent(frontend: string, isSilent: boolean): void {
+    if (isSilent) this.#silent.add(frontend);
+    else this.#silent.delete(frontend);
+    this.#lookWhomControlReaches();
+  }
+
+  #lookWhomControlReaches(): void {
+    this.#scenario.frontends.forEach(({ id, region }, index) => {
+      this.#controlReaches[index] = !this.#cut.has(region) && !this.#silent.has(id);
     });
   }
 

@@ -21,13 +21,19 @@ const RATE = '{requestsPerSecond: 10}';
 const WITH_LATENCY =
   '{work: {secondsPerRequest: 0.1}, ttft: {baseSeconds: 0.05, queueSeconds: 0.01}, tbot: {baseSeconds: 0.01, kappa: 0.5}, maxFittedRho: 0.95}';
 
-function configOf(engineIds: readonly string[], rps = 10, policy = '{}', profile = RATE) {
+function configOf(
+  engineIds: readonly string[],
+  rps = 10,
+  policy = '{}',
+  profile = RATE,
+  frontendIds: readonly string[] = ['f'],
+) {
   const engines = engineIds.map(
     (id, index) => `{id: ${id}, region: r, models: [m], profile: p, endpoints: [10.0.0.${index + 1}:80]}`,
   );
   return loadConfig('/none/fleet.yaml', () =>
     [
-      'frontends: [{id: f, region: r}]',
+      `frontends: [${frontendIds.map((id) => `{id: ${id}, region: r}`).join(', ')}]`,
       `engines: [${engines.join(', ')}]`,
       `profiles: {p: ${profile}}`,
       `demand: {f: {requestsPerSecond: ${rps}, promptTokens: 100, outputTokens: 20}}`,
@@ -315,6 +321,39 @@ describe('Signals', () => {
     const held = signals.evaluate(50_000);
     expect(held.state.engines[0]!.health).toBe(0.5);
     expect(held.outside.get('a')).toMatchObject({ requests: 10 });
+  });
+
+  it('takes no requests of a silent frontend for work from elsewhere, as its demand is held', () => {
+    const config = configOf(['a', 'b'], 10, '{}', RATE, ['f', 'g']);
+    const signals = new Signals(config, [], 0);
+    const [engine] = config.fleet.engines;
+    for (let second = 0; second <= 120; second++) {
+      const counts = { planned: second * 5, ended: Math.max(0, second * 5 - 10) };
+      signals.acceptReport('f', 'n', reportOf(second * 5, { a: counts }), second * 1_000);
+      if (second <= 20) signals.acceptReport('g', 'o', reportOf(second * 5, { a: counts }), second * 1_000);
+      // Ten of each, all the time.
+      if (second >= 10 && second % 2 === 0) signals.acceptLoad(engine!, 20, 1, second * 1_000);
+    }
+    const { state, silentFrontends } = signals.evaluate(120_000);
+    expect(silentFrontends).toEqual([{ frontendId: 'g', silentSeconds: 100 }]);
+    expect(state.demands.map(({ frontendId }) => frontendId)).toEqual(['f', 'g']);
+    expect(state.engines[0]!.health).toBe(1);
+  });
+
+  it('judges no engine by what reports make good after a silence', () => {
+    const signals = new Signals(configOf(['a', 'b'], 10, '{}', WITH_LATENCY), [], 0);
+    let sum = 0;
+    for (let second = 0; second <= 130; second++) {
+      // Slow while nobody tells of it.
+      sum += 5 * (second > 60 && second <= 120 ? 1 : 0.1);
+      const usage = { planned: second * 5, ended: second * 5, firstTokenCount: second * 5 };
+      const slow = { ...usage, firstTokenSecondsSum: sum };
+      const usual = { ...usage, firstTokenSecondsSum: second * 5 * 0.1 };
+      if (second <= 60 || second > 120)
+        signals.acceptReport('f', 'n', reportOf(second * 10, { a: usual, b: slow }), second * 1_000);
+      const { engines } = signals.evaluate(second * 1_000).state;
+      expect(engines.map(({ latencyFactor }) => latencyFactor)).toEqual([1, 1]);
+    }
   });
 
   it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {

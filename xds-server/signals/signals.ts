@@ -55,7 +55,7 @@ export interface SignalsView {
   readonly rates: readonly RateEstimate[];
 }
 
-/** A frontend is worth an alarm when nobody of it has reported for this long. */
+/** A frontend is worth an alarm when nobody of it has reported for this long: engines have requests that nobody tells of. */
 const SILENT_ALARM_SECONDS = 10;
 /** Utilisation may have been higher over so short a time. */
 const PEAK_SECONDS = 3;
@@ -156,7 +156,8 @@ export class Signals {
       this.totals.addPool(frontendId, poolId, usage);
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
-    for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, nowMs);
+    const isRecent = delta.toMs - delta.fromMs <= SILENT_ALARM_SECONDS * 1000;
+    for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, isRecent, nowMs);
     for (const usage of delta.latencies) {
       const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.totals.addLatency(frontendId, engineId, usage);
@@ -203,7 +204,8 @@ export class Signals {
   /** Takes the number of requests that an engine says it has on these many replicas, wherever they come from. */
   acceptLoad(engine: Engine, requests: number, replicas: number, nowMs: number): void {
     const inFlight = this.#ledger.inFlight(nowMs);
-    if (inFlight === undefined) return;
+    // Requests of a silent frontend are planned for already, as its demand is held.
+    if (inFlight === undefined || this.#silentFrontends(nowMs).length > 0) return;
     const outside = this.#outside.get(engine.id) ?? new OutsideWork();
     this.#outside.set(engine.id, outside);
     const workPerSecond = this.#traffic.get(engine.id)?.rates(nowMs).workSeconds ?? 0;
@@ -350,7 +352,9 @@ export class Signals {
       stay: this.#stay(id, profile, inFlight, nowMs),
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
-    this.#outliers.evaluate(judged, this.#known.fleet.pools, isHeld, nowMs);
+    // The load that an engine is judged at lacks what a silent frontend sends to it.
+    if (this.#silentFrontends(nowMs).length === 0)
+      this.#outliers.evaluate(judged, this.#known.fleet.pools, isHeld, nowMs);
     return engines.map((engine) => {
       if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
       const severity = this.#isInForce(engine.id) ? this.#outliers.severity(engine.id) : 1;
@@ -407,7 +411,8 @@ export class Signals {
     return vetoes;
   }
 
-  #addEngineUsage(frontendId: string, usage: EngineUsage, nowMs: number): void {
+  /** `isRecent`: it tells of a time that can be compared with now; what is made good after a silence does not. */
+  #addEngineUsage(frontendId: string, usage: EngineUsage, isRecent: boolean, nowMs: number): void {
     const engineId = this.#known.engineIds.get(usage.engine);
     const poolId = this.#known.poolIds.get(usage.pool);
     if (engineId === undefined || poolId === undefined) return;
@@ -415,6 +420,7 @@ export class Signals {
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
+    if (!isRecent) return;
     this.#addTraffic(frontendId, poolId, engineId, usage, nowMs);
     this.#addLatencies(frontendId, poolId, engineId, usage, nowMs);
   }
