@@ -7,6 +7,7 @@ import type { Config, ServerSettings } from './config/config.js';
 import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
 import {
+  doubtfulRoundTrips,
   downReplicas,
   drained,
   driftingProfiles,
@@ -644,6 +645,7 @@ export class ControlServer {
       'discovery',
       undiscovered(withDiscovered(this.#written, this.#discovery.discovered).problems),
     );
+    this.alarms.set('network', doubtfulRoundTrips(this.#view));
     this.alarms.set('drained', drained(this.signals.operations));
     this.alarms.set('penalty', penalisedEngines(this.#view));
     this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));

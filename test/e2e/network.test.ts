@@ -69,6 +69,10 @@ it('corrects round trips by what filters measure, without a request, and plans b
     ms: CONFIGURED_MS.near / 4,
     isLimited: true,
   });
+  await eventually('an alarm', async () => {
+    const { alarms } = await mesh.api<{ alarms: readonly { id: string }[] }>('/v1/alarms');
+    return alarms.map(({ id }) => id).join() === 'network:west/near';
+  });
   await eventually('the plan to follow', async () => (await weightOf('near')) === 1);
   const explained = await mesh.wardrop(
     'explain',

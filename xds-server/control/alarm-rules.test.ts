@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import type { Fleet } from '../fleet/fleet.js';
 import { unknownHealth } from '../signals/replica-health.js';
 import { ReplicaReading } from '../signals/replica-reading.js';
-import { missingSignals } from './alarm-rules.js';
+import type { SignalsView } from '../signals/signals.js';
+import { doubtfulRoundTrips, missingSignals } from './alarm-rules.js';
 
 it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
   const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];
@@ -34,4 +35,23 @@ it('names the engine, the signal, the replica and the reason of what has been mi
   expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
   const down = () => ({ ...unknownHealth(0), state: 'down' as const });
   expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
+});
+
+it('names the round trips that are measured too far from what is configured to be believed', () => {
+  const measured = { seconds: 0.5, samples: 9, atMs: 0 };
+  const view = {
+    configuredFleet: { frontends: [{ id: 'west' }], engines: [{ id: 'a' }, { id: 'b' }] },
+    roundTrips: [
+      [
+        { seconds: 0.16, isMeasured: true, configuredSeconds: 0.04, measured, isLimited: true },
+        { seconds: 0.5, isMeasured: true, configuredSeconds: 0.3, measured, isLimited: false },
+      ],
+    ],
+  } as unknown as SignalsView;
+  expect([...doubtfulRoundTrips(view)]).toEqual([
+    [
+      'west/a',
+      'the network from west to a counts as 160 ms, no further from what is configured than is believed: 500 ms are measured and 40 ms configured',
+    ],
+  ]);
 });

@@ -99,6 +99,31 @@ export function undiscovered(problems: ReadonlyMap<string, string>): Messages {
   );
 }
 
+/** A measurement that is too far from what is configured to be believed: one of the two is wrong. */
+export function doubtfulRoundTrips({ configuredFleet, roundTrips }: SignalsView): Messages {
+  const { frontends, engines } = configuredFleet;
+  return new Map(
+    roundTrips.flatMap((row, frontend) =>
+      row.flatMap(({ isLimited, measured, seconds, configuredSeconds }, engine): [string, string][] => {
+        if (!isLimited || measured === undefined) return [];
+        const from = frontends[frontend]!.id;
+        const to = engines[engine]!.id;
+        const numbers = `${ms(measured.seconds)} are measured and ${ms(configuredSeconds)} configured`;
+        return [
+          [
+            `${from}/${to}`,
+            `the network from ${from} to ${to} counts as ${ms(seconds)}, no further from what is configured than is believed: ${numbers}`,
+          ],
+        ];
+      }),
+    ),
+  );
+}
+
+function ms(seconds: number): string {
+  return `${Math.round(1_000 * seconds)} ms`;
+}
+
 /** So that nobody forgets what is out of service. */
 export function drained({ drains }: Pick<Operations, 'drains'>): Messages {
   return new Map(
