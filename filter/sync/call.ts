@@ -72,6 +72,11 @@ export function resetCall(): void {
   nextMs = 0;
 }
 
+/** Whether this is the call in flight. */
+export function isCall(token: u32): bool {
+  return inFlight && token == load<u32>(CALL_TOKEN);
+}
+
 /** Whether it is time for a call. */
 export function callIsDue(): bool {
   const now = nowMs();

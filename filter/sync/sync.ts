@@ -21,6 +21,7 @@ import {
   Answer,
   call,
   callIsDue,
+  isCall,
   noteInstalled,
   noteRefused,
   noteUnchanged,
@@ -129,6 +130,7 @@ export function tick(): void {
 /** A call has been answered, or will not be. */
 export function noteAnswer(token: u32, headers: u32, bodySize: u32): void {
   if (isRoundTrip(token)) return noteRoundTrip(headers);
+  if (!isCall(token)) return;
   const wall = wallMs();
   const answer = readAnswer(headers, bodySize);
   if (answer == Answer.UNCHANGED) {

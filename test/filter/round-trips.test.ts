@@ -106,6 +106,24 @@ describe('round trips', () => {
     expect(asked(started(measuring([{ weight: 1 }]), config).vm)).toBeUndefined();
   });
 
+  it('do not disturb what the control server is asked, nor the other way round', () => {
+    const { host, vm } = started(measuring([{ weight: 1 }]));
+    asked(vm);
+    expect(vm.call).toBeDefined();
+    const question = vm.question;
+    const call = vm.call;
+    host.nowMs += 1_000;
+    vm.answer(304);
+    expect(vm.call).not.toBe(call);
+    expect(vm.question).toBe(question);
+    answer(vm, 7, 7, 7);
+    expect(networks(vm)).toMatchObject([
+      { roundTripCount: 1, roundTripSecondsSum: expect.closeTo(0.007, 9) },
+    ]);
+    expect(host.metrics.get('wardrop_sync_failures')).toBe(0);
+    expect(host.metrics.get('wardrop_snapshot_refusals')).toBe(0);
+  });
+
   it('go on after an answer that never comes', () => {
     const { vm } = started(measuring([{ weight: 1 }]));
     expect(asked(vm)).toBeDefined();
