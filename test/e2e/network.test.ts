@@ -61,7 +61,8 @@ it('corrects round trips by what filters measure, without a request, and plans b
     return Object.values(pairs).every(({ source }) => source === 'measured') && pairs;
   });
   expect(network.far).toMatchObject({ source: 'measured', configuredMs: CONFIGURED_MS.far });
-  expect(network.far!.measuredMs).toBeGreaterThanOrEqual(FAR_MS);
+  // Timers may be a little early.
+  expect(network.far!.measuredMs).toBeGreaterThan(0.95 * FAR_MS);
   expect(network.far!.ms).toBe(network.far!.measuredMs);
   // What is measured is believed within a factor of four.
   expect(network.near).toMatchObject({
