@@ -63,7 +63,7 @@ it('corrects round trips by what filters measure, without a request, and plans b
   expect(network.far).toMatchObject({ source: 'measured', configuredMs: CONFIGURED_MS.far });
   // Timers may be a little early.
   expect(network.far!.measuredMs).toBeGreaterThan(0.95 * FAR_MS);
-  expect(network.far!.ms).toBe(network.far!.measuredMs);
+  expect(Math.abs(network.far!.ms - network.far!.measuredMs!)).toBeLessThan(10);
   // What is measured is believed within a factor of four.
   expect(network.near).toMatchObject({
     configuredMs: CONFIGURED_MS.near,
