@@ -7,6 +7,7 @@ import type { Config, ServerSettings } from './config/config.js';
 import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
 import {
+  correctedEngines,
   doubtfulRoundTrips,
   downReplicas,
   drained,
@@ -54,10 +55,11 @@ import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
 import type { Relief } from './plan/snapshot-view.js';
 import { type Discovered, Discovery } from './signals/discovery.js';
-import { type LoadSources, requestsAt } from './signals/engine-load.js';
+import { type LoadSources, loadAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
 import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
+import type { CapacityView } from './signals/measured-capacity.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
 import type { Signals, SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
@@ -88,6 +90,8 @@ export interface Explained {
   readonly weightInForce: number | null;
   /** What is configured where the round trip is measured; null where the configured one counts. */
   readonly configuredNetworkSeconds: number | null;
+  /** What the engine was measured to be able to do. */
+  readonly capacity: CapacityView | null;
   readonly explanation: Explanation;
 }
 
@@ -299,6 +303,7 @@ export class ControlServer {
       weightInForce:
         row?.weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? (row ? 0 : null),
       configuredNetworkSeconds: this.signals.correctedNetworkSeconds(pair.frontendId, pair.engineId) ?? null,
+      capacity: this.#view.capacities.find(({ engineId }) => engineId === pair.engineId) ?? null,
       explanation: explain(input, solution, pair),
     };
   }
@@ -439,6 +444,7 @@ export class ControlServer {
       state: this.#view.state,
       inFlight: this.signals.inFlight(nowMs),
       replicasInFlight: this.signals.replicasInFlight(nowMs),
+      capacities: this.#view.capacities,
       outside: new Map([...this.#view.outside].map(([id, { requests }]) => [id, requests])),
       loads: this.loadSources,
       envoys: Math.max(1, this.board.holders().filter(({ atMs }) => nowMs - atMs < ENVOY_GONE_MS).length),
@@ -463,8 +469,9 @@ export class ControlServer {
     this.#loadsAtMs = nowMs;
     for (const engine of this.#config.fleet.engines) {
       const up = engine.endpoints.filter((address) => this.signals.health(address, nowMs).state !== 'down');
-      const requests = requestsAt(up, this.loadSources, nowMs);
-      if (requests !== undefined) this.signals.acceptLoad(engine, requests, up.length, nowMs);
+      const load = loadAt(up, this.loadSources, nowMs);
+      if (load !== undefined)
+        this.signals.acceptLoad(engine, load.requests, up.length, nowMs, load.leastWaiting);
     }
   }
 
@@ -648,6 +655,7 @@ export class ControlServer {
     this.alarms.set('network', doubtfulRoundTrips(this.#view));
     this.alarms.set('drained', drained(this.signals.operations));
     this.alarms.set('penalty', penalisedEngines(this.#view));
+    this.alarms.set('capacity', correctedEngines(this.#view));
     this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));
     this.alarms.set('shedding', shedding(this.plan));
     this.alarms.set(

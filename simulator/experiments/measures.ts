@@ -48,6 +48,8 @@ export interface Figures {
   readonly frontendSpread: number;
   /** Requests sent to the busiest engine, over what it can answer as operators take it. */
   readonly peakLoad: number;
+  /** 1 if a profile was taken for wrong; null for policies without profiles. */
+  readonly driftDetected: number | null;
 }
 
 /** Figures that are told of each class, too. */
@@ -96,6 +98,7 @@ export const FIGURE_DIGITS: Readonly<Record<keyof Figures, number>> = {
   failoversPerRequest: 5,
   frontendSpread: 3,
   peakLoad: 3,
+  driftDetected: 0,
   requests: 0,
 };
 
@@ -144,6 +147,7 @@ export function measure(scenario: Scenario, recorder: Recorder): Measures {
     failoversPerRequest: recorder.failovers / requests,
     frontendSpread: Math.max(...means) / Math.min(...means),
     peakLoad: Math.max(...loads),
+    driftDetected: recorder.driftDetected === undefined ? null : Number(recorder.driftDetected),
     byClass: Object.fromEntries(
       byClass.map((record, index) => [scenario.classes?.[index]?.id ?? 'all', classFigures(record)]),
     ),

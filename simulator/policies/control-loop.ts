@@ -14,7 +14,7 @@ import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
 import type { Relief } from '../../xds-server/plan/snapshot-view.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
-import { type LoadSources, requestsAt } from '../../xds-server/signals/engine-load.js';
+import { type LoadSources, loadAt } from '../../xds-server/signals/engine-load.js';
 import { ReplicaReading } from '../../xds-server/signals/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { packageFile } from '../virtual/package-root.js';
@@ -108,8 +108,9 @@ export class ControlLoop {
     });
     for (const engine of this.config.fleet.engines) {
       const up = engine.endpoints.filter((address) => this.#signals.health(address, atMs).state !== 'down');
-      const requests = requestsAt(up, this.#loads, atMs);
-      if (requests !== undefined) this.#signals.acceptLoad(engine, requests, up.length, atMs);
+      const load = loadAt(up, this.#loads, atMs);
+      if (load !== undefined)
+        this.#signals.acceptLoad(engine, load.requests, up.length, atMs, load.leastWaiting);
     }
   }
 
@@ -144,6 +145,7 @@ export class ControlLoop {
       state: this.view.state,
       inFlight: this.#signals.inFlight(atMs),
       replicasInFlight: this.#signals.replicasInFlight(atMs),
+      capacities: this.view.capacities,
       outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
       loads: this.#loads,
       envoys: this.#frontendOf.length,

@@ -9,6 +9,8 @@ export interface RoutedRequest {
   readonly promptTokens: number;
   /** What will be answered, of which a policy learns by and by. */
   readonly turn: { readonly streamed: boolean; readonly outputTokens: number };
+  /** Prompt tokens that the engine found in its cache; known with the last token of the answer. */
+  readonly cachedTokens: number;
   /** How often the client has come back with it. */
   readonly clientRetries: number;
   /** Whatever the policy wants to keep with it. */
@@ -95,6 +97,8 @@ export interface Policy {
   answered?(request: RoutedRequest, engine: number, now: number, attempts: number): void;
   /** An attempt is over, however it ended. */
   ended?(request: RoutedRequest, engine: number, now: number, outcome: Outcome): void;
+  /** Whether it takes a profile of an engine for wrong now; absent where it would never know. */
+  readonly detectsDrift?: boolean;
   /** Engines keep nothing to themselves: a conversation's earlier turns are cached wherever it goes. */
   readonly sharesCaches?: boolean;
   close?(): Promise<void>;

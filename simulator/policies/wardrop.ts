@@ -109,13 +109,13 @@ class Wardrop implements Policy {
 
   answered(request: RoutedRequest, _engine: number, now: number, attempts: number): void {
     this.#vmAt(request.envoy, now);
-    const { streamed, outputTokens } = request.turn;
+    const { streamed } = request.turn;
     const headers: [string, string][] = [
       ['content-type', streamed ? 'text/event-stream' : 'application/json'],
     ];
     const stream = (request.tag as Stream).respond(200, { attempts, headers });
     if (streamed) stream.responseBody('data: {"choices":[]}\n\n');
-    else stream.responseBody(`{"choices":[],${usage(outputTokens)}}`, true);
+    else stream.responseBody(`{"choices":[],${usage(request)}}`, true);
   }
 
   ended(
@@ -130,9 +130,8 @@ class Wardrop implements Policy {
     if (outcome === 'failed' && stream.responseHeaders.length === 0) {
       stream.respond(503, { details: 'upstream_reset_before_response_started{connection_failure}' });
     }
-    const { streamed, outputTokens } = request.turn;
-    if (outcome === 'answered' && streamed) {
-      stream.responseBody(`data: {"choices":[],${usage(outputTokens)}}\n\ndata: [DONE]\n\n`, true);
+    if (outcome === 'answered' && request.turn.streamed) {
+      stream.responseBody(`data: {"choices":[],${usage(request)}}\n\ndata: [DONE]\n\n`, true);
     }
     stream.end();
     vm.host.logs.length = 0;
@@ -178,6 +177,10 @@ class Wardrop implements Policy {
     });
     this.#install();
     this.#installedAt = now;
+  }
+
+  get detectsDrift(): boolean {
+    return this.#loop.view.drifts.length > 0;
   }
 
   weights(frontend: number, requestClass = 0): readonly number[] | undefined {
@@ -233,6 +236,8 @@ class Wardrop implements Policy {
   }
 }
 
-function usage(outputTokens: number): string {
-  return `"usage":{"completion_tokens":${outputTokens}}`;
+/** As engines tell it that are asked to name what they found in their caches. */
+function usage({ promptTokens, cachedTokens, turn }: RoutedRequest): string {
+  const details = `"prompt_tokens_details":{"cached_tokens":${cachedTokens}}`;
+  return `"usage":{"prompt_tokens":${promptTokens},"completion_tokens":${turn.outputTokens},${details}}`;
 }

@@ -45,6 +45,8 @@ export class Recorder {
   readonly frontendE2eSeconds: number[][];
   readonly byClass: ClassRecord[];
   good = 0;
+  /** Whether the policy ever took a profile for wrong in the measured time; undefined for one that would not know. */
+  driftDetected: boolean | undefined;
   promptTokens = 0;
   cachedTokens = 0;
   /** Attempts of clients, and of frontends that tried another engine. */

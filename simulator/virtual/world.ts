@@ -32,6 +32,7 @@ interface Request extends RoutedRequest {
   envoy: number;
   /** 32 random bits that choose it. */
   readonly chance: number;
+  cachedTokens: number;
   clientRetries: number;
   readonly turn: Turn;
   readonly content: EngineRequest;
@@ -224,6 +225,7 @@ export class World {
       turn,
       content,
       promptTokens: content.promptTokens,
+      cachedTokens: 0,
       clientRetries: 0,
       firstAt: this.#now,
       firstTokenAt: Number.NaN,
@@ -389,6 +391,7 @@ export class World {
   #complete(request: Request, sequence: Sequence): void {
     const { frontend, envoy, engine, firstAt, firstTokenAt, content } = request;
     const conversation = request.conversation as ConversationState;
+    request.cachedTokens = sequence.cachedTokens;
     if (!request.turn.streamed) this.#policy.answered?.(request, engine, this.#now, request.attempts);
     this.#inFlight[envoy]![engine]!--;
     const e2e = this.#e2e[frontend]![engine]!;
@@ -627,6 +630,9 @@ export class World {
   }
 
   #sample(): void {
+    const { detectsDrift } = this.#policy;
+    if (detectsDrift !== undefined && this.recorder.measures(this.#now))
+      this.recorder.driftDetected = (this.recorder.driftDetected ?? false) || detectsDrift;
     this.recorder.sample(
       this.#now,
       this.#scenario.frontends.map((_, frontend) => this.#policy.weights?.(frontend)),

@@ -22,6 +22,7 @@ function text(change: Partial<Explained>): string {
     failure: null,
     weightInForce: 0,
     configuredNetworkSeconds: null,
+    capacity: null,
     explanation: {
       frontendId: 'west',
       poolId: 'm',
@@ -46,6 +47,23 @@ function text(change: Partial<Explained>): string {
 }
 
 describe('explainedText', () => {
+  it('says when the capacity of the engine is not what its profile says', () => {
+    const capacity = {
+      engineId: 'b',
+      share: 0.714,
+      sinceMs: 0,
+      loweredMs: 0,
+      evidence: null,
+      endsWhen: 'it ends',
+    };
+    expect(text({ capacity: { ...capacity, state: 'corrected' } })).toContain(
+      'Engine b is planned with 71 % of what its profile says, by what it got done, since 1970-01-01T00:00:00.000Z; it ends.',
+    );
+    expect(text({ capacity: { ...capacity, share: 1, sinceMs: null, state: 'usual' } })).not.toContain(
+      'planned with',
+    );
+  });
+
   it('names the plan in force', () => {
     expect(text({})).toMatch(/\n\nPlan 0123456789abcdef\.\n$/);
   });

@@ -8,7 +8,16 @@ const LEAST_SHOWN_DIFFERENCE = 5e-4;
 export function explainedText(explained: Explained): string {
   const { planId, failure, explanation } = explained;
   const stale = failure === null ? '' : `\nThe last solve failed, this is the one before it: ${failure}`;
-  return `${explanationText(explanation)}\n\n${network(explained)}Plan ${planId}${inForce(explained)}.${stale}\n`;
+  return `${explanationText(explanation)}${corrected(explained)}\n\n${network(explained)}Plan ${planId}${inForce(explained)}.${stale}\n`;
+}
+
+function corrected({ capacity }: Explained): string {
+  if (capacity === null || capacity.sinceMs === null) return '';
+  const { engineId, state, share, sinceMs, endsWhen } = capacity;
+  const percent = `${(100 * share).toFixed(0)} % of what its profile says`;
+  const since = new Date(sinceMs).toISOString();
+  const consequence = state === 'corrected' ? 'is planned with' : 'would be planned with';
+  return `\nEngine ${engineId} ${consequence} ${percent}, by what it got done, since ${since}; ${endsWhen}.`;
 }
 
 function network({ configuredNetworkSeconds: seconds }: Explained): string {

@@ -12,8 +12,18 @@ export function fleetView(server: ControlServer): object {
   const { fleet } = server.config;
   const nowMs = Date.now();
   const inFlight = server.signals.inFlight(nowMs);
-  const { state, roundTrips, vetoes, outside, outliers, drifts, heldPools, silentFrontends, rates } =
-    server.view;
+  const {
+    state,
+    roundTrips,
+    vetoes,
+    outside,
+    outliers,
+    capacities,
+    drifts,
+    heldPools,
+    silentFrontends,
+    rates,
+  } = server.view;
   return {
     atMs: state.atMs,
     settledSeconds: state.settledSeconds,
@@ -44,6 +54,7 @@ export function fleetView(server: ControlServer): object {
         effectiveCapacity: effectiveCapacity(state.engines[at]!),
         leftOut: vetoes.get(engine.id) ?? null,
         latency: outliers.find(({ engineId }) => engineId === engine.id) ?? null,
+        capacity: capacities.find(({ engineId }) => engineId === engine.id) ?? null,
         workFromOutside: outside.get(engine.id) ?? null,
         inFlight: inFlight?.get(engine.id) ?? null,
         discovery: discoveryView(engine.id, server, nowMs),

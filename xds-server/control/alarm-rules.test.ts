@@ -3,7 +3,7 @@ import type { Fleet } from '../fleet/fleet.js';
 import { unknownHealth } from '../signals/replica-health.js';
 import { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
-import { doubtfulRoundTrips, missingSignals } from './alarm-rules.js';
+import { correctedEngines, doubtfulRoundTrips, driftingProfiles, missingSignals } from './alarm-rules.js';
 
 it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
   const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];
@@ -54,4 +54,25 @@ it('names the round trips that are measured too far from what is configured to b
       'the network from west to a counts as 160 ms, no further from what is configured than is believed: 500 ms are measured and 40 ms configured',
     ],
   ]);
+});
+
+it('says what an engine was measured to get done, and what to refit when that has lasted', () => {
+  const view = {
+    capacities: [
+      { engineId: 'a', state: 'usual', share: 1 },
+      { engineId: 'b', state: 'corrected', share: 0.7 },
+    ],
+    drifts: [
+      { profileId: 'p', kind: 'work', factor: 1 / 0.7, sinceMs: 0 },
+      { profileId: 'p', kind: 'pace', factor: 1.6, sinceMs: 0 },
+    ],
+  } as unknown as SignalsView;
+  expect([...correctedEngines(view)]).toEqual([
+    ['b', 'engine b gets done 70 % of what its profile says; it is planned with that'],
+  ]);
+  expect(driftingProfiles(view, 59_999).size).toBe(0);
+  const messages = [...driftingProfiles(view, 60_000).values()];
+  expect(messages).toHaveLength(2);
+  expect(messages[0]).toMatch(/multiply all its times by 1\.43$/);
+  expect(messages[1]).toMatch(/multiply its tbot by 1\.6$/);
 });

@@ -90,6 +90,22 @@ export function penalisedEngines({ outliers }: SignalsView): Messages {
   );
 }
 
+/** Engines whose capacity is taken for other than by their profile. */
+export function correctedEngines({ capacities }: SignalsView): Messages {
+  return new Map(
+    capacities.flatMap(({ engineId, state, share }): [string, string][] => {
+      if (state === 'usual') return [];
+      const percent = `${Math.round(100 * share)} %`;
+      const seen = `engine ${engineId} gets done ${percent} of what its profile says`;
+      const consequence =
+        state === 'corrected'
+          ? 'it is planned with that'
+          : 'it is only shown, as penalties are only observed';
+      return [[engineId, `${seen}; ${consequence}`]];
+    }),
+  );
+}
+
 export function undiscovered(problems: ReadonlyMap<string, string>): Messages {
   return new Map(
     [...problems].map(([id, problem]) => [
@@ -147,12 +163,25 @@ export function driftingProfiles({ drifts }: SignalsView, nowMs: number): Messag
   return new Map(
     drifts.flatMap(({ profileId, kind, factor, sinceMs }): [string, string][] => {
       if (nowMs - sinceMs < DRIFT_ALARM_MS) return [];
-      const { what, remedy } = DRIFTS[kind];
-      const times = factor.toFixed(1);
-      const message = `${what} of its engines takes ${times} times as long as profile ${profileId} says; nobody is penalised for it. Check the sizes of requests, then fit the profile again, or multiply ${remedy} by ${times}`;
-      return [[profileId, message]];
+      const message = kind === 'work' ? workDrift(profileId, factor) : timeDrift(profileId, kind, factor);
+      return [[kind === 'work' ? `${profileId}/work` : profileId, message]];
     }),
   );
+}
+
+function timeDrift(profileId: string, kind: ProfileDrift['kind'], factor: number): string {
+  const { what, remedy } = DRIFTS[kind];
+  const times = factor.toFixed(1);
+  return `${what} of its engines takes ${times} times as long as profile ${profileId} says; nobody is penalised for it. ${refit(remedy, times)}`;
+}
+
+function workDrift(profileId: string, factor: number): string {
+  const times = factor.toFixed(2);
+  return `a request is ${times} times as much work for its engines as profile ${profileId} says; their capacity is corrected for it. ${refit('all its times', times)}`;
+}
+
+function refit(remedy: string, times: string): string {
+  return `Check the sizes of requests, then fit the profile again, or multiply ${remedy} by ${times}`;
 }
 
 export function shedding(plan: Plan | null): Messages {

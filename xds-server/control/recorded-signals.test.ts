@@ -58,8 +58,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     const result = ok ? ({ ok } as const) : ({ ok, kind: 'refused', detail: 'refused' } as const);
     return (signals, atMs) => signals.acceptProbe(id, endpoints[0]!, result, atMs);
   }),
-  fc.tuple(engine, fc.nat(40)).map(([which, requests]): Step => {
-    return (signals, atMs) => signals.acceptLoad(which, requests, which.endpoints.length, atMs);
+  fc.tuple(engine, fc.nat(40), fc.option(fc.nat(9), { nil: undefined })).map((load): Step => {
+    const [which, requests, leastWaiting] = load;
+    return (signals, atMs) => signals.acceptLoad(which, requests, which.endpoints.length, atMs, leastWaiting);
   }),
   fc.constantFrom('a', '10.0.0.3:80').map((target): Step => {
     return (signals, atMs) => signals.act({ action: 'drain', target, by: 'me' }, atMs);

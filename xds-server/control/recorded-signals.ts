@@ -30,7 +30,13 @@ export type RecordedSignal = { readonly atMs: number } & (
       readonly address: Address;
       readonly result: ProbeResult;
     }
-  | { readonly kind: 'load'; readonly engineId: string; readonly requests: number; readonly replicas: number }
+  | {
+      readonly kind: 'load';
+      readonly engineId: string;
+      readonly requests: number;
+      readonly replicas: number;
+      readonly leastWaiting?: number;
+    }
   | { readonly kind: 'act'; readonly request: OperatorRequest }
   | { readonly kind: 'evaluate' }
   /** What the last look showed is being solved. */
@@ -76,9 +82,16 @@ export class RecordedSignals extends Signals {
     return health;
   }
 
-  override acceptLoad(engine: Engine, requests: number, replicas: number, atMs: number): void {
-    super.acceptLoad(engine, requests, replicas, atMs);
-    this.#record({ kind: 'load', atMs, engineId: engine.id, requests, replicas });
+  override acceptLoad(
+    engine: Engine,
+    requests: number,
+    replicas: number,
+    atMs: number,
+    leastWaiting?: number,
+  ): void {
+    super.acceptLoad(engine, requests, replicas, atMs, leastWaiting);
+    const waiting = leastWaiting === undefined ? {} : { leastWaiting };
+    this.#record({ kind: 'load', atMs, engineId: engine.id, requests, replicas, ...waiting });
   }
 
   override act(request: OperatorRequest, atMs: number): void {
@@ -142,7 +155,13 @@ export class SignalsReplay {
         signals.acceptProbe(signal.engineId, signal.address, signal.result, atMs);
         break;
       case 'load':
-        signals.acceptLoad(this.#engines.get(signal.engineId)!, signal.requests, signal.replicas, atMs);
+        signals.acceptLoad(
+          this.#engines.get(signal.engineId)!,
+          signal.requests,
+          signal.replicas,
+          atMs,
+          signal.leastWaiting,
+        );
         break;
       case 'act':
         signals.act(signal.request, atMs);

@@ -25,6 +25,7 @@ function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> 
     state,
     inFlight: counts,
     replicasInFlight: new Map(),
+    capacities: [],
     outside: new Map(),
     loads: { pages: new Map(), responses: () => undefined },
     envoys: 1,
@@ -70,6 +71,13 @@ describe('relief', () => {
     expect([...relief.replicas.keys()]).toEqual(['10.0.0.1:1']);
     replicasInFlight.set('10.0.0.1:2', 40);
     expect(watchFor(20, { a: 80, b: 1 }, { replicasInFlight }).replicas.size).toBe(0);
+  });
+
+  it('leaves the queue of an engine to the plan that has just learnt that the engine can do less', () => {
+    const lowered = { engineId: 'a', state: 'corrected' as const, share: 0.7, sinceMs: 0, loweredMs: 0 };
+    const capacities = [{ ...lowered, evidence: null, endsWhen: null }];
+    expect(watchFor(59, { a: 170, b: 1 }, { capacities }).engines.size).toBe(0);
+    expect([...watchFor(80, { a: 170, b: 1 }, { capacities }).engines.keys()]).toEqual(['a']);
   });
 
   it('leaves everything as it is while Envoys are silent', () => {

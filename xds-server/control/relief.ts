@@ -6,12 +6,18 @@ import type { Relief } from '../plan/snapshot-view.js';
 import { endOfCurves, tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { type LoadSources, requestsAt } from '../signals/engine-load.js';
+import type { CapacityView } from '../signals/measured-capacity.js';
 import { mixOf } from '../signals/request-mix.js';
 
 /** Of a configured `maxInFlight`: overflow begins before requests are turned away. */
 const CONFIGURED_SHARE = 0.7;
 /** Fewer than this many in flight per replica are no surplus, whatever the profile says. */
 const LEAST_IN_FLIGHT = 4;
+/**
+ * For this long after the plan has learnt that an engine can do less, its queue is what the plan is working off: to pass
+ * keys on as well would take away twice what is too much.
+ */
+const CORRECTED_MS = 60_000;
 /** Limits take account of outside requests in steps of this share of the limit, so that they do not flutter. */
 const OUTSIDE_STEP = 0.1;
 
@@ -22,6 +28,8 @@ export interface ReliefInput {
   readonly inFlight: ReadonlyMap<string, number> | undefined;
   /** The same by replica. */
   readonly replicasInFlight: ReadonlyMap<Address, number> | undefined;
+  /** What engines were measured to be able to do. */
+  readonly capacities: readonly CapacityView[];
   /** Requests that engines have from elsewhere, by id. */
   readonly outside: ReadonlyMap<string, number>;
   /** What engines say themselves. */
@@ -90,14 +98,19 @@ function secondsAt(profile: Profile, mix: TokenMix, rho: number): number {
 }
 
 function engineLoads(
-  { state, loads: sources, nowMs }: ReliefInput,
+  { state, capacities, loads: sources, nowMs }: ReliefInput,
   inFlight: ReadonlyMap<string, number>,
   allowances: ReadonlyMap<string, Allowance>,
 ): Load[] {
+  const corrected = new Set(
+    capacities.flatMap(({ engineId, state, loweredMs }) =>
+      state === 'corrected' && loweredMs !== null && nowMs - loweredMs < CORRECTED_MS ? [engineId] : [],
+    ),
+  );
   const loads = state.engines.flatMap((engine) => {
     const allowance = allowances.get(engine.id);
     const ready = readyOf(engine);
-    if (allowance === undefined || ready.length === 0) return [];
+    if (allowance === undefined || ready.length === 0 || corrected.has(engine.id)) return [];
     const { most, limit, requestSeconds } = allowance;
     // Engines count what comes from elsewhere, too.
     const own = requestsAt(ready, sources, nowMs) ?? 0;

@@ -6,11 +6,17 @@ export interface ReplicaState {
   readonly ready: boolean;
 }
 
+/** The most that an engine is taken for by what it was seen to get done, as a multiple of what its profile says. */
+export const MOST_HEALTH = 1.25;
+
 /** How one engine looks now; the optimizer's view of its supply. */
 export interface EngineState {
   readonly id: string;
   readonly replicas: readonly ReplicaState[];
-  /** 0..1, share of a ready replica's capacity that is really there (work arriving from outside lowers it). */
+  /**
+   * 0..1.25, share of the capacity by the profile that a ready replica really has: work arriving from outside lowers it,
+   * and what the engine was seen to get done corrects it.
+   */
   readonly health: number;
   /** 0..1, slow start: 1 when warmed up. */
   readonly ramp: number;

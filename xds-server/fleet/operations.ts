@@ -27,6 +27,14 @@ export interface RunningPenalty {
   readonly sinceMs: number;
 }
 
+/** A capacity that was measured to be other than by the profile. */
+export interface RunningCapacity {
+  readonly engineId: string;
+  /** Of the capacity by the profile. */
+  readonly share: number;
+  readonly sinceMs: number;
+}
+
 export const OPERATOR_ACTIONS = ['drain', 'undrain', 'hold-penalty', 'release-penalty'] as const;
 
 /** Something that an operator did. */
@@ -52,6 +60,8 @@ export interface Operations {
   readonly drains: readonly Drain[];
   readonly orders: readonly PenaltyOrder[];
   readonly penalties: readonly RunningPenalty[];
+  /** Absent when there are none. */
+  readonly capacities?: readonly RunningCapacity[];
   /** The last ones, oldest first. */
   readonly actions: readonly OperatorAction[];
   /** Absent in files of before any were measured. */

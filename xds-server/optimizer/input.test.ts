@@ -118,7 +118,7 @@ describe('is refused, with the place of the fault:', () => {
 test('what is merely too large is bounded, and the solution says so', async () => {
   const { warnings, engines } = await optimizer.solve(withEngine({ health: 7, latencyFactor: 1000 }));
   expect(warnings).toEqual([
-    'engine a: health is 7; 1 is used, the most that is believed',
+    'engine a: health is 7; 1.25 is used, the most that is believed',
     'engine a: latencyFactor is 1000; 10 is used, the most that is believed',
   ]);
   expect(engines[0]!.effectiveCapacity).toBe(1);

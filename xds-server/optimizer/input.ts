@@ -1,6 +1,6 @@
 import { WardropError } from '../errors.js';
 import type { Fleet } from '../fleet/fleet.js';
-import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
+import { type Demand, type EngineState, type FleetState, MOST_HEALTH } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { compare } from './collections.js';
@@ -118,7 +118,7 @@ function checkEngineState(id: string, state: EngineState, bound: Bound): EngineS
   if (state.id !== id) refuse(`the state of ${where} is labelled ${state.id}`);
   return {
     ...state,
-    health: bound(`${where}: health`, state.health, 1),
+    health: bound(`${where}: health`, state.health, MOST_HEALTH),
     ramp: bound(`${where}: ramp`, state.ramp, 1),
     drain: bound(`${where}: drain`, state.drain, 1),
     penalty: bound(`${where}: penalty`, state.penalty, 1),

@@ -1,4 +1,5 @@
 import { Ajv } from 'ajv';
+import { MOST_HEALTH } from '../fleet/fleet-state.js';
 import { OPERATOR_ACTIONS, type Operations } from '../fleet/operations.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
 import { planId } from './plan-id.js';
@@ -103,7 +104,12 @@ const operationsSchema = record(
       record({ atMs: amount, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
     ),
   },
-  { roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: amount })) },
+  {
+    roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: amount })),
+    capacities: list(
+      record({ engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: amount }),
+    ),
+  },
 );
 
 const check = new Ajv({ strict: true }).compile<StoredState>(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LoadName } from '../../wire/usage-report.js';
-import { requestsAt, requestsAtReplica } from './engine-load.js';
+import { loadAt, requestsAt, requestsAtReplica } from './engine-load.js';
 import { ReplicaReading } from './replica-reading.js';
 
 const A = '10.0.0.1:80';
@@ -34,7 +34,7 @@ describe('the requests at a replica', () => {
     const pages = new Map([[A, page([0, 2_000, 4_000], 1, 0)]]);
     for (let nowMs = 0; nowMs <= 10_000; nowMs += 500) {
       const sources = { pages, responses: responses(nowMs, { running: 90, waiting: 9 }) };
-      expect(requestsAtReplica(A, sources, nowMs)).toEqual({ requests: 1, source: 'page' });
+      expect(requestsAtReplica(A, sources, nowMs)).toEqual({ requests: 1, waiting: 0, source: 'page' });
     }
   });
 
@@ -42,7 +42,7 @@ describe('the requests at a replica', () => {
     const reported = responses(20_000, { running: 7, waiting: 2 });
     for (const pages of [new Map(), new Map([[A, page([0], 1, 0)]])]) {
       const sources = { pages, responses: reported };
-      expect(requestsAtReplica(A, sources, 26_000)).toEqual({ requests: 9, source: 'responses' });
+      expect(requestsAtReplica(A, sources, 26_000)).toEqual({ requests: 9, waiting: 2, source: 'responses' });
       expect(requestsAtReplica(A, sources, 26_001)).toBeUndefined();
     }
   });
@@ -60,5 +60,6 @@ describe('the requests at a replica', () => {
     expect(requestsAt([A, B], sources, 0)).toBeUndefined();
     pages.set(B, page([0], 2, 0));
     expect(requestsAt([A, B], sources, 0)).toBe(7);
+    expect(loadAt([A, B], sources, 0)).toEqual({ requests: 7, leastWaiting: 0 });
   });
 });

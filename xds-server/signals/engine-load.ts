@@ -13,6 +13,8 @@ export interface LoadSources {
 /** Requests running and waiting at a replica by its own account, and which account that is. */
 export interface RequestsAtReplica {
   readonly requests: number;
+  /** Those of them that wait. */
+  readonly waiting: number;
   readonly source: 'page' | 'responses';
 }
 
@@ -26,36 +28,55 @@ export function requestsAtReplica(
   { pages, responses }: LoadSources,
   nowMs: number,
 ): RequestsAtReplica | undefined {
-  const onPage = sumOf(pages.get(address)?.signals, (signal) => confidence(signal, nowMs) === 1);
-  if (onPage !== undefined) return { requests: onPage, source: 'page' };
-  const reported = sumOf(responses(address)?.readings, ({ atMs }) => nowMs - atMs <= FRESH_MS);
-  return reported === undefined ? undefined : { requests: reported, source: 'responses' };
+  const onPage = loadOf(pages.get(address)?.signals, (signal) => confidence(signal, nowMs) === 1);
+  if (onPage !== undefined) return { ...onPage, source: 'page' };
+  const reported = loadOf(responses(address)?.readings, ({ atMs }) => nowMs - atMs <= FRESH_MS);
+  return reported === undefined ? undefined : { ...reported, source: 'responses' };
 }
 
-function sumOf<S extends { readonly value: number | undefined }>(
+function loadOf<S extends { readonly value: number | undefined }>(
   signals: { get(name: 'running' | 'waiting'): S | undefined } | undefined,
   isFresh: (signal: S) => boolean,
-): number | undefined {
+): { readonly requests: number; readonly waiting: number } | undefined {
   const running = signals?.get('running');
   const waiting = signals?.get('waiting');
   if (running?.value === undefined || waiting?.value === undefined) return undefined;
-  return isFresh(running) && isFresh(waiting) ? running.value + waiting.value : undefined;
+  if (!isFresh(running) || !isFresh(waiting)) return undefined;
+  return { requests: running.value + waiting.value, waiting: waiting.value };
+}
+
+/** Requests at several replicas together. */
+export interface RequestsAt {
+  readonly requests: number;
+  /** The fewest that wait at any one of them. */
+  readonly leastWaiting: number;
 }
 
 /**
  * The same of several replicas together; undefined unless every one says so now, as a sum without one of its terms
  * would be a wrong one.
  */
+export function loadAt(
+  replicas: readonly Address[],
+  sources: LoadSources,
+  nowMs: number,
+): RequestsAt | undefined {
+  let requests = 0;
+  let leastWaiting = Number.POSITIVE_INFINITY;
+  for (const address of replicas) {
+    const at = requestsAtReplica(address, sources, nowMs);
+    if (at === undefined) return undefined;
+    requests += at.requests;
+    leastWaiting = Math.min(leastWaiting, at.waiting);
+  }
+  return { requests, leastWaiting: replicas.length === 0 ? 0 : leastWaiting };
+}
+
+/** Requests at several replicas, if each tells. */
 export function requestsAt(
   replicas: readonly Address[],
   sources: LoadSources,
   nowMs: number,
 ): number | undefined {
-  let sum = 0;
-  for (const address of replicas) {
-    const at = requestsAtReplica(address, sources, nowMs);
-    if (at === undefined) return undefined;
-    sum += at.requests;
-  }
-  return sum;
+  return loadAt(replicas, sources, nowMs)?.requests;
 }

@@ -7,7 +7,18 @@ const START_MS = 1_600_000_000_000;
 function run(traffic: EngineTraffic, requests: number, fromSecond: number, toSecond: number): void {
   for (let half = 2 * fromSecond; half < 2 * toSecond; half++) {
     const sent = { requests: requests / 2, workSeconds: requests / 20, networkSeconds: 0 };
-    traffic.add({ ...sent, ended: 0, endedWorkSeconds: 0 }, START_MS + half * 500);
+    traffic.add(
+      {
+        ...sent,
+        ended: 0,
+        endedWorkSeconds: 0,
+        answered: 0,
+        answeredWorkSeconds: 0,
+        coldWorkSeconds: 0,
+        toldAnswers: 0,
+      },
+      START_MS + half * 500,
+    );
   }
 }
 

@@ -14,9 +14,26 @@ export interface Traffic {
   /** Requests that ended, and the replica-seconds that they cost. */
   readonly ended: number;
   readonly endedWorkSeconds: number;
+  /** Requests that were answered, at least in part, and the replica-seconds that such requests usually cost. */
+  readonly answered: number;
+  readonly answeredWorkSeconds: number;
+  /** The same, and what prompts that were in no cache cost beyond the usual. */
+  readonly coldWorkSeconds: number;
+  /** Those of them that came from engines that tell how much of their prompts was in a cache. */
+  readonly toldAnswers: number;
 }
 
-const NAMES = ['requests', 'workSeconds', 'networkSeconds', 'ended', 'endedWorkSeconds'] as const;
+const NAMES = [
+  'requests',
+  'workSeconds',
+  'networkSeconds',
+  'ended',
+  'endedWorkSeconds',
+  'answered',
+  'answeredWorkSeconds',
+  'coldWorkSeconds',
+  'toldAnswers',
+] as const;
 
 /** What all frontends together send to one engine and get back, as they report it. */
 export class EngineTraffic {
@@ -59,5 +76,5 @@ export class EngineTraffic {
 }
 
 function empty(): { -readonly [Name in keyof Traffic]: number } {
-  return { requests: 0, workSeconds: 0, networkSeconds: 0, ended: 0, endedWorkSeconds: 0 };
+  return Object.fromEntries(NAMES.map((name) => [name, 0])) as ReturnType<typeof empty>;
 }

@@ -34,6 +34,11 @@ export function rhoOf(requests: number, profile: Profile, mix: TokenMix): number
   return high;
 }
 
+/** Requests that a replica has which is full: all its work gets done, and no more would. */
+export function fullRequests(profile: Profile, mix: TokenMix): number {
+  return (FULL_RHO / workSeconds(profile, mix)) * stayAt(profile, mix, FULL_RHO);
+}
+
 /** Seconds that a replica with this many requests needs for those that find no room beside the ones it can serve. */
 export function queueSeconds(requests: number, profile: Profile, mix: TokenMix): number {
   return Math.max(0, requests * workSeconds(profile, mix) - stayAt(profile, mix, FULL_RHO));

@@ -29,6 +29,12 @@ export class RequestsHeld {
     return Math.min(...this.#within(seconds, nowMs));
   }
 
+  /** Mean over the last seconds; 0 when nothing is known. */
+  mean(seconds: number, nowMs: number): number {
+    const counts = this.#within(seconds, nowMs);
+    return counts.reduce((sum, requests) => sum + requests, 0) / Math.max(1, counts.length);
+  }
+
   #within(seconds: number, nowMs: number): readonly number[] {
     return this.#counts.filter(({ atMs }) => nowMs - atMs <= seconds * 1_000).map(({ requests }) => requests);
   }

@@ -356,6 +356,37 @@ describe('Signals', () => {
     }
   });
 
+  it('plans an engine that is full before its profile says so with what it gets done, until it is told otherwise', () => {
+    const config = configOf(['a', 'b'], 20, '{}', WITH_LATENCY);
+    const signals = new Signals(config, [], 0);
+    const run = (to: number, from: number) => {
+      for (let second = from; second <= to; second++) {
+        const answered = { wholeCount: second * 7, ended: second * 7 };
+        const usage = { ...answered, planned: second * 7 + Math.min(100, 10 * second) };
+        signals.acceptReport('f', 'n', reportOf(second * 10, { b: usage }), second * 1_000);
+        signals.evaluate(second * 1_000);
+      }
+      return signals.evaluate(to * 1_000);
+    };
+    const view = run(110, 0);
+    expect(view.state.engines.map(({ health }) => health)).toEqual([1, expect.closeTo(0.7)]);
+    const corrected = view.capacities.filter(({ state }) => state === 'corrected');
+    expect(corrected).toMatchObject([{ engineId: 'b', endsWhen: expect.anything() }]);
+    expect(view.drifts).toMatchObject([{ profileId: 'p', kind: 'work' }]);
+
+    const restarted = new Signals(config, [], 120_000);
+    restarted.resume(signals.operations, 120_000);
+    expect(restarted.evaluate(120_000).state.engines[1]!.health).toBeCloseTo(0.7);
+
+    const observed = new Signals(configOf(['a', 'b'], 20, '{outlierPenalty: observe}', WITH_LATENCY), [], 0);
+    observed.resume(signals.operations, 120_000);
+    expect(observed.evaluate(120_000).state.engines[1]!.health).toBe(1);
+    expect(observed.evaluate(121_000).capacities).toMatchObject([{ engineId: 'b', state: 'observed' }]);
+
+    signals.act({ action: 'release-penalty', target: 'b', by: 'me' }, 110_000);
+    expect(run(130, 111).state.engines[1]!.health).toBe(1);
+  });
+
   it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {
     const config = configOf(['a', 'b'], 10, '{}', WITH_LATENCY);
     const signals = withSlowB(config);

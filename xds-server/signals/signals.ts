@@ -5,6 +5,7 @@ import type { Address, Engine, Fleet } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations } from '../fleet/operations.js';
 import { workSeconds } from '../profiles/profile.js';
+import { type CapacityDrift, CapacityWatch, type MeasuredEngine, penaltyBeyond } from './capacity-watch.js';
 import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
@@ -19,6 +20,7 @@ import {
 import { holdLast, type Readiness } from './last-stand.js';
 import { latencySamples } from './latency-evidence.js';
 import { knowsLatency } from './load-by-profile.js';
+import type { CapacityView } from './measured-capacity.js';
 import { Network } from './network.js';
 import { OperatorOrders, type OperatorRequest } from './operator-orders.js';
 import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-watch.js';
@@ -51,7 +53,9 @@ export interface SignalsView {
   readonly outside: ReadonlyMap<string, OutsideView>;
   /** Latencies compared with what is expected, and the penalties that follow. */
   readonly outliers: readonly OutlierView[];
-  readonly drifts: readonly ProfileDrift[];
+  /** What engines can do against what their profiles say, and the corrections that follow. */
+  readonly capacities: readonly CapacityView[];
+  readonly drifts: readonly (ProfileDrift | CapacityDrift)[];
   readonly rates: readonly RateEstimate[];
 }
 
@@ -77,6 +81,7 @@ export class Signals {
   readonly #outside = new Map<string, OutsideWork>();
   readonly #held = new Map<string, RequestsHeld>();
   readonly #outliers = new OutlierWatch();
+  readonly #measured = new CapacityWatch();
   readonly #orders = new OperatorOrders();
   readonly #slowStart = new SlowStart();
   readonly #network: Network;
@@ -87,6 +92,8 @@ export class Signals {
   #known: KnownConfig;
   #readiness: Readiness | undefined;
   #settledSinceMs: number;
+  /** When many conversations last had to move. */
+  #unrestMs = Number.NEGATIVE_INFINITY;
 
   /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
   constructor(config: SignalsConfig, held: readonly HeldRate[], nowMs: number) {
@@ -110,6 +117,7 @@ export class Signals {
     }
     this.totals.keepLoads(endpoints);
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
+    this.#measured.keep(engineIds);
     for (const known of [this.#evidence, this.#traffic, this.#outside, this.#held]) {
       for (const id of known.keys()) if (!engineIds.has(id)) known.delete(id);
     }
@@ -201,8 +209,12 @@ export class Signals {
     return health;
   }
 
-  /** Takes the number of requests that an engine says it has on these many replicas, wherever they come from. */
-  acceptLoad(engine: Engine, requests: number, replicas: number, nowMs: number): void {
+  /**
+   * Takes the number of requests that an engine says it has on these many replicas, wherever they come from, and the
+   * fewest that wait at any one of them.
+   */
+  acceptLoad(engine: Engine, requests: number, replicas: number, nowMs: number, leastWaiting?: number): void {
+    if (leastWaiting !== undefined) this.#measured.acceptQueue(engine.id, leastWaiting, nowMs);
     const inFlight = this.#ledger.inFlight(nowMs);
     // Requests of a silent frontend are planned for already, as its demand is held.
     if (inFlight === undefined || this.#silentFrontends(nowMs).length > 0) return;
@@ -212,7 +224,7 @@ export class Signals {
     const reading = {
       requests,
       ours: inFlight.get(id64(engine.id)) ?? 0,
-      ourRho: replicas === 0 ? 0 : workPerSecond / replicas,
+      ourRho: replicas === 0 ? 0 : workPerSecond / (replicas * this.#shareInForce(engine.id)),
       replicas,
     };
     outside.accept(reading, this.#known.profiles.get(engine.profile)!, this.#known.mixes.get(engine.id)!);
@@ -242,7 +254,15 @@ export class Signals {
     const penalties = this.#outliers.views.flatMap(({ engineId, severity, sinceMs }) =>
       sinceMs === null ? [] : [{ engineId, severity, sinceMs }],
     );
-    return { ...this.#orders.state, penalties, roundTrips: this.#network.measured };
+    const capacities = this.#measured.views.flatMap(({ engineId, share, sinceMs }) =>
+      sinceMs === null ? [] : [{ engineId, share, sinceMs }],
+    );
+    return {
+      ...this.#orders.state,
+      penalties,
+      roundTrips: this.#network.measured,
+      ...(capacities.length === 0 ? {} : { capacities }),
+    };
   }
 
   /** Goes on with what was in force before a restart. */
@@ -252,6 +272,9 @@ export class Signals {
     for (const { engineId, severity, sinceMs } of operations.penalties) {
       this.#outliers.penalty(engineId).resume(severity, sinceMs, nowMs);
     }
+    for (const { engineId, share, sinceMs } of operations.capacities ?? []) {
+      this.#measured.capacity(engineId).resume(share, sinceMs);
+    }
   }
 
   /**
@@ -260,7 +283,9 @@ export class Signals {
    * @throws {WardropError} WARDROP_QUERY_INVALID
    */
   act(request: OperatorRequest, nowMs: number): void {
-    const isPenalised = (engineId: string) => this.#outliers.penalty(engineId).sinceMs !== undefined;
+    const isPenalised = (engineId: string) =>
+      this.#outliers.penalty(engineId).sinceMs !== undefined ||
+      this.#measured.capacity(engineId).sinceMs !== undefined;
     this.#orders.act(request, this.#known.fleet, isPenalised, nowMs);
   }
 
@@ -272,6 +297,7 @@ export class Signals {
   evaluate(nowMs: number): SignalsView {
     const move = this.#demand.evaluate(nowMs);
     if (move !== undefined) this.#settledSinceMs = settledSince(this.#settledSinceMs, move, nowMs);
+    if (move === 'large') this.#unrestMs = nowMs;
     this.#orders.expire(this.#known.fleet, nowMs);
     const vetoes = this.#vetoes(nowMs);
     const isReady = (engine: Engine, address: Address) =>
@@ -291,11 +317,21 @@ export class Signals {
         this.#orders.isReplicaDrained(address);
       return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost };
     });
-    if (this.#readiness !== undefined && !isEqual(readiness, this.#readiness)) this.#settledSinceMs = nowMs;
+    if (this.#readiness !== undefined && !isEqual(readiness, this.#readiness)) {
+      this.#settledSinceMs = nowMs;
+      this.#unrestMs = nowMs;
+    }
     this.#readiness = readiness;
     const rates = this.#demand.estimates(nowMs);
     const silentFrontends = this.#silentFrontends(nowMs);
-    const engines = this.#penalised(this.#engineStates(readiness, nowMs), nowMs);
+    const inFlight = this.#ledger.inFlight(nowMs);
+    if (inFlight !== undefined) this.#noteHeld(inFlight, nowMs);
+    const unmeasured = this.#engineStates(readiness, nowMs);
+    const measured = inFlight === undefined ? [] : this.#measuredEngines(unmeasured);
+    if (inFlight !== undefined && silentFrontends.length === 0) {
+      this.#measured.evaluate(measured, this.#known.fleet.pools, this.#unrestMs, nowMs);
+    }
+    const engines = this.#penalised(this.#corrected(unmeasured), inFlight !== undefined, nowMs);
     return {
       state: {
         fleet: this.#network.evaluate(nowMs),
@@ -316,7 +352,16 @@ export class Signals {
         [...this.#outside].flatMap(([id, { view }]) => (view === undefined ? [] : [[id, view] as const])),
       ),
       outliers: this.#outlierViews(),
-      drifts: this.#outliers.drifts,
+      capacities: this.#capacityViews(),
+      drifts: [
+        ...this.#outliers.drifts,
+        ...this.#measured.drifts(
+          this.#known.fleet.engines.map(({ id, profile }) => ({
+            id,
+            profile: this.#known.profiles.get(profile)!,
+          })),
+        ),
+      ],
       rates,
     };
   }
@@ -341,15 +386,55 @@ export class Signals {
     return states.map((state) => (exempt.has(state.id) ? { ...state, drain: 1 } : state));
   }
 
+  #noteHeld(inFlight: ReadonlyMap<bigint, number>, nowMs: number): void {
+    for (const { id } of this.#known.fleet.engines) {
+      if (!this.#traffic.has(id)) continue;
+      const held = this.#held.get(id) ?? new RequestsHeld();
+      this.#held.set(id, held);
+      held.add(inFlight.get(id64(id)) ?? 0, nowMs);
+    }
+  }
+
+  /** Engines that requests were ever sent to, without what was measured of them before. */
+  #measuredEngines(states: readonly EngineState[]): readonly MeasuredEngine[] {
+    return states.flatMap(({ id, replicas, health, ramp, drain }, at): MeasuredEngine[] => {
+      const traffic = this.#traffic.get(id);
+      const held = this.#held.get(id);
+      if (traffic === undefined || held === undefined) return [];
+      return [
+        {
+          id,
+          profile: this.#known.profiles.get(this.#known.fleet.engines[at]!.profile)!,
+          mix: this.#known.mixes.get(id)!,
+          held,
+          traffic,
+          readyReplicas: replicas.filter(({ ready }) => ready).length,
+          isWhole: health === 1 && ramp === 1 && drain === 1,
+          isFrozen: this.#orders.order(id) !== undefined || this.#outliers.penalty(id).sinceMs !== undefined,
+        },
+      ];
+    });
+  }
+
+  #corrected(states: readonly EngineState[]): readonly EngineState[] {
+    return states.map((state) => {
+      if (this.#orders.order(state.id) === 'release') this.#measured.capacity(state.id).end();
+      return { ...state, health: state.health * this.#shareInForce(state.id) };
+    });
+  }
+
+  #shareInForce(engineId: string): number {
+    return this.#isInForce(engineId) ? this.#measured.capacity(engineId).share : 1;
+  }
+
   /** Judges engines by what they can do without a penalty, so that a penalty does not end because it works. */
-  #penalised(engines: readonly EngineState[], nowMs: number): readonly EngineState[] {
+  #penalised(engines: readonly EngineState[], isHeardOf: boolean, nowMs: number): readonly EngineState[] {
     this.#capacities = new Map(engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
-    const inFlight = this.#ledger.inFlight(nowMs);
     const judged = this.#known.fleet.engines.map(({ id, profile }) => ({
       id,
       profileId: profile,
       capacity: this.#capacities.get(id)!,
-      stay: this.#stay(id, profile, inFlight, nowMs),
+      stay: isHeardOf ? this.#stay(id, profile, nowMs) : undefined,
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
     // The load that an engine is judged at lacks what a silent frontend sends to it.
@@ -358,23 +443,17 @@ export class Signals {
     return engines.map((engine) => {
       if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
       const severity = this.#isInForce(engine.id) ? this.#outliers.severity(engine.id) : 1;
-      return { ...engine, penalty: capacityPenalty(severity), latencyFactor: severity };
+      const penalty = penaltyBeyond(this.#shareInForce(engine.id), capacityPenalty(severity));
+      return { ...engine, penalty, latencyFactor: severity };
     });
   }
 
-  #stay(
-    engineId: string,
-    profileId: string,
-    inFlight: ReadonlyMap<bigint, number> | undefined,
-    nowMs: number,
-  ): Stay | undefined {
+  #stay(engineId: string, profileId: string, nowMs: number): Stay | undefined {
     const traffic = this.#traffic.get(engineId);
-    if (inFlight === undefined || traffic === undefined) return undefined;
-    const held = this.#held.get(engineId) ?? new RequestsHeld();
-    this.#held.set(engineId, held);
+    const held = this.#held.get(engineId);
+    if (traffic === undefined || held === undefined) return undefined;
     const capacity = this.#capacities.get(engineId)!;
     if (capacity === 0) held.forget();
-    held.add(inFlight.get(id64(engineId)) ?? 0, nowMs);
     const mix = this.#known.mixes.get(engineId)!;
     return stayOf(held, traffic, capacity, this.#known.profiles.get(profileId)!, mix, nowMs);
   }
@@ -387,6 +466,12 @@ export class Signals {
   #outlierViews(): readonly OutlierView[] {
     return this.#outliers.views.map((view) =>
       view.state === 'penalised' && !this.#isInForce(view.engineId) ? { ...view, state: 'observed' } : view,
+    );
+  }
+
+  #capacityViews(): readonly CapacityView[] {
+    return this.#measured.views.map((view) =>
+      view.state === 'corrected' && !this.#isInForce(view.engineId) ? { ...view, state: 'observed' } : view,
     );
   }
 
@@ -430,8 +515,16 @@ export class Signals {
     this.#traffic.set(engineId, traffic);
     const engine = this.#known.fleet.engines[this.#known.engineIndex.get(engineId)!]!;
     const shape = this.#known.expected.get(rowKey(frontendId, poolId))!;
-    const work = workSeconds(this.#known.profiles.get(engine.profile)!, shape);
+    const profile = this.#known.profiles.get(engine.profile)!;
+    const work = workSeconds(profile, shape);
     const requests = usage.planned + usage.diverted;
+    const answered = usage.firstTokenCount + usage.wholeCount;
+    const uncached = uncachedPerAnswer(usage);
+    // Prompts that a move has taken from their caches are more work, for a while, and no fault of the engine.
+    const asAnswered = {
+      ...shape,
+      uncachedPromptTokens: Math.max(shape.uncachedPromptTokens, uncached ?? 0),
+    };
     traffic.add(
       {
         requests,
@@ -439,6 +532,10 @@ export class Signals {
         networkSeconds: requests * this.#networkSeconds(frontendId, engineId),
         ended: usage.ended,
         endedWorkSeconds: usage.ended * work,
+        answered,
+        answeredWorkSeconds: answered * work,
+        coldWorkSeconds: answered * workSeconds(profile, asAnswered),
+        toldAnswers: uncached === undefined ? 0 : answered,
       },
       nowMs,
     );
@@ -501,6 +598,13 @@ export class Signals {
       return silentSeconds > SILENT_ALARM_SECONDS ? [{ frontendId: id, silentSeconds }] : [];
     });
   }
+}
+
+/** Prompt tokens per answer that were in no cache; undefined when answers do not tell. */
+function uncachedPerAnswer(usage: EngineUsage): number | undefined {
+  const { usageCount, promptTokens, cachedTokens, cachedOfTokens } = usage;
+  if (usageCount === 0 || cachedOfTokens === 0) return undefined;
+  return (promptTokens / usageCount) * (1 - cachedTokens / cachedOfTokens);
 }
 
 /** Names of the ledger; the filter of a node and its Envoy count apart. */

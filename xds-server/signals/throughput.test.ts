@@ -39,7 +39,18 @@ function worst(rps: (second: number) => number, slowness: (second: number) => nu
     }
     const ended = before - left.length;
     const sent = { requests: arrived, workSeconds: arrived / RATE, networkSeconds: 0 };
-    traffic.add({ ...sent, ended, endedWorkSeconds: ended / RATE }, nowMs);
+    traffic.add(
+      {
+        ...sent,
+        ended,
+        endedWorkSeconds: ended / RATE,
+        answered: 0,
+        answeredWorkSeconds: 0,
+        coldWorkSeconds: 0,
+        toldAnswers: 0,
+      },
+      nowMs,
+    );
     if (step % 10 > 0) continue;
     held.add(running.length + waiting, nowMs);
     const stay: Stay | undefined = stayOf(held, traffic, 1, profile, mix, nowMs);

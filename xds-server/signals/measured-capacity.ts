@@ -1,0 +1,194 @@
+import { MOST_HEALTH } from '../fleet/fleet-state.js';
+import { type CapacityLook, shareOf } from './capacity-look.js';
+
+/** What is slower than this is no wrong profile but an outlier. */
+const LEAST_SHARE = 0.5;
+/** A full engine counts when it has been full for this long beyond the time of a look; the best of that time counts. */
+const FULL_MS = 3_000;
+/** A correction begins when it is sure to be more than this, by two standard deviations of the answers counted. */
+const ENTRY = 0.05;
+const ENTRY_SIGMAS = 2;
+/** A correction is left alone while a full engine gets done what differs from it by less. */
+const DEAD_BAND = 0.05;
+/** Evidence below capacity must last for this long before the share rises by one step. */
+const CALM_MS = 20_000;
+const STEP = 1.1;
+/** What an engine with room must show beyond its share; it takes the curves of the profile for right, so it is less sure. */
+const RISE_FACTOR = 1.15;
+/** With room and this share of what the profile says, a lowered share ends step by step. */
+const USUAL = 0.9;
+/** A raised share ends when an engine shows less than this. */
+const NO_LONGER_RAISED = 1.1;
+/** Less than this share of its capacity in use tells nothing about an engine that is to get more than that. */
+const LEAST_DONE = 0.5;
+/** A rise that was too early makes the next one wait twice as long, up to this many times. */
+const MOST_PATIENCE = 64;
+const FORGIVEN_MS = 3_600_000;
+
+/** What an engine is taken to be able to do, against its profile. */
+export interface CapacityView {
+  readonly engineId: string;
+  /** `usual`: as the profile says. `corrected`. `observed`: would be, but corrections are not in force. */
+  readonly state: 'usual' | 'corrected' | 'observed';
+  /** 0.5..1.25 of the capacity that its profile gives it. */
+  readonly share: number;
+  readonly sinceMs: number | null;
+  /** When it was last lowered. */
+  readonly loweredMs: number | null;
+  /** The last look; null while there is too little to tell. */
+  readonly evidence:
+    | (CapacityLook & {
+        /** Share of the profile's capacity that this look alone says. */
+        readonly share: number;
+      })
+    | null;
+  /** In words; null without a correction. */
+  readonly endsWhen: string | null;
+}
+
+/**
+ * The capacity that one engine has shown, as a share of what its profile says. It falls and rises to what a full engine
+ * gets done. Of an engine with room it can only be concluded, from how many requests it holds at what it gets done, so
+ * that only makes it rise, in steps, and never because the load fell: an engine that is slower than its profile holds
+ * more requests at any load.
+ */
+export class MeasuredCapacity {
+  #share = 1;
+  #sinceMs: number | undefined;
+  #look: CapacityLook | undefined;
+  #full: { readonly sinceMs: number; readonly most: CapacityLook } | undefined;
+  #calm: { readonly sinceMs: number; readonly least: number; readonly most: number } | undefined;
+  #patience = 1;
+  #loweredMs: number | undefined;
+  #roseMs = Number.NEGATIVE_INFINITY;
+
+  /** 0.5..1.25; 1 while there is nothing to correct. */
+  get share(): number {
+    return this.#share;
+  }
+
+  /** When the correction began; undefined while there is none. */
+  get sinceMs(): number | undefined {
+    return this.#sinceMs;
+  }
+
+  /** Goes on with a correction from before. */
+  resume(share: number, sinceMs: number): void {
+    this.#share = bounded(share);
+    this.#sinceMs = this.#share === 1 ? undefined : sinceMs;
+  }
+
+  end(): void {
+    this.#share = 1;
+    this.#sinceMs = undefined;
+  }
+
+  /**
+   * Takes one look; undefined when nothing can be said now, which changes nothing. `isUsual`: requests cost as much work as
+   * they usually do; if not, the share does not fall unless answers tell the work.
+   */
+  accept(look: CapacityLook | undefined, isUsual: boolean, nowMs: number): void {
+    this.#look = look;
+    const isTelling = look?.isFull && (isUsual || look.knowsCache || look.mostRho > this.#share);
+    this.#full = isTelling ? moreOf(this.#full, look, nowMs) : undefined;
+    this.#calm = look === undefined || look.isFull ? undefined : rangeOf(this.#calm, look, nowMs);
+    if (this.#full !== undefined && nowMs - this.#full.sinceMs >= FULL_MS) {
+      this.#meet(this.#full.most, nowMs);
+      this.#full = undefined;
+    }
+    if (this.#calm !== undefined && nowMs - this.#calm.sinceMs >= CALM_MS * this.#patience) {
+      this.#conclude(this.#calm, look!, nowMs);
+      this.#calm = undefined;
+    }
+  }
+
+  view(engineId: string): CapacityView {
+    const look = this.#look;
+    return {
+      engineId,
+      state: this.#sinceMs === undefined ? 'usual' : 'corrected',
+      share: this.#share,
+      sinceMs: this.#sinceMs ?? null,
+      loweredMs: this.#loweredMs ?? null,
+      evidence: look === undefined ? null : { ...look, share: shareOf(look) },
+      endsWhen: endOf(this.#share),
+    };
+  }
+
+  /**
+   * A full engine shows what it can do; between what it got done and the most that this may have been there is nothing to
+   * correct. It does not get more than its profile says before it has shown room.
+   */
+  #meet({ doneRho, mostRho, answers }: CapacityLook, nowMs: number): void {
+    const share = this.#share;
+    const doubt = ENTRY_SIGMAS / Math.sqrt(Math.max(1, answers));
+    if (mostRho < share) {
+      const isSure = mostRho * (1 + doubt) < 1 - ENTRY;
+      const goal = isSure || share < 1 ? mostRho : Math.max(1, mostRho);
+      if (goal <= share - DEAD_BAND) this.#fallTo(goal, nowMs);
+    } else if (Math.min(1, doneRho) >= share + DEAD_BAND) this.#riseTo(Math.min(1, doneRho), nowMs);
+  }
+
+  /** An engine with room lets conclude what it could do. */
+  #conclude(
+    { least, most }: { least: number; most: number },
+    { doneRho }: CapacityLook,
+    nowMs: number,
+  ): void {
+    if (this.#share > 1 && most < NO_LONGER_RAISED) this.#fallTo(1, nowMs);
+    else if (this.#share < 1 && least >= USUAL) this.#riseTo(Math.min(1, STEP * this.#share), nowMs);
+    else if (least >= RISE_FACTOR * this.#share && (this.#share < 1 || doneRho >= LEAST_DONE))
+      this.#riseTo(Math.min(STEP * this.#share, least), nowMs);
+  }
+
+  #fallTo(share: number, nowMs: number): void {
+    this.#loweredMs = nowMs;
+    const sinceRise = nowMs - this.#roseMs;
+    if (sinceRise > FORGIVEN_MS) this.#patience = 1;
+    else this.#patience = Math.min(MOST_PATIENCE, 2 * this.#patience);
+    this.#moveTo(share, nowMs);
+  }
+
+  #riseTo(share: number, nowMs: number): void {
+    this.#roseMs = nowMs;
+    // Just short of 1 there is nothing left to correct.
+    this.#moveTo(Math.abs(share - 1) < DEAD_BAND ? 1 : share, nowMs);
+  }
+
+  #moveTo(share: number, nowMs: number): void {
+    this.#share = bounded(share);
+    this.#sinceMs = this.#share === 1 ? undefined : (this.#sinceMs ?? nowMs);
+  }
+}
+
+function bounded(share: number): number {
+  return Math.min(MOST_HEALTH, Math.max(LEAST_SHARE, share));
+}
+
+/** The look that shows the most since the engine is full. */
+function moreOf(
+  before: { readonly sinceMs: number; readonly most: CapacityLook } | undefined,
+  look: CapacityLook,
+  nowMs: number,
+): { readonly sinceMs: number; readonly most: CapacityLook } {
+  if (before === undefined) return { sinceMs: nowMs, most: look };
+  return look.mostRho > before.most.mostRho ? { ...before, most: look } : before;
+}
+
+/** The shares that looks at an engine with room say. */
+function rangeOf(
+  before: { readonly sinceMs: number; readonly least: number; readonly most: number } | undefined,
+  look: CapacityLook,
+  nowMs: number,
+): { readonly sinceMs: number; readonly least: number; readonly most: number } {
+  const share = shareOf(look);
+  const { sinceMs, least, most } = before ?? { sinceMs: nowMs, least: share, most: share };
+  return { sinceMs, least: Math.min(least, share), most: Math.max(most, share) };
+}
+
+function endOf(share: number): string | null {
+  if (share === 1) return null;
+  return share < 1
+    ? 'it rises while the engine is full and gets more done, and step by step while it has room and holds fewer requests than one of this share would'
+    : 'it falls when the engine is full and gets less done, and ends when it holds as many requests as its profile says';
+}
