@@ -97,7 +97,7 @@ export interface Policy {
   answered?(request: RoutedRequest, engine: number, now: number, attempts: number): void;
   /** An attempt is over, however it ended. */
   ended?(request: RoutedRequest, engine: number, now: number, outcome: Outcome): void;
-  /** Whether it takes a profile of an engine for wrong now; absent where it would never know. */
+  /** Whether it says now that a profile of an engine is wrong; absent where it would never know. */
   readonly detectsDrift?: boolean;
   /** Engines keep nothing to themselves: a conversation's earlier turns are cached wherever it goes. */
   readonly sharesCaches?: boolean;

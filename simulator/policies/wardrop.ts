@@ -4,6 +4,7 @@ import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import type { Config } from '../../xds-server/config/config.js';
+import { driftingProfiles } from '../../xds-server/control/alarm-rules.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';
 import { packageFile } from '../virtual/package-root.js';
@@ -180,7 +181,8 @@ class Wardrop implements Policy {
   }
 
   get detectsDrift(): boolean {
-    return this.#loop.view.drifts.length > 0;
+    const { view } = this.#loop;
+    return driftingProfiles(view, view.state.atMs).size > 0;
   }
 
   weights(frontend: number, requestClass = 0): readonly number[] | undefined {

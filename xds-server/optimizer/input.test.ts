@@ -121,7 +121,7 @@ test('what is merely too large is bounded, and the solution says so', async () =
     'engine a: health is 7; 1.25 is used, the most that is believed',
     'engine a: latencyFactor is 1000; 10 is used, the most that is believed',
   ]);
-  expect(engines[0]!.effectiveCapacity).toBe(1);
+  expect(engines[0]!.effectiveCapacity).toBe(1.25);
 });
 
 test('any numbers give a plan that passes the checks, or a coded error', async () => {
