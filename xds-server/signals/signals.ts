@@ -327,8 +327,8 @@ export class Signals {
     const inFlight = this.#ledger.inFlight(nowMs);
     if (inFlight !== undefined) this.#noteHeld(inFlight, nowMs);
     const unmeasured = this.#engineStates(readiness, nowMs);
-    const measured = inFlight === undefined ? [] : this.#measuredEngines(unmeasured);
     if (inFlight !== undefined && silentFrontends.length === 0) {
+      const measured = this.#measuredEngines(unmeasured);
       this.#measured.evaluate(measured, this.#known.fleet.pools, this.#unrestMs, nowMs);
     }
     const engines = this.#penalised(this.#corrected(unmeasured), inFlight !== undefined, nowMs);
