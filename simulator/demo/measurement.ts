@@ -23,15 +23,30 @@ export interface EngineLoad {
   readonly capacityRps: number;
 }
 
-/** What one policy did to the requests that were due in the measured time. */
-export interface PolicyResult {
-  readonly requests: number;
+export interface Latencies {
   readonly meanE2eMs: number;
   readonly p50E2eMs: number;
   readonly p90E2eMs: number;
   readonly p99E2eMs: number;
+  /** Of streamed answers. */
   readonly p50TtftMs: number;
   readonly p90TtftMs: number;
+}
+
+export function latencies(e2eMs: readonly number[], ttftMs: readonly number[]): Latencies {
+  return {
+    meanE2eMs: meanOf(e2eMs),
+    p50E2eMs: quantile(e2eMs, 0.5),
+    p90E2eMs: quantile(e2eMs, 0.9),
+    p99E2eMs: quantile(e2eMs, 0.99),
+    p50TtftMs: quantile(ttftMs, 0.5),
+    p90TtftMs: quantile(ttftMs, 0.9),
+  };
+}
+
+/** What one policy did to the requests that were due in the measured time. */
+export interface PolicyResult extends Latencies {
+  readonly requests: number;
   readonly sloShare: number;
   readonly cacheHitShare: number;
   readonly errors: number;
@@ -76,12 +91,7 @@ export class Measurement {
     const total = (values: number[]) => values.reduce((sum, value) => sum + value, 0);
     return {
       requests: results.length,
-      meanE2eMs: meanOf(e2eMs),
-      p50E2eMs: quantile(e2eMs, 0.5),
-      p90E2eMs: quantile(e2eMs, 0.9),
-      p99E2eMs: quantile(e2eMs, 0.99),
-      p50TtftMs: quantile(ttftMs, 0.5),
-      p90TtftMs: quantile(ttftMs, 0.9),
+      ...latencies(e2eMs, ttftMs),
       sloShare: this.#samples.filter(meetsSlo).length / results.length,
       cacheHitShare:
         total(answered.map(({ cachedTokens }) => cachedTokens)) /

@@ -69,6 +69,17 @@ describe('several frontends', () => {
   });
 });
 
+describe('needs', () => {
+  it('are met where what may go elsewhere leaves room, and are not where everybody goes to the nearest', async () => {
+    const short = scenario('eu-only', { warmupSeconds: 45, seconds: 25, settledFrom: 45 });
+    const near = await tried(short, 'nearest');
+    const ours = await tried(short, 'wardrop');
+    expect(near.goodput).toBeLessThan(0.6);
+    expect(ours.goodput).toBeGreaterThan(0.95);
+    expect(ours.peakLoad).toBeLessThan(0.99);
+  });
+});
+
 describe('priorities', () => {
   it('decide who is refused when there is more than all engines can give', async () => {
     const short = scenario('priorities', { seconds: 60 });

@@ -1,15 +1,9 @@
+import type { Flow, Latencies } from '../demo/measurement.js';
+
 /** What one run showed, real or virtual. */
-export interface Observed {
-  readonly requests: number;
-  readonly meanE2eMs: number;
-  readonly p50E2eMs: number;
-  readonly p90E2eMs: number;
-  readonly p99E2eMs: number;
-  /** Of streamed answers. */
-  readonly p50TtftMs: number;
-  readonly p90TtftMs: number;
+export interface Observed extends Latencies {
   readonly cacheHitShare: number;
-  readonly flows: readonly { readonly frontend: string; readonly engine: string; readonly rps: number }[];
+  readonly flows: readonly Pick<Flow, 'frontend' | 'engine' | 'measuredRps'>[];
 }
 
 export interface Comparison {
@@ -21,13 +15,11 @@ export interface Comparison {
   readonly agrees: boolean;
 }
 
-type Latency = 'meanE2eMs' | 'p50E2eMs' | 'p90E2eMs' | 'p99E2eMs' | 'p50TtftMs' | 'p90TtftMs';
-
 /**
  * How far a latency may be off: a share of the real one, and the milliseconds that proxies and sockets take, which
  * virtual time leaves out. Tails depend on which conversations met, and so on single moves of weights.
  */
-const LATENCY_BOUNDS: Readonly<Record<Latency, readonly [share: number, ms: number]>> = {
+const LATENCY_BOUNDS: Readonly<Record<keyof Latencies, readonly [share: number, ms: number]>> = {
   meanE2eMs: [0.1, 10],
   p50E2eMs: [0.1, 10],
   p90E2eMs: [0.15, 10],
@@ -46,15 +38,15 @@ export function compare(real: Observed, virtual: Observed): Comparison[] {
     agrees: Math.abs(a - b) <= bound,
   });
   const latencies = Object.entries(LATENCY_BOUNDS).map(([name, [share, ms]]) => {
-    const measured = real[name as Latency];
-    return row(name, measured, virtual[name as Latency], share * measured + ms);
+    const measured = real[name as keyof Latencies];
+    return row(name, measured, virtual[name as keyof Latencies], share * measured + ms);
   });
-  const flows = real.flows.map(({ frontend, engine, rps }) => {
+  const flows = real.flows.map(({ frontend, engine, measuredRps }) => {
     const total = real.flows
       .filter((flow) => flow.frontend === frontend)
-      .reduce((sum, flow) => sum + flow.rps, 0);
+      .reduce((sum, flow) => sum + flow.measuredRps, 0);
     const other = virtual.flows.find((flow) => flow.frontend === frontend && flow.engine === engine)!;
-    return row(`${frontend} to ${engine}, requests/s`, rps, other.rps, FLOW_BOUND * total);
+    return row(`${frontend} to ${engine}, requests/s`, measuredRps, other.measuredRps, FLOW_BOUND * total);
   });
   return [
     ...latencies,

@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { inHarness, withWardrop } from '../demo/demo.js';
-import type { PolicyResult } from '../demo/measurement.js';
 import { Progress } from '../demo/progress.js';
 import { indent, isValid, table } from '../demo/report.js';
 import { MAX_LAG_MS } from '../demo/scenario.js';
-import { type Comparison, compare, type Observed } from './agreement.js';
+import { type Comparison, compare } from './agreement.js';
 import { virtualRun } from './virtual-run.js';
 
 /** Weights have settled, and caches are full. */
@@ -34,18 +33,11 @@ export async function validate(options: ValidateOptions, ending: AbortController
     return { result: run.result, salt: run.wardrop.salt() };
   });
   const virtual = await virtualRun(span, salt);
-  const comparisons = compare(observed(result.policy), virtual);
+  const comparisons = compare(result.policy, virtual);
   const validation = { comparisons, isValid: isValid({ wardrop: result }) };
   process.stdout.write(`${report(validation, result.lagMs)}\n`);
   if (options.json) writeFileSync(options.json, `${JSON.stringify(validation, null, 2)}\n`);
   return validation;
-}
-
-function observed({ flows, ...rest }: PolicyResult): Observed {
-  return {
-    ...rest,
-    flows: flows.map(({ frontend, engine, measuredRps }) => ({ frontend, engine, rps: measuredRps })),
-  };
 }
 
 function report({ comparisons, isValid: valid }: Validation, lagMs: ReadonlyMap<string, number>): string {

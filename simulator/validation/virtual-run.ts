@@ -1,3 +1,4 @@
+import { latencies } from '../demo/measurement.js';
 import type { Span } from '../demo/scenario.js';
 import {
   clientTurns,
@@ -10,7 +11,6 @@ import {
 } from '../demo/scenario.js';
 import { engineKinds, speedUp } from '../engine/parameters.js';
 import { exampleSizes, type Turn } from '../load/conversations.js';
-import { meanOf, quantile } from '../load/statistics.js';
 import { wardrop } from '../policies/wardrop.js';
 import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';
@@ -53,19 +53,13 @@ export async function virtualRun({ warmupSeconds, seconds }: Span, salt: string)
   const e2eMs = record.e2eSeconds.map((value) => 1000 * value);
   const ttftMs = record.streamedTtftSeconds.map((value) => 1000 * value);
   return {
-    requests: record.requests,
-    meanE2eMs: meanOf(e2eMs),
-    p50E2eMs: quantile(e2eMs, 0.5),
-    p90E2eMs: quantile(e2eMs, 0.9),
-    p99E2eMs: quantile(e2eMs, 0.99),
-    p50TtftMs: quantile(ttftMs, 0.5),
-    p90TtftMs: quantile(ttftMs, 0.9),
+    ...latencies(e2eMs, ttftMs),
     cacheHitShare: record.cachedTokens / record.promptTokens,
     flows: frontends.flatMap((frontend, row) =>
       engines.map((engine, column) => ({
         frontend: frontend.id,
         engine: engine.id,
-        rps: record.flows[row]![column]! / seconds,
+        measuredRps: record.flows[row]![column]! / seconds,
       })),
     ),
   };
