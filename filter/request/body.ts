@@ -50,6 +50,8 @@ const IDENTITY = new Text('identity');
 // What the files of a form are.
 const AUDIO_PATH = new Text('/v1/audio/');
 const IMAGE_PATH = new Text('/v1/images/');
+/** Most bytes of a JSON body that are fetched at once, so that long ones do not make the VM grow. */
+const JSON_PIECE: u32 = 131072;
 /** Most bytes of a form that are fetched at once, so that they fit scratch memory. */
 const FORM_PIECE: u32 = 16384;
 
@@ -141,9 +143,11 @@ export function readBody(stream: Stream, size: u32): bool {
     return false;
   }
   const body = changetype<Scan>(stream.scan);
-  if (size <= body.offset) return true;
-  store<u64>(RESULT, 0);
-  if (getBuffer(REQUEST_BODY, body.offset, size - body.offset, RESULT, RESULT + 4) == OK) {
+  while (body.offset < size) {
+    resetArena();
+    store<u64>(RESULT, 0);
+    const length = min(size - body.offset, JSON_PIECE);
+    if (getBuffer(REQUEST_BODY, body.offset, length, RESULT, RESULT + 4) != OK || !resultLength()) break;
     scan(body, resultAt(), resultLength());
   }
   return true;

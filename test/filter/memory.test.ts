@@ -53,6 +53,21 @@ it('a VM with a snapshot of 1 MiB stays below 8 MiB', () => {
   expect(vm.memoryBytes).toBeLessThanOrEqual(8 << 20);
 });
 
+it('a body that is long takes no more memory than a short one', () => {
+  const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true, maxBodyBytes: 8 << 20 });
+  deliver(vm, sketch([{ weight: 1 }]));
+  const ask = (bytes: number) => {
+    const body = JSON.stringify({ messages: 'long '.repeat(bytes / 5), model: 'm', user: 'a' });
+    const stream = vm.request({ 'content-type': 'application/json' }).send(body, true);
+    expect(stream.forwarded).toBe(true);
+    stream.respond(200).end();
+  };
+  ask(200_000);
+  const before = vm.memoryBytes;
+  ask(7_000_000);
+  expect(vm.memoryBytes).toBe(before);
+});
+
 it('models, keys and tenants that clients make up add no statistics and take no memory', () => {
   const vm = new Host(module).startVm({ frontendId: 'west', tenantHeader: 'x-tenant' });
   deliver(vm, sketch([{ weight: 1 }, { weight: 1 }], { models: [{ name: 'm', pool: 0 }] }));
