@@ -36,6 +36,7 @@ export class ModuleHost {
   #nowNs = 1_700_000_000_000_000_000n;
   #cas = 0;
   #context = 1;
+  #call = 0;
   #configuration: Uint8Array = new Uint8Array();
   #answer: Uint8Array = new Uint8Array();
   #requestHeaders: Uint8Array = new Uint8Array();
@@ -62,12 +63,12 @@ export class ModuleHost {
     if (!this.#exports.proxy_on_configure!(1, this.#configuration.length)) throw new Error('refused to load');
   }
 
-  /** Answers the call of the last tick with this snapshot; returns the milliseconds that the module took. */
+  /** Answers the latest call with this snapshot; returns the milliseconds that the module took. */
   answer(snapshot: Uint8Array): number {
     this.#answer = snapshot;
     this.#answerHeaders = encodePairs([[':status', '200']]);
     const started = performance.now();
-    this.#exports.proxy_on_http_call_response!(1, 1, 1, snapshot.length, 0);
+    this.#exports.proxy_on_http_call_response!(1, this.#call, 1, snapshot.length, 0);
     return performance.now() - started;
   }
 
@@ -138,7 +139,11 @@ export class ModuleHost {
       proxy_continue_stream: done,
       proxy_increment_metric: done,
       proxy_record_metric: done,
-      proxy_http_call: done,
+      proxy_http_call: (...args) => {
+        this.#bytes();
+        this.#data.setUint32(args[9]!, ++this.#call, true);
+        return OK;
+      },
       proxy_set_property: done,
       proxy_replace_header_map_value: done,
       proxy_add_header_map_value: done,
