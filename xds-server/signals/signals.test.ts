@@ -134,6 +134,29 @@ describe('Signals', () => {
     expect(later.silentFrontends).toEqual([{ frontendId: 'f', silentSeconds: 3_540 }]);
   });
 
+  it('takes a report that only repeats the last one for silence, and one of an idle filter for no demand', () => {
+    const signals = new Signals(configOf(['a']), [], 0);
+    let report = reportOf(0);
+    const tell = (from: number, to: number, next: (second: number) => UsageReport) => {
+      for (let second = from; second <= to; second++) {
+        report = next(second);
+        signals.acceptReport('f', 'n', report, second * 1_000);
+        signals.evaluate(second * 1_000);
+      }
+      return signals.evaluate(to * 1_000);
+    };
+    tell(0, 60, (second) => reportOf(second * 50));
+    const frozen = tell(61, 120, () => report);
+    expect(frozen.state.demands[0]).toMatchObject({ source: 'held' });
+    expect(frozen.state.demands[0]!.requestsPerSecond).toBeCloseTo(50, 0);
+    expect(frozen.silentFrontends).toEqual([{ frontendId: 'f', silentSeconds: 60 }]);
+    const thawed = tell(121, 150, (second) => reportOf(second * 50));
+    expect(thawed.state.demands[0]!.requestsPerSecond).toBeCloseTo(50, 0);
+    const idle = tell(151, 200, () => reportOf(150 * 50));
+    expect(idle.state.demands[0]).toMatchObject({ source: 'measured' });
+    expect(idle.state.demands[0]!.requestsPerSecond).toBeLessThan(1);
+  });
+
   it('counts requests that clients send again as demand: they are as much work as the first time', () => {
     const measured = (retriesPerSecond: number) => {
       const signals = new Signals(configOf(['a']), [], 0);

@@ -131,7 +131,9 @@ export class Signals {
   /** Takes a usage report of a node of a known frontend. */
   acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
     this.#ledger.drop(loadReporter(frontendId, nodeId));
-    this.#take(frontendId, nodeId, this.#ledger.accept(filterOf(frontendId, nodeId), report, nowMs), nowMs);
+    const name = filterOf(frontendId, nodeId);
+    if (!this.#ledger.isNews(name, report)) return;
+    this.#take(frontendId, nodeId, this.#ledger.accept(name, report, nowMs), nowMs);
   }
 
   /**

@@ -96,6 +96,21 @@ it('what a node counted before its first report belongs to no time and is left o
   });
 });
 
+it('a report is news when a VM in it is new or has numbered it higher, whatever it counts', () => {
+  const ledger = new UsageLedger();
+  const first = reportOf(new Map([[1n, 5]]));
+  const idle = reportOf(new Map([[1n, 5]]));
+  expect(ledger.isNews('n', first)).toBe(true);
+  ledger.accept('n', first, 1_000);
+  expect(ledger.isNews('n', first)).toBe(false);
+  expect(ledger.isNews('n', { vms: [] })).toBe(false);
+  expect(ledger.isNews('n', idle)).toBe(true);
+  expect(ledger.isNews('o', first)).toBe(true);
+  ledger.accept('n', idle, 2_000);
+  expect(ledger.isNews('n', first)).toBe(false);
+  expect(ledger.isNews('n', { vms: [...idle.vms, noVmUsage(2n, 1)] })).toBe(true);
+});
+
 it('adds up the VMs of a node', () => {
   const ledger = new UsageLedger();
   ledger.accept('n', { vms: [] }, 1_000);

@@ -56,6 +56,19 @@ const GONE_AFTER_MS = 60_000;
 export class UsageLedger {
   readonly #nodes = new Map<string, Node>();
 
+  /**
+   * Whether a report tells anything new. Every VM numbers what it writes, also when it had nothing to do: a report in which
+   * no number has grown is an old one, however often it comes, and its node is as silent as one that sends nothing.
+   */
+  isNews(nodeId: string, report: UsageReport): boolean {
+    const node = this.#nodes.get(nodeId);
+    if (node === undefined) return true;
+    return report.vms.some(
+      ({ incarnation, sequence }) =>
+        sequence > (node.vms.get(incarnation)?.sequence ?? Number.NEGATIVE_INFINITY),
+    );
+  }
+
   /** Undefined for the first report of a node. */
   accept(nodeId: string, report: UsageReport, nowMs: number): UsageDelta | undefined {
     const known = this.#nodes.get(nodeId);
