@@ -27,6 +27,7 @@ export let keyHeaders: Text | null = null;
 export let keyFields: Text | null = null;
 export let prefixKeyBytes: u32 = 0;
 export let logFields: bool = false;
+export let placement: bool = false;
 
 const FRONTEND_ID = new Text('frontendId');
 const SYNC_TOKEN = new Text('syncToken');
@@ -42,6 +43,7 @@ const KEY_FIELDS = new Text('keyFields');
 const PREFIX_KEY_BYTES = new Text('prefixKeyBytes');
 const OBSERVE = new Text('observe');
 const LOG_FIELDS = new Text('logFields');
+const PLACEMENT = new Text('placement');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
 
@@ -70,6 +72,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   keyFields = null;
   prefixKeyBytes = 0;
   logFields = false;
+  placement = false;
   // The options point into the text, so it has to stay.
   const text = heap.alloc(max<usize>(length, 1));
   memory.copy(text, at, length);
@@ -144,6 +147,9 @@ function readLine(at: usize, length: usize, line: u32): bool {
   } else if (equals(at, nameLength, LOG_FIELDS.at, LOG_FIELDS.length)) {
     if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
     logFields = isTrue(value, valueLength);
+  } else if (equals(at, nameLength, PLACEMENT.at, PLACEMENT.length)) {
+    if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
+    placement = isTrue(value, valueLength);
   } else {
     return complain(line, UNKNOWN, at, nameLength);
   }

@@ -43,6 +43,13 @@ export function partitionPoint(hash: u64): u32 {
   return <u32>(hash >> 32);
 }
 
+/** What a displaced key goes by instead of its hash: as good as the hash of another key. */
+// @ts-ignore: decorator
+@inline
+export function secondHash(hash: u64): u64 {
+  return mix64(hash ^ 0xa0761d6478bd642f);
+}
+
 /** The second point of a key hash, independent of the first. */
 // @ts-ignore: decorator
 @inline

@@ -33,6 +33,8 @@ export interface FilterConfig {
   readonly prefixKeyBytes?: number;
   /** Whether filter state tells access logs what became of each request; default false. */
   readonly logFields?: boolean;
+  /** Whether conversations begin at the better of two points of the partition; default false. */
+  readonly placement?: boolean;
   /** Envoy picks the host by weights and hash; the filter names the cluster and the hash only. Default false. */
   readonly nativeSteering?: boolean;
   /** A snapshot to begin with, checked as one from the control server, which replaces it; default none. */
@@ -76,6 +78,7 @@ export function encodeFilterConfig(config: FilterConfig): string {
     lines.push(`snapshot=${Buffer.from(config.snapshot).toString('base64')}`);
   if (config.observe !== undefined) lines.push(`observe=${config.observe}`);
   if (config.logFields !== undefined) lines.push(`logFields=${config.logFields}`);
+  if (config.placement !== undefined) lines.push(`placement=${config.placement}`);
   return `${lines.join('\n')}\n`;
 }
 

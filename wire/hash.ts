@@ -51,6 +51,11 @@ export function partitionPoint(hash: bigint): number {
   return Number(hash >> 32n);
 }
 
+/** What a displaced key goes by instead of its hash: as good as the hash of another key. */
+export function secondHash(hash: bigint): bigint {
+  return mix64(hash ^ 0xa0761d6478bd642fn);
+}
+
 /** Second, independent point of the same key: requests whose point lies below fraction x 2^32 are shed. */
 export function shedPoint(hash: bigint): number {
   return Number(mix64(hash ^ 0x9e3779b97f4a7c15n) >> 32n);

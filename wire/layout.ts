@@ -136,6 +136,16 @@ export const REPLICA_OVERFLOW = 24; // f64, share of its keys that go to another
 export const REPLICA_SIZE = 32;
 export const REPLICA_READY = 1; // flag
 
+// --- Displaced keys that other Envoys of the frontend have reported: header, then hashes (u64). ---
+
+/** `WDSP`. */
+export const DISPLACED_MAGIC = 0x50534457;
+export const DISPLACED_FORMAT = 1;
+export const DISPLACED_ROWS = 8; // u32
+export const DISPLACED_CURSOR = 16; // u64, to be sent with the next call
+export const DISPLACED_HEADER_SIZE = 24;
+export const MAX_DISPLACED_ROWS = 512;
+
 // --- Usage report: header, then a block for each VM: block header, then rows of pools, engines (per
 // pool), latencies, replicas, loads, networks, turns. ---
 
@@ -144,6 +154,8 @@ export const REPORT_MAGIC = 0x45535557;
 export const REPORT_FORMAT = 3;
 
 export const REPORT_VMS = 8; // u32, count of blocks
+/** u32, hashes (u64) after the last block: keys that began at their second point, as this Envoy has decided. */
+export const REPORT_DISPLACED = 12;
 export const REPORT_HEADER_SIZE = 16;
 
 export const VM_INCARNATION = 0; // u64

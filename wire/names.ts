@@ -95,6 +95,8 @@ export const SYNC_NODE_HEADER = 'x-wardrop-node';
 export const SYNC_FRONTEND_HEADER = 'x-wardrop-frontend';
 /** Version of the snapshot that the caller holds, decimal; 0 for none. */
 export const SYNC_SNAPSHOT_HEADER = 'x-wardrop-snapshot';
+/** Up to where the caller knows the keys that other Envoys have displaced, decimal; absent: it does not want to. */
+export const SYNC_DISPLACED_HEADER = 'x-wardrop-displaced';
 
 /** Answered by the filter itself: 200 once a snapshot is installed, 503 before. */
 export const READY_PATH = '/wardrop/ready';

@@ -35,8 +35,15 @@ export function decodeUsageReport(bytes: Uint8Array): UsageReport {
       ...(rows as Omit<VmUsage, 'incarnation' | 'sequence' | 'turnLevel'>),
     });
   }
-  check(at === data.byteLength, 'goes on after its last block');
-  return { vms };
+  const rest = data.getUint32(L.REPORT_DISPLACED, true);
+  check(data.byteLength - at >= rest * 8, 'ends within its displaced keys');
+  check(data.byteLength - at === rest * 8, 'goes on after its end');
+  if (rest === 0) return { vms };
+  const start = at;
+  return {
+    vms,
+    displaced: Array.from({ length: rest }, (_, index) => data.getBigUint64(start + index * 8, true)),
+  };
 }
 
 function readRow(data: DataView, at: number, fields: readonly [string, Field][]): object {

@@ -4,11 +4,16 @@ import { type Field, sectionNames, sections } from './usage-report-rows.js';
 
 /** The bytes that a filter sends for these counters; tests and simulations stand in for filters with it. */
 export function encodeUsageReport(report: UsageReport): Uint8Array {
-  const size = report.vms.reduce((total, vm) => total + blockSize(vm), L.REPORT_HEADER_SIZE);
+  const { displaced = [] } = report;
+  const size = report.vms.reduce(
+    (total, vm) => total + blockSize(vm),
+    L.REPORT_HEADER_SIZE + displaced.length * 8,
+  );
   const out = new DataView(new ArrayBuffer(size));
   out.setUint32(0, L.REPORT_MAGIC, true);
   out.setUint32(4, L.REPORT_FORMAT, true);
   out.setUint32(L.REPORT_VMS, report.vms.length, true);
+  out.setUint32(L.REPORT_DISPLACED, displaced.length, true);
   let at = L.REPORT_HEADER_SIZE;
   for (const vm of report.vms) {
     out.setBigUint64(at + L.VM_INCARNATION, vm.incarnation, true);
@@ -26,6 +31,7 @@ export function encodeUsageReport(report: UsageReport): Uint8Array {
       }
     }
   }
+  for (const [index, hash] of displaced.entries()) out.setBigUint64(at + index * 8, hash, true);
   return new Uint8Array(out.buffer);
 }
 

@@ -38,9 +38,10 @@ const anyVm = fc.record({
   turnLevel: fc.nat({ max: 63 }),
   ...Object.fromEntries(anyRows),
 });
-const anyReport = fc.record({
-  vms: fc.array(anyVm, { maxLength: 3 }),
-}) as unknown as fc.Arbitrary<UsageReport>;
+const anyReport = fc.record(
+  { vms: fc.array(anyVm, { maxLength: 3 }), displaced: fc.array(hash, { minLength: 1, maxLength: 5 }) },
+  { requiredKeys: ['vms'] },
+) as unknown as fc.Arbitrary<UsageReport>;
 
 it('the fields of a row of a usage report follow each other without gaps', () => {
   for (const name of sectionNames) {

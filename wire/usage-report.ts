@@ -8,6 +8,8 @@ import * as L from './layout.js';
  */
 export interface UsageReport {
   readonly vms: readonly VmUsage[];
+  /** Hashes of keys that this Envoy has displaced since its last report, their lowest bit 0; absent: none. */
+  readonly displaced?: readonly bigint[];
 }
 
 export interface VmUsage {

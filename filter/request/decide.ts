@@ -60,6 +60,7 @@ import { carriedNeeds, needsBody, priorityFor } from './needs';
 import { notePrompt } from './measure';
 import { noteRouted } from './outcome';
 import { atLimit, pick, pickAt, randomKey, spreadKey } from './pick';
+import { place, placeAgain } from './place';
 import {
   BODY_TOO_LARGE,
   INVALID_FORM,
@@ -71,6 +72,7 @@ import {
   NO_KEY,
   OVERLOADED,
   PASSED,
+  PLACED,
   PLANNED,
   SHED,
   STARTING,
@@ -319,7 +321,11 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
     return afterRefusal(stream);
   }
   if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
-  if (pick(stream, pool, hash, keyed, worst)) return route(stream, pool);
+  const point = place(stream, pool, hash, keyed);
+  if (pick(stream, pool, point, keyed, worst)) {
+    if (point != hash && (stream.reason == PLANNED || stream.reason == NO_KEY)) stream.reason = PLACED;
+    return route(stream, pool);
+  }
   if (atLimit) {
     if (refuses(stream, OVERLOADED, pool)) {
       state.shed++;
@@ -341,7 +347,7 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel();
   if (named && keyed) {
     const pool = poolFor(named, carried);
-    if (pool >= 0 && !nativeSteering && pick(stream, pool, hash, true, worst))
+    if (pool >= 0 && !nativeSteering && pick(stream, pool, placeAgain(pool, hash), true, worst))
       return passTo(stream, pool, hash, keyed);
   }
   let met: i32 = -1;
@@ -389,7 +395,8 @@ function route(stream: Stream, pool: u32): i32 {
   noteRouted(stream);
   state.pins++;
   if (stream.counted) {
-    if (stream.reason == PLANNED || stream.reason == NO_KEY) stream.flow0.planned++;
+    if (stream.reason == PLANNED || stream.reason == NO_KEY || stream.reason == PLACED)
+      stream.flow0.planned++;
     else stream.flow0.diverted++;
   }
   steer(stream, pool);

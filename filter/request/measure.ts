@@ -49,12 +49,15 @@ export function notePrompt(stream: Stream, offered: bool): void {
   stream.bodyRead = true;
   stream.promptTokens = promptTokens(body);
   stream.asksForStream = kindOf(body, Field.STREAM) == Kind.TRUE;
-  if (!offered) return;
-  stream.pool.bodiesRead++;
   const continues =
     (messagesHold(body) & ANSWER) != 0 ||
     kindOf(body, Field.PREVIOUS_RESPONSE_ID) == Kind.TEXT ||
     kindOf(body, Field.CONVERSATION) == Kind.TEXT;
+  // A text to complete (`prompt`) does not tell whether it goes on.
+  stream.begins =
+    !continues && (kindOf(body, Field.MESSAGES) != Kind.ABSENT || kindOf(body, Field.INPUT) != Kind.ABSENT);
+  if (!offered) return;
+  stream.pool.bodiesRead++;
   if (continues) stream.pool.followUps++;
 }
 

@@ -57,6 +57,17 @@ export function spreadKey(state: PoolState, key: u64): u64 {
   return ((<u64>(state.spread + vmTurn)) << 32) | (key & 0xffffffff);
 }
 
+/** The owner of the point that a hash falls at, if it would be picked; its replica is then `best`. 0 else. */
+export function ownerOf(pool: u32, hash: u64): usize {
+  const row = poolRows + <usize>pool * L.POOL_SIZE;
+  const segments = load<u32>(row, L.POOL_SEGMENTS_COUNT);
+  if (segments == 0) return 0;
+  const start = boundSegments + <usize>load<u32>(row, L.POOL_SEGMENTS_START) * BOUND_SIZE;
+  const owner = <usize>load<u32>(segmentOf(start, segments, partitionPoint(hash)), BOUND_OWNER);
+  setOverflowHash(hash);
+  return usable(owner, hash, HEALTHY) && !overflows(owner) ? owner : 0;
+}
+
 /**
  * Chooses engine and replica for a key and appends them to the stream, then up to two entries for retries: another
  * replica of the engine, and a replica of another engine. False when no engine of the pool can take the request,

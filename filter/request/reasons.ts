@@ -34,7 +34,9 @@ export const OVERFLOW: u8 = 18;
 /** Refused, because all have as many in flight as this Envoy may send them. */
 export const OVERLOADED: u8 = 19;
 export const INVALID_FORM: u8 = 20;
-export const REASONS: i32 = 21;
+/** To the owner of its key's second point, where the conversation began because that had clearly less in flight. */
+export const PLACED: u8 = 21;
+export const REASONS: i32 = 22;
 
 const words: StaticArray<string> = [
   'planned',
@@ -58,6 +60,7 @@ const words: StaticArray<string> = [
   'overflow',
   'overloaded',
   'invalid_form',
+  'placed',
 ];
 const names: StaticArray<Text> = new StaticArray<Text>(REASONS);
 const codes: StaticArray<Text> = new StaticArray<Text>(REASONS);

@@ -46,6 +46,8 @@ export class Stream {
   /** Decided on and counted, but not steered. */
   observed: bool;
   asksForStream: bool;
+  /** Its body says that it is the first request of a conversation. */
+  begins: bool;
   /** The first entry tests a trickling engine or replica. */
   probesEngine: bool;
   probesReplica: bool;

@@ -181,12 +181,18 @@ function bindPools(): void {
         pool.pins++;
         engine.pins++;
       }
+      flow.share = 0;
       store<u32>(poolFlows + (place << 2), <u32>changetype<usize>(flow));
       place++;
     }
     for (let n = load<u32>(row, L.POOL_SEGMENTS_COUNT); n > 0; n--) {
-      store<u32>(bound, load<u32>(segment, L.SEGMENT_START), BOUND_START);
-      store<u32>(bound, flowOf(load<u32>(segment, L.SEGMENT_OWNER), list, count, first), BOUND_OWNER);
+      const start = load<u32>(segment, L.SEGMENT_START);
+      const owner = flowOf(load<u32>(segment, L.SEGMENT_OWNER), list, count, first);
+      // The last one ends where the circle does, at 2^32.
+      const next: u32 = n > 1 ? load<u32>(segment, L.SEGMENT_SIZE + L.SEGMENT_START) : 0;
+      if (owner) changetype<FlowState>(<usize>owner).share += shareOf(start, next);
+      store<u32>(bound, start, BOUND_START);
+      store<u32>(bound, owner, BOUND_OWNER);
       store<u32>(bound, flowOf(load<u32>(segment, L.SEGMENT_BACKUP), list, count, first), BOUND_BACKUP);
       segment += L.SEGMENT_SIZE;
       bound += BOUND_SIZE;
@@ -258,6 +264,11 @@ export function drop(): void {
   nearestCount = 0;
   engineCount = 0;
   hasLimits = false;
+}
+
+/** Share of the hash space from a point to another, or of all of it where they are the same. */
+function shareOf(start: u32, end: u32): f64 {
+  return start == end ? 1 : <f64>(end - start) / 4294967296.0;
 }
 
 /** A share of the hash space in points, of which there are 2^32. */

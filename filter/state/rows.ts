@@ -122,6 +122,8 @@ export class FlowState extends Row {
   /** The tick that `left` is for, and how many more answers are measured before the next. */
   period: u32;
   left: u32;
+  /** Of the pool's partition. */
+  share: f64;
   planned: u64;
   diverted: u64;
   ended: u64;

@@ -3,6 +3,7 @@
 
 import {
   SYNC_CLUSTER,
+  SYNC_DISPLACED_HEADER,
   SYNC_FRONTEND_HEADER,
   SYNC_NODE_HEADER,
   SYNC_PATH,
@@ -22,9 +23,11 @@ import { log, logFrom } from '../abi/log';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { begin, equals, lengthFrom, put, putBytes, putDecimal, Text } from '../abi/text';
+import * as L from '../../wire/layout';
 import { frontendAt, frontendLength, tokenAt, tokenLength } from '../config';
 import { version } from '../snapshot/current';
 import { count, SYNC_CALLS, SYNC_FAILURES } from '../state/counters';
+import { cursor } from './displaced-log';
 
 /** A call that has not been answered by then has failed; the server holds it for 1 s at most. */
 const TIMEOUT_MS: u32 = 5_000;
@@ -44,6 +47,7 @@ const BINARY = new Text('application/octet-stream');
 const NODE = new Text(SYNC_NODE_HEADER);
 const FRONTEND = new Text(SYNC_FRONTEND_HEADER);
 const SNAPSHOT = new Text(SYNC_SNAPSHOT_HEADER);
+const DISPLACED = new Text(SYNC_DISPLACED_HEADER);
 const AUTHORIZATION = new Text('authorization');
 const BEARER = new Text('Bearer ');
 const STATUS = new Text(':status');
@@ -64,6 +68,8 @@ export enum Answer {
   UNCHANGED,
   /** The snapshot is at `resultAt()`. */
   SNAPSHOT,
+  /** Displaced keys are at `resultAt()`. */
+  DISPLACED,
 }
 
 /** Forgets the call in flight, which another root context has made. */
@@ -96,6 +102,9 @@ export function call(nodeAt: usize, nodeLength: usize, report: usize, reportLeng
   const held = begin();
   putDecimal(version);
   addPair(SNAPSHOT, held, lengthFrom(held));
+  const known = begin();
+  putDecimal(cursor);
+  addPair(DISPLACED, known, lengthFrom(known));
   if (tokenLength > 0) {
     const credentials = begin();
     put(BEARER);
@@ -133,6 +142,7 @@ export function readAnswer(headers: u32, bodySize: u32): Answer {
   if (!equals(status, statusLength, S200.at, S200.length)) return noteFailure(status, statusLength);
   store<u64>(RESULT, 0);
   getBuffer(CALL_RESPONSE_BODY, 0, bodySize, RESULT, RESULT + 4);
+  if (resultLength() >= 4 && load<u32>(resultAt()) == L.DISPLACED_MAGIC) return Answer.DISPLACED;
   return Answer.SNAPSHOT;
 }
 
@@ -151,7 +161,7 @@ export function noteUnchanged(): Answer {
 
 const REFUSED = new Text('the snapshot was refused');
 
-/** The answer was a snapshot that was refused. */
+/** The answer was a snapshot, or something else, that was refused. */
 export function noteRefused(): void {
   noteFailure(REFUSED.at, REFUSED.length);
 }

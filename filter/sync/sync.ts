@@ -14,6 +14,7 @@ import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
 import { classCount, classRows, classState, drop, hasLimits, snapshot, version } from '../snapshot/current';
 import { tickBudget } from '../state/budget';
 import { flushCounters, recordSnapshot } from '../state/counters';
+import { forgetDisplaced, setDisplacedClock } from '../state/displaced';
 import { endBackOff, Guarded } from '../state/guarded';
 import { engines, replicas } from '../state/rows';
 import { Row, Table } from '../state/table';
@@ -28,6 +29,7 @@ import {
   readAnswer,
   resetCall,
 } from './call';
+import { exchangeDisplaced, noteDisplacedTold, prepareDisplacedLog, takeDisplaced } from './displaced-log';
 import { heldAt, install, installInline } from './install';
 import { isRoundTrip, measureNext, noteRoundTrip, resetRoundTrips } from './round-trips';
 import { holdsLease, leaveLease } from './lease';
@@ -74,6 +76,8 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
     snapshotKey = new Key('snapshot');
     prepareSlots();
     prepareInFlight(SLOTS);
+    prepareDisplacedLog();
+    forgetDisplaced();
   }
   resetCall();
   resetRoundTrips();
@@ -117,6 +121,8 @@ export function tick(): void {
   publishUsage(incarnation, wall);
   if (slot >= 0) publishInFlight(slot, wall);
   if (hasLimits) addUpInFlight(slot, wall);
+  setDisplacedClock(now);
+  exchangeDisplaced();
   const rests = refusedMs > 0 && now - refusedMs < REFUSED_MS;
   const leaseMs = max<u64>(2_000, 4 * <u64>syncPeriodMs);
   if (!rests && holdsLease(leaseKey!, incarnation, wall, leaseMs)) {
@@ -133,8 +139,16 @@ export function noteAnswer(token: u32, headers: u32, bodySize: u32): void {
   if (!isCall(token)) return;
   const wall = wallMs();
   const answer = readAnswer(headers, bodySize);
+  if (answer != Answer.FAILED) noteDisplacedTold();
   if (answer == Answer.UNCHANGED) {
     confirm(wall);
+  } else if (answer == Answer.DISPLACED) {
+    if (!takeDisplaced(resultAt(), resultLength())) {
+      noteRefused();
+    } else {
+      noteUnchanged();
+      confirm(wall);
+    }
   } else if (answer == Answer.SNAPSHOT) {
     const before = version;
     if (!install(resultAt(), resultLength())) {

@@ -15,6 +15,7 @@ import {
 import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
 import { freshTurnLevel, turnsIn } from '../state/turns';
 import { Row } from '../state/table';
+import { MOST_TOLD, writeDisplaced } from './displaced-log';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
 export const SLOTS: i32 = 128;
@@ -66,8 +67,11 @@ export function composeReport(now: u64, freshMs: u64): usize {
   store<u32>(merged.base, L.REPORT_MAGIC);
   store<u32>(merged.base, L.REPORT_FORMAT, 4);
   store<u32>(merged.base, vms, L.REPORT_VMS);
-  store<u32>(merged.base, 0, L.REPORT_VMS + 4);
-  return total;
+  store<u32>(merged.base, 0, L.REPORT_DISPLACED);
+  merged.extend(total + MOST_TOLD, total);
+  const displaced = writeDisplaced(merged.base + total);
+  store<u32>(merged.base, displaced, L.REPORT_DISPLACED);
+  return total + ((<usize>displaced) << 3);
 }
 
 export function reportAt(): usize {

@@ -8,7 +8,7 @@ export interface RoutedRequest {
   readonly conversation: Conversation;
   readonly promptTokens: number;
   /** What will be answered, of which a policy learns by and by. */
-  readonly turn: { readonly streamed: boolean; readonly outputTokens: number };
+  readonly turn: { readonly index: number; readonly streamed: boolean; readonly outputTokens: number };
   /** Prompt tokens that the engine found in its cache; known with the last token of the answer. */
   readonly cachedTokens: number;
   /** How often the client has come back with it. */

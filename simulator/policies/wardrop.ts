@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { READY_PATH } from '../../wire/names.js';
+import { encodeDisplaced } from '../../wire/displaced-writer.js';
+import { READY_PATH, SYNC_DISPLACED_HEADER } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { driftingProfiles } from '../../xds-server/control/alarm-rules.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
+import { DisplacedBoard } from '../../xds-server/sync/displaced-board.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';
 import { packageFile } from '../virtual/package-root.js';
 import { envoysOf } from '../virtual/scenario.js';
@@ -53,6 +55,8 @@ class Wardrop implements Policy {
   /** By frontend and class. */
   #weights: (readonly number[])[][] = [];
   readonly #headers: readonly Readonly<Record<string, string>>[];
+  readonly #displaced: DisplacedBoard;
+  #nowMs = EPOCH_MS;
   #version = 0;
   #installedAt = -1;
 
@@ -61,6 +65,7 @@ class Wardrop implements Policy {
     this.#salt = salt;
     this.#context = context;
     this.#loop = new ControlLoop(context.scenario, options);
+    this.#displaced = new DisplacedBoard(() => this.#nowMs);
     const module = new WebAssembly.Module(readFileSync(packageFile('dist', 'filter', 'wardrop.wasm')));
     const { scenario } = context;
     this.#frontendOf = envoysOf(scenario);
@@ -68,7 +73,8 @@ class Wardrop implements Policy {
       const host = new Host(module);
       host.nowMs = EPOCH_MS;
       host.nodeId = nodeOf(envoy);
-      return host.startVm({ frontendId: scenario.frontends[frontend]!.id, syncPeriodMs: 250 });
+      const frontendId = scenario.frontends[frontend]!.id;
+      return host.startVm({ frontendId, syncPeriodMs: 250, readBodies: true, placement: true });
     });
     this.#engineOf = new Map(scenario.engines.map((_, index) => [addressOf(scenario, index), index]));
     this.#headers = (scenario.classes ?? [undefined]).map((requestClass) => ({
@@ -93,7 +99,7 @@ class Wardrop implements Policy {
     const { id, requestClass } = request.conversation;
     const headers: Record<string, string> = { ...this.#headers[requestClass], 'x-session-id': id };
     if (request.clientRetries > 0) headers['x-stainless-retry-count'] = `${request.clientRetries}`;
-    const stream = vm.request(headers);
+    const stream = vm.request(headers).send(request.turn.index > 0 ? LATER_BODY : FIRST_BODY, true);
     request.tag = stream;
     const { reply } = stream;
     if (reply === undefined) {
@@ -150,11 +156,23 @@ class Wardrop implements Policy {
     const reports = this.#frontendOf.map((frontend, envoy) => {
       if (!control.reaches[frontend]) return undefined;
       const vm = this.#vmAt(envoy, now);
-      if (vm.call && this.#installedAt !== now) vm.answer(304);
+      if (vm.call && this.#installedAt !== now) this.#answer(vm, frontend);
       if (!vm.call) vm.tick();
       return vm.call && decodeUsageReport(vm.call.body);
     });
+    this.#nowMs = wallMs(now);
+    reports.forEach((report, envoy) => {
+      this.#displaced.add(`${this.#frontendOf[envoy]}`, nodeOf(envoy), report?.displaced ?? []);
+    });
     return { reports, probedUp: [...control.ready] };
+  }
+
+  /** There is no new snapshot, but perhaps others of the frontend have displaced keys. */
+  #answer(vm: Vm, frontend: number): void {
+    const known = vm.call!.headers.find(([name]) => name === SYNC_DISPLACED_HEADER)?.[1];
+    const news = this.#displaced.after(`${frontend}`, vm.host.nodeId, Number(known));
+    if (news) vm.answer(200, encodeDisplaced(news));
+    else vm.answer(304);
   }
 
   async update(telemetry: Telemetry, now: number, observed: unknown): Promise<void> {
@@ -237,6 +255,10 @@ class Wardrop implements Policy {
     });
   }
 }
+
+const FIRST = '{"role":"user","content":""}';
+const FIRST_BODY = `{"messages":[${FIRST}]}`;
+const LATER_BODY = `{"messages":[${FIRST},{"role":"assistant","content":""},${FIRST}]}`;
 
 /** As engines tell it that are asked to name what they found in their caches. */
 function usage({ promptTokens, cachedTokens, turn }: RoutedRequest): string {

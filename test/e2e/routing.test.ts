@@ -1,8 +1,10 @@
+import { EventEmitter, once } from 'node:events';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chat, keysOf } from './harness/load.js';
+import { chat, keysOf, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
-import { StubEngine } from './harness/stub-engine.js';
+import { eventually, sleep } from './harness/process.js';
+import { answerOk, StubEngine } from './harness/stub-engine.js';
 
 const KEYS = keysOf(40);
 
@@ -66,7 +68,7 @@ describe('routing through a real Envoy', () => {
     ];
     for (const headers of spoofs) {
       for (const key of KEYS.slice(0, 6)) {
-        const result = await chat(envoy.url, { key, headers });
+        const result = await chat(envoy.url, { key, headers, later: true });
         expect([headers, result.status, result.headers['x-stub']]).toEqual([headers, 200, expected.get(key)]);
       }
     }
@@ -85,17 +87,61 @@ describe('routing through a real Envoy', () => {
     expect(attempt?.body).toContain('"content":"hello"');
   });
 
+  it('lets conversations begin where there is room, and every worker and Envoy follow', async () => {
+    const [port] = await freePorts(1);
+    const other = await mesh.startEnvoy('west', { concurrency: 2, listen: `127.0.0.1:${port}` });
+    const begun = await eventually('conversations that are placed', async () => {
+      const results = await beginBesideBusyEngine(envoy, [stubs.a1, stubs.a2]);
+      return results.some(({ headers }) => headers['x-wardrop-reason'] === 'placed') && results;
+    });
+    expect(begun.every(({ status }) => status === 200)).toBe(true);
+    const homes = new Map(begun.map(({ key, headers }) => [key, String(headers['x-stub'])]));
+    const follow = async (handle: EnvoyHandle) => {
+      const agent = new Agent({ pipelining: 0 });
+      const turns = await Promise.all(
+        [...homes.keys(), ...homes.keys()].map((key) => chat(handle.url, { key, agent, later: true })),
+      );
+      await agent.close();
+      return turns.every(({ key, headers }) => headers['x-stub'] === homes.get(key));
+    };
+    await eventually('both workers to follow', () => follow(envoy));
+    await eventually('another Envoy to follow', () => follow(other));
+  });
+
   it('leaves no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {
     for (const handle of mesh.envoys) expect(suspiciousLines(handle.process.output)).toEqual([]);
   });
 });
+
+/** Begins conversations one after the other while two engines keep their answers back. */
+async function beginBesideBusyEngine(envoy: EnvoyHandle, busy: readonly StubEngine[]): Promise<Result[]> {
+  const gate = new EventEmitter().setMaxListeners(0);
+  for (const stub of busy) {
+    stub.behaviour = async (request, response) => {
+      await once(gate, 'open');
+      answerOk(request, response);
+    };
+  }
+  const agent = new Agent({ pipelining: 0 });
+  const pending = [];
+  for (const key of keysOf(60, `begun-${Date.now()}`)) {
+    pending.push(chat(envoy.url, { key, agent }));
+    await sleep(5);
+  }
+  await sleep(100);
+  for (const stub of busy) stub.behaviour = answerOk;
+  gate.emit('open');
+  const results = await Promise.all(pending);
+  await agent.close();
+  return results;
+}
 
 /** Which stub serves each key; every key is asked several times on connections of their own. */
 async function homes(envoy: EnvoyHandle): Promise<Map<string, string>> {
   const map = new Map<string, string>();
   for (let round = 0; round < 6; round++) {
     const agent = new Agent({ connections: 4, pipelining: 1 });
-    const results = await Promise.all(KEYS.map((key) => chat(envoy.url, { key, agent })));
+    const results = await Promise.all(KEYS.map((key) => chat(envoy.url, { key, agent, later: true })));
     for (const { key, status, headers, body } of results) {
       expect([status, body]).toEqual([200, expect.any(String)]);
       const stub = String(headers['x-stub']);

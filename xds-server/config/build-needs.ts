@@ -89,10 +89,12 @@ export function buildFilter({
   keyHeaders,
   keyFields,
   prefixKeyBytes,
+  placement,
 }: ConfigFile['filter']): FilterSettings {
   return {
     readBodies,
     maxBodyBytes,
+    placement,
     ...(keyHeaders === undefined ? {} : { keyHeaders: keyHeaders.map((name) => name.toLowerCase()) }),
     ...(keyFields === undefined ? {} : { keyFields }),
     ...(prefixKeyBytes === 0 ? {} : { prefixKeyBytes }),

@@ -70,6 +70,7 @@ export interface RequestShape {
 export interface FilterSettings {
   readonly readBodies: boolean;
   readonly maxBodyBytes: number;
+  readonly placement: boolean;
   /** Lower case, as `tenantHeader`. */
   readonly keyHeaders?: readonly string[];
   readonly keyFields?: readonly string[];

@@ -232,11 +232,13 @@ describe('the filter in a configuration', () => {
     expect(problemsOf('filter: {keyFields: [usr]}')).toHaveLength(1);
   });
 
-  it('reads bodies unless told not to, and takes no tenant from anybody', () => {
-    expect(load('').filter).toEqual({ readBodies: true, maxBodyBytes: 8_388_608 });
-    expect(load('filter: {readBodies: false, tenantHeader: X-Tenant}').filter).toEqual({
+  it('reads bodies and places conversations unless told not to, and takes no tenant from anybody', () => {
+    expect(load('').filter).toEqual({ readBodies: true, maxBodyBytes: 8_388_608, placement: true });
+    const text = 'filter: {readBodies: false, placement: false, tenantHeader: X-Tenant}';
+    expect(load(text).filter).toEqual({
       readBodies: false,
       maxBodyBytes: 8_388_608,
+      placement: false,
       tenantHeader: 'x-tenant',
     });
     expect(problemsOf('filter: {readBodies: "yes"}')).toEqual([

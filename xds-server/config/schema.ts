@@ -154,6 +154,12 @@ const filter = {
         'Where nothing else carries a key, take this many first bytes of the messages for it: conversations that begin alike share an engine. 0: such requests go to a random one.',
       default: 0,
     },
+    placement: {
+      type: 'boolean',
+      description:
+        'Let a conversation begin at another engine or replica than its key says where that has clearly less in flight for its share; see filter.md. Its later requests follow.',
+      default: true,
+    },
     tenantHeader: {
       ...headerName,
       description:

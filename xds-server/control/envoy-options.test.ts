@@ -20,13 +20,14 @@ it('a filter that reads bodies has more buffer than the longest', () => {
     tenantHeader: 'x-tenant',
     readBodies: true,
     maxBodyBytes: 2_000_000,
+    placement: true,
   });
   expect(bufferBytes).toBeGreaterThan(2_000_000);
 });
 
 it('a filter that reads no bodies leaves the buffers of Envoy alone', () => {
   const options = optionsOf('filter: {readBodies: false}\n');
-  expect(options.filter).toEqual({ frontendId: 'west' });
+  expect(options.filter).toEqual({ frontendId: 'west', placement: true });
   expect(options).not.toHaveProperty('bufferBytes');
 });
 

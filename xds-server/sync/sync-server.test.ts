@@ -2,8 +2,11 @@ import { request as httpRequest } from 'node:http';
 import { Agent, request } from 'undici';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
+import { encodeDisplaced } from '../../wire/displaced-writer.js';
+import { DISPLACED_CURSOR } from '../../wire/layout.js';
 import {
   INLINE_SNAPSHOT_VERSION,
+  SYNC_DISPLACED_HEADER,
   SYNC_FRONTEND_HEADER,
   SYNC_NODE_HEADER,
   SYNC_PATH,
@@ -136,6 +139,30 @@ describe('POST /v1/sync', () => {
     const response = await call(future);
     expect(response.status).toBe(200);
     expect(await versionOf(response)).toBeGreaterThan(future);
+  });
+
+  it('tells an Envoy, when it asks and there is no new snapshot, what others of its frontend have displaced', async () => {
+    const { board, reports, call } = await start();
+    board.publish(content());
+    const held = board.current('west')!.version;
+    const displaced = [2n, 4n];
+    const asking = (node: string, known: string, of = report) =>
+      call(held, {
+        headers: { [SYNC_NODE_HEADER]: node, [SYNC_DISPLACED_HEADER]: known },
+        body: encodeUsageReport(of),
+      });
+    expect((await asking('envoy-1', '0', { ...report, displaced })).status).toBe(304);
+    expect(reports).toEqual([['west', 'envoy-1', report]]);
+    expect((await call(held)).status).toBe(304);
+    const response = await asking('envoy-2', '0');
+    expect(response.status).toBe(200);
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const cursor = Number(bytes.readBigUInt64LE(DISPLACED_CURSOR));
+    expect(bytes).toEqual(Buffer.from(encodeDisplaced({ hashes: displaced, cursor })));
+    expect((await asking('envoy-2', String(cursor))).status).toBe(304);
+    expect((await asking('envoy-2', '0', { ...report, displaced: [6n] })).status).toBe(200);
+    expect((await asking('envoy-1', '0')).status).toBe(200);
+    expect((await asking('envoy-1', '-1')).status).toBe(400);
   });
 
   it('answers 503 while there is no plan, but takes the report', async () => {

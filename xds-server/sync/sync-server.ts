@@ -2,8 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { encodeDisplaced } from '../../wire/displaced-writer.js';
 import {
   INLINE_SNAPSHOT_VERSION,
+  SYNC_DISPLACED_HEADER,
   SYNC_FRONTEND_HEADER,
   SYNC_NODE_HEADER,
   SYNC_PATH,
@@ -15,6 +17,7 @@ import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { isAuthentic } from './bearer.js';
+import { DisplacedBoard } from './displaced-board.js';
 import type { SnapshotBoard } from './snapshot-board.js';
 
 export interface SyncServerOptions {
@@ -53,13 +56,15 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
 
 /**
  * Takes usage reports and hands out snapshots: `POST /v1/sync` answers 200 with a snapshot as soon as there is another
- * one than the caller holds, 304 when there is none in time, 503 while there is none at all.
+ * one than the caller holds, 304 when there is none in time, 503 while there is none at all. Instead of 304, a caller may get
+ * the keys that other Envoys of its frontend have displaced.
  */
 export class SyncServer {
   readonly #options: SyncServerOptions;
   readonly #server: Server;
   readonly #stopping = new AbortController();
   readonly #complaints = new Set<string>();
+  readonly #displaced = new DisplacedBoard(Date.now);
 
   constructor(options: SyncServerOptions) {
     this.#options = options;
@@ -122,7 +127,9 @@ export class SyncServer {
     const { board, holdMs = 1_000 } = this.#options;
     const caller = this.#identify(request);
     const body = await readBody(request);
-    this.#options.onReport(caller.frontendId, caller.nodeId, decodeUsageReport(body));
+    const { vms, displaced } = decodeUsageReport(body);
+    this.#options.onReport(caller.frontendId, caller.nodeId, { vms });
+    this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
     this.#complaints.delete(caller.nodeId);
 
@@ -135,21 +142,20 @@ export class SyncServer {
     const signal = AbortSignal.any([left.signal, this.#stopping.signal]);
     const snapshot = await board.newerThan(caller.frontendId, caller.version, holdMs, signal);
     if (snapshot !== undefined) {
-      response.writeHead(200, {
-        'content-type': 'application/octet-stream',
-        'content-length': snapshot.bytes.length,
-        [SYNC_SNAPSHOT_HEADER]: String(snapshot.version),
-      });
-      response.end(snapshot.bytes);
+      sendBytes(response, snapshot.bytes, { [SYNC_SNAPSHOT_HEADER]: String(snapshot.version) });
     } else if (board.current(caller.frontendId) !== undefined) {
-      response.writeHead(304).end();
+      const { frontendId, nodeId, knowsDisplaced } = caller;
+      const news =
+        knowsDisplaced === undefined ? undefined : this.#displaced.after(frontendId, nodeId, knowsDisplaced);
+      if (news === undefined) response.writeHead(304).end();
+      else sendBytes(response, encodeDisplaced(news));
     } else {
       sendJson(response, 503, { message: 'there is no plan yet' }, { 'retry-after': '1' });
     }
   }
 
   /** Who calls; throws for anyone who may not. */
-  #identify(request: IncomingMessage): { nodeId: string; frontendId: string; version: number } {
+  #identify(request: IncomingMessage): Caller {
     const { token, isFrontend } = this.#options;
     if (token !== undefined && !isAuthentic(request.headers.authorization, token)) {
       throw new WardropError('WARDROP_UNAUTHENTICATED', 'the sync token is missing or wrong');
@@ -170,7 +176,13 @@ export class SyncServer {
     if (!Number.isSafeInteger(version) || version < 0) {
       throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_SNAPSHOT_HEADER} must be a version`);
     }
-    return { nodeId, frontendId, version };
+    const displaced = request.headers[SYNC_DISPLACED_HEADER];
+    if (displaced === undefined) return { nodeId, frontendId, version, knowsDisplaced: undefined };
+    const knowsDisplaced = Number(displaced);
+    if (!Number.isSafeInteger(knowsDisplaced) || knowsDisplaced < 0) {
+      throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_DISPLACED_HEADER} must be a number`);
+    }
+    return { nodeId, frontendId, version, knowsDisplaced };
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
@@ -189,6 +201,15 @@ export class SyncServer {
     this.#complaints.add(nodeId);
     this.#options.log.warn({ nodeId, ...details }, `refused a sync call: ${message}`);
   }
+}
+
+interface Caller {
+  readonly nodeId: string;
+  readonly frontendId: string;
+  /** Of the snapshot that it holds. */
+  readonly version: number;
+  /** Up to where it knows the keys that others have displaced; undefined when it does not want to. */
+  readonly knowsDisplaced: number | undefined;
 }
 
 class NotFound extends Error {
@@ -219,6 +240,19 @@ function readBody(request: IncomingMessage): Promise<Buffer> {
     request.once('error', reject);
     request.once('close', () => reject(new Error('the call was cut off')));
   });
+}
+
+function sendBytes(
+  response: ServerResponse,
+  bytes: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(200, {
+    'content-type': 'application/octet-stream',
+    'content-length': bytes.length,
+    ...headers,
+  });
+  response.end(bytes);
 }
 
 function sendJson(

@@ -20,7 +20,11 @@ export interface RequestOptions {
   readonly stream?: boolean;
   /** Default `demo-8b`. */
   readonly model?: string;
+  /** Sends a later turn of the conversation: its messages hold an answer. */
+  readonly later?: boolean;
 }
+
+const HELLO = { role: 'user', content: 'hello' };
 
 /** One chat completion through an Envoy. Never throws. */
 export async function chat(url: string, options: RequestOptions = {}): Promise<Result> {
@@ -40,7 +44,7 @@ export async function chat(url: string, options: RequestOptions = {}): Promise<R
         model,
         stream,
         max_tokens: 32,
-        messages: [{ role: 'user', content: 'hello' }],
+        messages: options.later ? [HELLO, { role: 'assistant', content: 'hi' }, HELLO] : [HELLO],
       }),
       ...(agent ? { dispatcher: agent } : {}),
     });
@@ -52,7 +56,7 @@ export async function chat(url: string, options: RequestOptions = {}): Promise<R
   }
 }
 
-/** Sends at a constant rate, whatever the answers do, until `stop`; keys are taken in turn. */
+/** Sends later turns of conversations at a constant rate, whatever the answers do, until `stop`; keys are taken in turn. */
 export class OpenLoop {
   readonly results: Result[] = [];
   readonly #pending = new Set<Promise<void>>();
@@ -83,7 +87,7 @@ export class OpenLoop {
   }
 
   #send(url: string, key: string, options: RequestOptions): void {
-    const sending = chat(url, { ...options, key, agent: this.#agent }).then((result) => {
+    const sending = chat(url, { later: true, ...options, key, agent: this.#agent }).then((result) => {
       this.results.push(result);
       this.#pending.delete(sending);
     });

@@ -1,0 +1,62 @@
+import type { DisplacedKeys } from '../../wire/displaced-writer.js';
+import { MAX_DISPLACED_ROWS } from '../../wire/layout.js';
+
+/** So many of a frontend are kept for Envoys that have not heard of them yet, as long as conversations rest at most. */
+const MOST_ROWS = 8_192;
+const LONGEST_MS = 900_000;
+
+interface Row {
+  readonly hash: bigint;
+  readonly nodeId: string;
+  readonly number: number;
+  readonly atMs: number;
+}
+
+/**
+ * What the Envoys of each frontend have displaced of late, so that each can hear it of the others. Rows are numbered from the
+ * clock, so that numbers of a server that was here before are all older.
+ */
+export class DisplacedBoard {
+  readonly #now: () => number;
+  readonly #rows = new Map<string, Row[]>();
+  #last = 0;
+
+  /** `now` in milliseconds since the epoch. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  add(frontendId: string, nodeId: string, hashes: readonly bigint[]): void {
+    if (hashes.length === 0) return;
+    const atMs = this.#now();
+    const rows = this.#rows.get(frontendId) ?? [];
+    this.#rows.set(frontendId, rows);
+    this.#last = Math.max(this.#last, Math.floor(atMs) * 1_000);
+    for (const hash of hashes) rows.push({ hash, nodeId, number: ++this.#last, atMs });
+    const outdated = rows.findIndex((row) => atMs - row.atMs < LONGEST_MS);
+    rows.splice(0, Math.max(outdated, rows.length - MOST_ROWS));
+  }
+
+  /** What other nodes have displaced after a number, the oldest first; undefined when there is nothing. */
+  after(frontendId: string, nodeId: string, cursor: number): DisplacedKeys | undefined {
+    const rows = this.#rows.get(frontendId) ?? [];
+    const hashes: bigint[] = [];
+    for (let at = firstAfter(rows, cursor); at < rows.length; at++) {
+      const row = rows[at]!;
+      if (row.nodeId !== nodeId) hashes.push(row.hash);
+      if (hashes.length === MAX_DISPLACED_ROWS) return { hashes, cursor: row.number };
+    }
+    return hashes.length === 0 ? undefined : { hashes, cursor: rows.at(-1)!.number };
+  }
+}
+
+function firstAfter(rows: readonly Row[], cursor: number): number {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows[middle]!.number <= cursor) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
