@@ -20,6 +20,8 @@ const FULL = 1e-5;
 const CLOSE = 1e-6;
 /** Rounds of the linear program, each with finer tangents around the last solution. */
 const MOST_ROUNDS = 6;
+/** Times that arcs are added for what has no room before it is asked how much of everything can be served. */
+const MOST_LOOKS = 2;
 /** Half the width in utilisation of the finely approximated part in the first round. */
 const FIRST_SPREAD = 0.05;
 
@@ -65,8 +67,17 @@ function fromWeightsInForce(flowProblem: FlowProblem): OptimumResult | undefined
   return { fits: true, optimum: prove(flowProblem, polished) };
 }
 
-/** Best flows by way of the linear program; how much has no room when not everything has. */
-export function findByProgram(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
+/**
+ * Best flows by way of the linear program.
+ * @param carrying marks arcs on which there is said to be room: what has none then, on any arcs, is told. Without, the
+ * search is given up soon, and there may be room after all.
+ */
+export function findByProgram(
+  solver: LinearSolver,
+  problem: Problem,
+  served: Float64Array,
+  carrying?: Uint8Array,
+): OptimumResult {
   const flowProblem = buildFlowProblem(problem, served);
   const tooMuch = aboveLimitsByBounds(flowProblem);
   if (tooMuch) return { fits: false, unplaced: tooMuch, useful: workingSet(flowProblem, flowProblem.kink) };
@@ -74,7 +85,12 @@ export function findByProgram(solver: LinearSolver, problem: Problem, served: Fl
   let spread = FIRST_SPREAD;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const points = choosePoints(flowProblem, best && utilisation(flowProblem, best.flows), spread);
-    const { flows, basic, unplaced, columnPrices, useful } = solveProgram(solver, flowProblem, points);
+    const { flows, basic, unplaced, columnPrices, useful } = solveProgram(
+      solver,
+      flowProblem,
+      points,
+      carrying,
+    );
     if (isUnplaced(flowProblem, unplaced)) return { fits: false, unplaced, useful };
     const start = prove(flowProblem, { flows, columnPrices: exactPrices(flowProblem, flows, columnPrices) });
     if (gapOf(start) <= EXACT) return { fits: true, optimum: start };
@@ -122,19 +138,24 @@ function gapOf({ objective, lowerBound }: Optimum): number {
 }
 
 /**
- * Solves the linear program on a working set of arcs. The polish looks at the others, but it needs flows that fit, so
- * while some do not, arcs that the prices show to be useful are added.
+ * Solves the linear program on a working set of arcs, to which those are added that the prices show to be useful. The polish
+ * looks at the others too, but it needs flows that fit, so they are added while some do not; and in overload, where it is
+ * slow because all engines hang together, until there are none left.
  */
 function solveProgram(
   solver: LinearSolver,
   flowProblem: FlowProblem,
   points: readonly (readonly number[])[],
+  carrying?: Uint8Array,
 ): ProgramFlows & { readonly useful: Uint8Array } {
   const { problem } = flowProblem;
   const isKept = workingSet(flowProblem, flowProblem.kink);
+  carrying?.forEach((isCarrying, arc) => {
+    isKept[arc]! |= isCarrying;
+  });
   const program = new FlowProgram(flowProblem, markedArcs(isKept), points);
   let result = program.solve(solver, false);
-  while (isUnplaced(flowProblem, result.unplaced)) {
+  for (let look = 0; carrying || (look < MOST_LOOKS && isUnplaced(flowProblem, result.unplaced)); look++) {
     const limits = result.rowCosts.map((cost) => cost - costTolerance(cost));
     const missed = missedArcs(problem, problem.arcCost, result.columnPrices, limits, isKept);
     if (missed.length === 0) break;

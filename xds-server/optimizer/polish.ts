@@ -11,6 +11,8 @@ const COST_PRECISION = 1e-9;
 const GAIN_SHARE = 0.5;
 /** Rows that gain at least this share of what the best one does are looked at again before all others are. */
 const CANDIDATE_SHARE = 0.1;
+/** What a row gains by a shift must be this many times as much as rounding of both prices may feign. */
+const NOISE_MARGIN = 4;
 /** Passes after which loads are computed anew. */
 const RECOUNT_PASSES = 8;
 /** Cycles whose gains cancel out to this share change no load. */
@@ -93,6 +95,8 @@ class Polisher {
   readonly #treePrices: TreePrices;
   /** By node, rows first: marginal cost of a row, worth of a column's work, as noted last. */
   readonly #price: Float64Array;
+  /** By node: how far rounding may put its price off, in seconds per request. */
+  readonly #noise: Float64Array;
   /** By node: the pass in which its tree reached its optimum. */
   readonly #settledIn: Int32Array;
   /** Arcs with room on both sides whose ends the forest joins already, by the side of the kink they are on. */
@@ -114,6 +118,7 @@ class Polisher {
     this.#tree = new Tree(nodes);
     this.#treePrices = new TreePrices(problem, this.#arcs, this.#tree);
     this.#price = new Float64Array(nodes);
+    this.#noise = new Float64Array(nodes);
     this.#settledIn = new Int32Array(nodes);
     this.#missing = new Float64Array(nodes);
     this.#change = new Float64Array(nodes);
@@ -178,7 +183,7 @@ class Polisher {
     const cycle = this.#cycle(this.#fromFlattest([arc, ...path]));
     // A tolerance is per request on this arc, the rate per request on the cycle's first one.
     const requests = Math.abs(cycle.changes[cycle.arcs.indexOf(arc)]!);
-    const tolerance = requests * turnTolerance(this.#price[row]!);
+    const tolerance = requests * this.#turnTolerance(row);
     const step = this.#reachOf(cycle);
     const isWorthIt = cycle.rate < -tolerance;
     const isBlocked = isWorthIt && this.#rateAfter(cycle, step) <= -tolerance;
@@ -328,7 +333,10 @@ class Polisher {
         break;
       }
       const partner = this.#partnerOf(arc);
-      const cut = partner < 0 ? this.#shiftAlone(arc, side) : this.#shiftWith(partner, arc, side);
+      const cut =
+        partner < 0
+          ? (this.#approachWith(arc, side) ?? this.#shiftAlone(arc, side))
+          : this.#shiftWith(partner, arc, side);
       if (!cut) break;
       for (const each of cut) changed.push(this.#rowNode(each), this.#columnNode(each));
       if (this.#arcs.isAtEnd(arc, side)) break;
@@ -344,6 +352,24 @@ class Polisher {
     for (const node of changed) this.#settle(node);
   }
 
+  /** The same as `#approach`, together with a shift that closes a cycle. */
+  #approachWith(arc: number, side: number): number[] | undefined {
+    const perAmount = this.#loadPerAmount(arc);
+    const unshifted = this.#treePrices.newtonPrice();
+    const { slope } = this.#treePrices;
+    const least = this.#arcs.low(arc, side) - this.#arcs.flows[arc]!;
+    const most = this.#arcs.high(arc, side) - this.#arcs.flows[arc]!;
+    const wanted = (this.#advantage(arc, side, unshifted) * slope) / (perAmount * perAmount);
+    const amount = Math.min(Math.max(wanted, least), most);
+    const rootPrice = unshifted - (amount * perAmount) / slope;
+    const shift = { arc, amount };
+    this.#want((at) => this.#treePrices.newtonChange(at, rootPrice), [shift]);
+    const step = this.#stepFor(1);
+    const gain = amount * this.#advantage(arc, side, rootPrice);
+    if (!(step < 1 && this.#treePrices.fallsAfter(step, rootPrice, gain))) return undefined;
+    return this.#moveBy(step, [shift], 1);
+  }
+
   /**
    * Takes an arc's marginal cost to its row's, or to the end of its range.
    * Returns what was cut, or nothing when no more is to be gained.
@@ -352,8 +378,8 @@ class Polisher {
     const perAmount = this.#loadPerAmount(arc);
     const advantage = (amount: number): number =>
       this.#advantage(arc, side, this.#rootPrice(amount * perAmount));
-    const tolerance = turnTolerance(this.#price[this.#rowNode(arc)]!);
     const first = advantage(0);
+    const tolerance = turnTolerance(this.#price[this.#rowNode(arc)]!) + this.#treePrices.noise;
     if (Math.abs(first) <= tolerance) return undefined;
     const end = first > 0 ? this.#arcs.high(arc, side) : this.#arcs.low(arc, side);
     const most = end - this.#arcs.flows[arc]!;
@@ -375,7 +401,7 @@ class Polisher {
    */
   #shiftWith(partner: number, arc: number, side: number): number[] | undefined {
     const advantage = this.#advantage(arc, side, this.#price[this.#tree.nodes[0]!]!);
-    if (Math.abs(advantage) <= turnTolerance(this.#price[this.#rowNode(arc)]!)) return undefined;
+    if (Math.abs(advantage) <= this.#turnTolerance(this.#rowNode(arc))) return undefined;
     const partnerSide = this.#aside.get(partner)!;
     const amount = Math.sign(advantage);
     const partnerAmount = (-amount * this.#loadPerAmount(arc)) / this.#loadPerAmount(partner);
@@ -397,7 +423,13 @@ class Polisher {
   /** Whether an arc's marginal cost still differs from its row's, by the prices noted last. */
   #gains(arc: number, side: number): boolean {
     const cost = this.#cost(arc, side);
-    return Math.abs(cost - this.#price[this.#rowNode(arc)]!) > turnTolerance(cost);
+    const row = this.#rowNode(arc);
+    return Math.abs(cost - this.#price[row]!) > turnTolerance(cost) + this.#noise[row]!;
+  }
+
+  /** Differences from a row's cost that are no reason to go on shifting. */
+  #turnTolerance(row: number): number {
+    return turnTolerance(this.#price[row]!) + this.#noise[row]!;
   }
 
   /** By how much one more request on an arc would be cheaper than its row's marginal cost, at a root price. */
@@ -531,6 +563,7 @@ class Polisher {
     const { size, nodes } = this.#tree;
     for (let at = 0; at < size; at++) {
       this.#price[nodes[at]!] = this.#treePrices.at(at, rootPrice);
+      this.#noise[nodes[at]!] = this.#treePrices.noise;
       this.#settledIn[nodes[at]!] = this.#pass;
     }
   }
@@ -611,7 +644,9 @@ class Polisher {
       }
     }
     const gain = dearest - cheapest;
-    return gain > costTolerance(dearest) ? { row, taker, giver, gain } : undefined;
+    if (!(gain > costTolerance(dearest))) return undefined;
+    const noise = this.#noise[this.#columnNode(taker)]! + this.#noise[this.#columnNode(giver)]!;
+    return gain > costTolerance(dearest) + NOISE_MARGIN * noise ? { row, taker, giver, gain } : undefined;
   }
 
   #dearest({ firstArc, endArc }: Row): number {

@@ -30,6 +30,14 @@ interface Part {
   readonly size: number;
 }
 
+/** What is served, and where it has room. */
+export interface SharedCapacity {
+  /** Requests per second that each class of each row gets, in the order of `problem.rows` and their `classes`. */
+  readonly served: readonly (readonly number[])[];
+  /** Marks arcs on which all that is served finds room. */
+  readonly carrying: Uint8Array;
+}
+
 /**
  * Requests per second that each class of each row gets (same order as `problem.rows` and their `classes`) when demand
  * does not fit. Guaranteed shares come first, then priorities from high to low. Within a level the largest shed
@@ -42,7 +50,7 @@ export function shareCapacity(
   problem: Problem,
   minShares: readonly MinShare[],
   useful: Uint8Array,
-): readonly (readonly number[])[] {
+): SharedCapacity {
   const reachable = ({ row }: Part): boolean => problem.rows[row]!.endArc > problem.rows[row]!.firstArc;
   const levels = partsByLevel(problem, minShares).map((level) => level.filter(reachable));
   const sharing = new Sharing(solver, problem, levels.flat(), useful);
@@ -56,9 +64,10 @@ export function shareCapacity(
       open = open.filter((part) => !done.has(part));
     }
   }
-  return problem.rows.map(({ classes }, row) =>
+  const served = problem.rows.map(({ classes }, row) =>
     classes.map(({ priority }) => sharing.servedOf(row, priority)),
   );
+  return { served, carrying: sharing.carrying };
 }
 
 /** Guaranteed parts of all classes, then what is left of each priority, highest first. */
@@ -109,6 +118,10 @@ class Sharing {
   readonly #firstFairness: number;
   readonly #fraction: number;
   readonly #isOffered: Uint8Array;
+  /** Arcs in the order of their variables, and the first of these. */
+  readonly #offered: number[] = [];
+  readonly #firstArc: number;
+  #carrying = new Uint8Array();
   readonly #served = new Map<Part, number>();
   #started = false;
 
@@ -144,6 +157,7 @@ class Sharing {
       this.#builder.entry(this.#firstFairness + at, rate / this.#unit);
     });
     this.#isOffered = Uint8Array.from(useful);
+    this.#firstArc = this.#builder.size;
     for (const arc of markedArcs(this.#isOffered)) {
       this.#offer(arc);
       bounds.arcEntries(this.#builder, arc);
@@ -158,6 +172,11 @@ class Sharing {
     return { fraction: values[this.#fraction]!, stuck: stuck.length > 0 ? stuck : open };
   }
 
+  /** Marks the arcs with flow in the last round. */
+  get carrying(): Uint8Array {
+    return this.#carrying;
+  }
+
   /** Adds arcs until the prices show none that could lower the fraction. */
   #solve(open: readonly Part[]): LinearSolution {
     const { rows, columns, arcCost } = this.#problem;
@@ -168,7 +187,10 @@ class Sharing {
       const limits = Float64Array.from(rows, (_, row) => solution.rowDuals[row]! - NOTHING);
       const prices = Float64Array.from(columns, (_, column) => -solution.rowDuals[rows.length + column]!);
       const missed = missedArcs(this.#problem, free, prices, limits, this.#isOffered);
-      if (missed.length === 0) return solution;
+      if (missed.length === 0) {
+        this.#noteCarrying(solution);
+        return solution;
+      }
       for (const arc of missed) {
         this.#isOffered[arc] = 1;
         this.#offer(arc);
@@ -190,8 +212,16 @@ class Sharing {
     return program;
   }
 
+  #noteCarrying({ values }: LinearSolution): void {
+    this.#carrying = new Uint8Array(this.#isOffered.length);
+    this.#offered.forEach((arc, at) => {
+      if (values[this.#firstArc + at]! > 0) this.#carrying[arc] = 1;
+    });
+  }
+
   #offer(arc: number): void {
     const { rows, arcRow, arcColumn, arcWork } = this.#problem;
+    this.#offered.push(arc);
     this.#builder.add(0, Infinity);
     this.#builder.entry(arcRow[arc]!, 1);
     this.#builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);

@@ -5,7 +5,7 @@ import type { LinearSolver } from './linear-program.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';
 import { ownerBackups } from './owner-backups.js';
 import { buildProblem, type Problem } from './problem.js';
-import { relativeSize, shareCapacity } from './shedding.js';
+import { relativeSize, type SharedCapacity, shareCapacity } from './shedding.js';
 import type { OptimizerInput, Solution } from './solution.js';
 import { arcWeights } from './weights.js';
 
@@ -58,23 +58,23 @@ function place(solver: LinearSolver, input: OptimizerInput): Placement {
     return { problem, served, optimum: result.optimum };
   }
   const { minShares } = input.policy;
-  let served = shareCapacity(solver, problem, minShares, result.useful);
+  let shared = shareCapacity(solver, problem, minShares, result.useful);
   for (let sharing = 0; sharing < MOST_SHARINGS; sharing++) {
-    const reweighed = buildProblem(input, served.flat());
-    const settled = isSameWork(problem, reweighed, served);
+    const reweighed = buildProblem(input, shared.served.flat());
+    const settled = isSameWork(problem, reweighed, shared.served);
     problem = reweighed;
     if (settled) break;
-    served = shareCapacity(solver, problem, minShares, result.useful);
+    shared = shareCapacity(solver, problem, minShares, result.useful);
   }
-  return trim(solver, problem, served);
+  return trim(solver, problem, shared);
 }
 
 /** Places what was found to fit; should rounding leave a little without room after all, that is refused as well. */
-function trim(solver: LinearSolver, problem: Problem, shared: readonly (readonly number[])[]): Placement {
-  const served = shared.map((rates) => [...rates]);
+function trim(solver: LinearSolver, problem: Problem, shared: SharedCapacity): Placement {
+  const served = shared.served.map((rates) => [...rates]);
   for (let trial = 0; ; trial++) {
     const totals = Float64Array.from(served, sum);
-    const result = findByProgram(solver, problem, totals);
+    const result = findByProgram(solver, problem, totals, shared.carrying);
     if (result.fits) return { problem, served, optimum: result.optimum };
     result.unplaced?.forEach((unplaced, row) => {
       cutLowest(served[row]!, unplaced * (1 + LEAST_CUT * 4 ** trial));

@@ -5,6 +5,8 @@ import type { Problem } from './problem.js';
 /** Loads fit together when they miss by no more than this share of the tree's capacity. */
 const LOAD_TOLERANCE = 1e-14;
 const MOST_STEPS = 100;
+/** Relative error of a load that rounding makes. */
+const ROUNDING = 2 * Number.EPSILON;
 /** Newton steps that may each leave more than half of the bracket before it is halved instead. */
 const PATIENCE = 4;
 
@@ -27,6 +29,7 @@ export class TreePrices {
   /** Sum and slope of the balance evaluated last. */
   #sum = 0;
   #slope = 0;
+  #noise = 0;
 
   constructor(problem: Problem, flows: ArcFlows, tree: Tree) {
     this.#problem = problem;
@@ -65,6 +68,14 @@ export class TreePrices {
     return this.#base[entry]! + this.#gain[entry]! * rootPrice;
   }
 
+  /**
+   * Seconds per request by which the prices found last may be off because loads are rounded: as good as nothing but at
+   * full engines, where the worth of capacity rises steeply.
+   */
+  get noise(): number {
+    return this.#noise;
+  }
+
   gain(entry: number): number {
     return this.#gain[entry]!;
   }
@@ -100,7 +111,13 @@ export class TreePrices {
       sum += gain * pliancy * (worth - this.#base[at]!);
       slope += gain * gain * pliancy;
     }
+    this.#slope = slope;
     return sum / slope;
+  }
+
+  /** Change of the tree's load, in units of the root's, per change of the root price, as evaluated last. */
+  get slope(): number {
+    return this.#slope;
   }
 
   /** Change of the load at a column's entry that goes with `newtonPrice`. */
@@ -108,11 +125,14 @@ export class TreePrices {
     return this.#pliancy[entry]! * (this.at(entry, rootPrice) - this.#worth[entry]!);
   }
 
-  /** Whether the objective still falls after this part of a Newton step, which it does all the way then. */
-  fallsAfter(step: number, rootPrice: number): boolean {
+  /**
+   * Whether the objective still falls after this part of a Newton step, which it does all the way then.
+   * @param gain what a shift outside the tree that is part of the step gains at these prices
+   */
+  fallsAfter(step: number, rootPrice: number, gain = 0): boolean {
     const { rows, columns } = this.#problem;
     const { size, nodes } = this.#tree;
-    let rate = 0;
+    let rate = -gain;
     for (let at = 0; at < size; at++) {
       const column = nodes[at]! - rows.length;
       if (column < 0) continue;
@@ -132,6 +152,7 @@ export class TreePrices {
     const { rows, columns } = this.#problem;
     const { size, nodes } = this.#tree;
     const root = nodes[0]! - rows.length;
+    this.#noise = 0;
     if (root < 0) return 0;
     if (size === 1)
       return columns[root]!.congestion.worth(this.#flows.loads[root]! / columns[root]!.capacity);
@@ -144,7 +165,7 @@ export class TreePrices {
     for (let at = 0; at < size; at++) {
       const column = nodes[at]! - rows.length;
       if (column < 0) continue;
-      const { congestion, capacity: own } = columns[column]!;
+      const { congestion, capacity: own, mix } = columns[column]!;
       const gain = this.#gain[at]!;
       low = Math.min(low, -this.#base[at]! / gain);
       high = Math.max(high, (congestion.maxWorth - this.#base[at]!) / gain);
@@ -152,7 +173,9 @@ export class TreePrices {
       const load = this.#flows.loads[column]!;
       room += gain * (congestion.max * own - load);
       const rho = load / own;
-      const weight = (gain * own) / congestion.worthSlope(rho);
+      const steepness = congestion.worthSlope(rho);
+      this.#noise = Math.max(this.#noise, (ROUNDING * rho * steepness) / mix.requestsPerWorkSecond);
+      const weight = (gain * own) / steepness;
       sum += weight * (congestion.worth(rho) - this.#base[at]!);
       slope += weight * gain;
       this.#rho[column] = rho;
