@@ -111,6 +111,8 @@ const RELIEF_INTERVAL_MS = 1_000;
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
 const NODE_ALARMS_INTERVAL_MS = 1_000;
+/** What is measured goes into the state file this often, also while the plan stays the same. */
+const SAVE_INTERVAL_MS = 60_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
 export class ControlServer {
@@ -151,6 +153,7 @@ export class ControlServer {
   #nodeAlarmsAtMs = 0;
   #loadsAtMs = 0;
   #reliefAtMs = 0;
+  #savedAtMs = 0;
   readonly #reliefWatch = new ReliefWatch();
   #relief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
   #ticker: NodeJS.Timeout | undefined;
@@ -422,6 +425,7 @@ export class ControlServer {
     this.#view = this.signals.evaluate(nowMs);
     this.#raiseAlarms(nowMs);
     this.#relieve(nowMs);
+    if (this.#isPublished && nowMs - this.#savedAtMs >= SAVE_INTERVAL_MS) void this.#save();
     const { engines } = this.#view.state;
     if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, engines)) {
       this.#publish(this.#plan!);
@@ -569,6 +573,7 @@ export class ControlServer {
   }
 
   async #save(): Promise<void> {
+    this.#savedAtMs = Date.now();
     try {
       await this.#store.save({
         plan: this.#plan,
