@@ -12,6 +12,8 @@ interface Figures {
   readonly warmMs: Readonly<Record<string, Quantiles>>;
   readonly coldMs: Readonly<Record<string, Quantiles>>;
   readonly memoryMegabytes: Readonly<Record<string, { readonly solver: number; readonly process: number }>>;
+  /** With 1.2 times the demand that can be served. */
+  readonly overloadMs: Readonly<Record<string, { readonly warm: Quantiles; readonly cold: Quantiles }>>;
   readonly movesPerTv: MovesResult['movesPerTv'];
   readonly segmentsPerEngineMax: number;
   readonly movesUnderNoise: number;
@@ -31,6 +33,16 @@ const quick: readonly Size[] = [
   { frontends: 100, engines: 1000, warm: 4, cold: 1 },
 ];
 
+const OVERLOAD = 1.2;
+const fullOverload: readonly Size[] = [
+  { frontends: 50, engines: 200, warm: 20, cold: 3, load: OVERLOAD },
+  { frontends: 100, engines: 1000, warm: 10, cold: 2, load: OVERLOAD },
+];
+const quickOverload: readonly Size[] = [
+  { frontends: 50, engines: 200, warm: 4, cold: 1, load: OVERLOAD },
+  { frontends: 100, engines: 1000, warm: 2, cold: 1, load: OVERLOAD },
+];
+
 async function main(): Promise<void> {
   const options = readArguments('optimizer');
   const optimizer = new Optimizer();
@@ -38,6 +50,8 @@ async function main(): Promise<void> {
     const gap = await measureGap(optimizer, options.quick ? 40 : 200);
     report(gapLine(gap));
     const timings = await measureTimings(options.quick ? quick : full);
+    report(`with ${OVERLOAD} times the demand that can be served:`);
+    const overload = await measureTimings(options.quick ? quickOverload : fullOverload);
     const moves = measureMoves(options.quick ? { steps: 200 } : {});
     report(movesLine(moves));
     const noise = await measureNoise({
@@ -63,6 +77,9 @@ async function main(): Promise<void> {
           name,
           { solver: solverMegabytes, process: residentMegabytes },
         ]),
+      ),
+      overloadMs: Object.fromEntries(
+        overload.map(([name, { warmMs, coldMs }]) => [name, { warm: warmMs, cold: coldMs }]),
       ),
       movesPerTv: moves.movesPerTv,
       segmentsPerEngineMax: moves.segmentsPerEngineMax,

@@ -9,6 +9,8 @@ export interface Size {
   readonly warm: number;
   /** Solves without weights in force, each in a new thread. */
   readonly cold: number;
+  /** Work offered over capacity. Default 0.75. */
+  readonly load?: number;
 }
 
 export interface Timing {
@@ -36,8 +38,8 @@ const SHAKE = 0.05;
  * fleet in a new thread, as after a start of the server, without weights in force; the thread itself has started and
  * HiGHS is loaded. Warm: each solve starts from the weights of the last one, demand of each row is up to 5 % off.
  */
-export async function measureTiming({ frontends, engines, warm, cold }: Size): Promise<Timing> {
-  const input = randomInput(1, { frontends, engines, pools: POOLS, eligibility: ELIGIBILITY, load: LOAD });
+export async function measureTiming({ frontends, engines, warm, cold, load = LOAD }: Size): Promise<Timing> {
+  const input = randomInput(1, { frontends, engines, pools: POOLS, eligibility: ELIGIBILITY, load });
   const coldTimes: number[] = [];
   for (let seed = 1; seed < cold; seed++) {
     const optimizer = await startedOptimizer();
