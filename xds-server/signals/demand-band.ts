@@ -3,8 +3,8 @@ const LEAST_WIDTH = 0.05;
 const LARGEST_WIDTH = 0.5;
 /**
  * Standard deviations that a count must lie from the rate, and from the edge of its band, to be taken for a change.
- * Windows are looked at every second, so these are high enough that steady traffic moves a settled rate less than once
- * in hours; a rise by half at 40 requests/s still shows within about 3 s.
+ * Windows are looked at with every report, twice a second, so these are high enough that steady traffic moves a settled
+ * rate less than once in hours; a rise by half at 40 requests/s still shows within about 3 s.
  */
 const SIGMAS_FROM_RATE = 5.5;
 const SIGMAS_FROM_EDGE = 4;

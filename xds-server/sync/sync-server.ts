@@ -38,7 +38,7 @@ export interface SyncServerOptions {
   /** Status of every answer, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Longest time that a call waits for news, in milliseconds; default 1000. */
+  /** Longest time that a call waits for news, in milliseconds; default 500: so long reports take at most. */
   readonly holdMs?: number;
 }
 
@@ -124,7 +124,7 @@ export class SyncServer {
   }
 
   async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { board, holdMs = 1_000 } = this.#options;
+    const { board, holdMs = 500 } = this.#options;
     const caller = this.#identify(request);
     const body = await readBody(request);
     const { vms, displaced } = decodeUsageReport(body);
