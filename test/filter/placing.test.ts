@@ -132,6 +132,15 @@ it('whatever may go on stays where its key says: later turns, texts to complete,
   expect(answered(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': three })).engine).toBe(0);
 });
 
+it('a key that conversations share stays where one of them has begun', () => {
+  const vm = started(twoEngines);
+  const [shared, fresh] = keysOf(twoEngines, 0, 1) as [string, string];
+  expect(answered(send(vm, shared, FIRST)).engine).toBe(0);
+  occupy(vm, twoEngines, 0, 40);
+  expect(answered(send(vm, fresh, FIRST)).engine).toBe(1);
+  expect(answered(send(vm, shared, FIRST))).toEqual({ engine: 0, reason: 'planned' });
+});
+
 it('nothing is displaced where placement is off, or where nothing is steered', () => {
   const observing = sketch([{ weight: 1 }, { weight: 1 }], { steered: 0 });
   for (const [view, options] of [
@@ -184,7 +193,7 @@ it('the flows stay those of the plan, and fewer are in flight at once than by th
           expect(Math.abs(placed.shares[engine]! - weight / total)).toBeLessThan(0.035);
       },
     ),
-    { numRuns: 8 },
+    { numRuns: 5 },
   );
 });
 
@@ -245,7 +254,7 @@ describe('a displaced key', () => {
     for (let number = 0; number < 4_000; number++) begin(number);
     const before = vm.memoryBytes;
     const displacedKeys: number[] = [];
-    for (let number = 4_000; number < 60_000; number++) {
+    for (let number = 4_000; number < 50_000; number++) {
       if (begin(number)) displacedKeys.push(number);
       if (number % 500 === 0) {
         vm.host.nowMs += 1_000;
@@ -256,7 +265,7 @@ describe('a displaced key', () => {
     const follows = (numbers: readonly number[]) =>
       numbers.filter((number) => answered(send(vm, `many-${number}`, LATER)).engine === 1).length /
       numbers.length;
-    expect(displacedKeys.length).toBeGreaterThan(12_000);
+    expect(displacedKeys.length).toBeGreaterThan(10_000);
     expect(follows(displacedKeys.slice(-1_500))).toBeGreaterThan(0.97);
     expect(follows(displacedKeys.slice(0, 2_000))).toBeLessThan(0.2);
   });
