@@ -8,6 +8,7 @@ import * as L from '../../wire/layout';
 import { resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
 import { emptyOutbox, note, OUTBOX, outboxRows, relay } from '../state/displaced';
+import { formatKey } from './format-key';
 
 /** Rows that the log holds; what is older has been read. */
 const ROWS: u32 = 512;
@@ -29,7 +30,7 @@ let telling: u64 = 0;
 export let cursor: u64 = 0;
 
 export function prepareDisplacedLog(): void {
-  key = new Key('displaced');
+  key = formatKey('displaced');
   heard = 0;
   told = 0;
   cursor = 0;

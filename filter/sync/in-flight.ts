@@ -5,6 +5,7 @@ import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
 import { EngineState, engines } from '../state/rows';
 import { Row } from '../state/table';
+import { formatKey } from './format-key';
 
 // A slot: a time stamp (u64), then an engine's key (u64) and its requests (u64) each.
 const STAMP: usize = 8;
@@ -17,7 +18,7 @@ let keys: Array<Key> = [];
 
 export function prepareInFlight(slots: i32): void {
   keys = [];
-  for (let i = 0; i < slots; i++) keys.push(new Key('in-flight', i));
+  for (let i = 0; i < slots; i++) keys.push(formatKey('in-flight', i));
 }
 
 /** Writes what this VM has in flight into its slot. */

@@ -32,6 +32,7 @@ import {
 import { exchangeDisplaced, noteDisplacedTold, prepareDisplacedLog, takeDisplaced } from './displaced-log';
 import { heldAt, install, installInline } from './install';
 import { isRoundTrip, measureNext, noteRoundTrip, resetRoundTrips } from './round-trips';
+import { formatKey } from './format-key';
 import { holdsLease, leaveLease } from './lease';
 import { addUpInFlight, prepareInFlight, publishInFlight } from './in-flight';
 import { composeReport, prepareSlots, publishUsage, reportAt, SLOTS, slot } from './usage';
@@ -71,9 +72,9 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
   nodeAt = node;
   nodeLength = nodeIdLength;
   if (setScope(frontendAt, frontendLength)) {
-    leaseKey = new Key('lease');
-    headKey = new Key('head');
-    snapshotKey = new Key('snapshot');
+    leaseKey = formatKey('lease');
+    headKey = formatKey('head');
+    snapshotKey = formatKey('snapshot');
     prepareSlots();
     prepareInFlight(SLOTS);
     prepareDisplacedLog();

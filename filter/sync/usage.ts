@@ -16,6 +16,7 @@ import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
 import { freshTurnLevel, turnsIn } from '../state/turns';
 import { Row } from '../state/table';
 import { MOST_TOLD, writeDisplaced } from './displaced-log';
+import { formatKey } from './format-key';
 
 /** More VMs than this do not report; an Envoy has one for each worker and one more. */
 export const SLOTS: i32 = 128;
@@ -35,7 +36,7 @@ let end: usize = 0;
 
 export function prepareSlots(): void {
   slots = [];
-  for (let i = 0; i < SLOTS; i++) slots.push(new Key('usage', i));
+  for (let i = 0; i < SLOTS; i++) slots.push(formatKey('usage', i));
   slot = -1;
 }
 

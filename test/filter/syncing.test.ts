@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
 import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { id64 } from '../../wire/hash.js';
+import { DISPLACED_FORMAT, REPORT_FORMAT, SNAPSHOT_FORMAT } from '../../wire/layout.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { EngineUsage, PoolUsage } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
@@ -92,6 +93,18 @@ describe('the lease', () => {
     vms[0]!.host.nowMs -= 3_600_000;
     step([vms[1]!]);
     expect(vms[1]!.call).toBeDefined();
+  });
+});
+
+describe('shared data', () => {
+  it('are of the filters with the same formats only, but for retry budgets: others still drain after an upgrade', () => {
+    const { host, vms } = startedVms(2);
+    vms[0]!.request({ 'x-wardrop-key': 'k' });
+    step(vms);
+    const formats = [SNAPSHOT_FORMAT, REPORT_FORMAT, DISPLACED_FORMAT].join('.');
+    const shared = [...host.shared.keys()].filter((key) => !key.startsWith('wardrop/retries/'));
+    expect(shared).toContain(`wardrop/${formats}/lease/0/west`);
+    expect(shared.filter((key) => !key.startsWith(`wardrop/${formats}/`))).toEqual([]);
   });
 });
 
