@@ -38,12 +38,14 @@ export class Key {
   private at: usize;
   private length: usize;
 
-  constructor(name: string, number: u32 = 0) {
-    const text = new Text('wardrop/' + name + '/' + number.toString() + '/');
-    this.length = text.length + scopeLength;
+  constructor(prefix: Text, name: string, number: u32 = 0) {
+    const text = new Text(name + '/' + number.toString() + '/');
+    const length = prefix.length + text.length;
+    this.length = length + scopeLength;
     this.at = heap.alloc(this.length);
-    memory.copy(this.at, text.at, text.length);
-    memory.copy(this.at + text.length, scopeAt, scopeLength);
+    memory.copy(this.at, prefix.at, prefix.length);
+    memory.copy(this.at + prefix.length, text.at, text.length);
+    memory.copy(this.at + length, scopeAt, scopeLength);
   }
 
   read(least: usize): bool {
