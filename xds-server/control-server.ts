@@ -21,6 +21,7 @@ import {
   shedding,
   silentFrontends,
   undiscovered,
+  unreadEnvoys,
 } from './control/alarm-rules.js';
 import { Alarms } from './control/alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
@@ -672,6 +673,7 @@ export class ControlServer {
     const nodes = this.#xds.nodes();
     this.alarms.set('envoy-rejects', rejections(nodes));
     this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
+    this.alarms.set('envoy-unread', unreadEnvoys(this.#sync.unreadNodes(nowMs)));
   }
 }
 

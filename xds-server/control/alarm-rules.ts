@@ -219,3 +219,13 @@ export function lackingEnvoys(nodes: readonly NodeView[]): Messages {
     ),
   );
 }
+
+/** Envoys whose filter the control server does not understand; they serve on. */
+export function unreadEnvoys(problems: ReadonlyMap<string, string>): Messages {
+  return new Map(
+    [...problems].map(([nodeId, problem]) => [
+      nodeId,
+      `nothing is heard of the filter of Envoy ${nodeId}, and it goes on with the snapshot that it has: ${problem}`,
+    ]),
+  );
+}

@@ -18,6 +18,7 @@ import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { isAuthentic } from './bearer.js';
 import { DisplacedBoard } from './displaced-board.js';
+import { RefusedCalls } from './refused-calls.js';
 import type { SnapshotBoard } from './snapshot-board.js';
 
 export interface SyncServerOptions {
@@ -45,8 +46,6 @@ export interface SyncServerOptions {
 /** A report of 64 VMs with 1000 pairs of a pool and an engine each is below this. */
 const MAX_REPORT_BYTES = 8 * 2 ** 20;
 const NAME_PATTERN = /^[\x21-\x7e]{1,256}$/;
-/** Nodes whose last call was refused; each is logged once. */
-const MAX_COMPLAINTS = 1_000;
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
   WARDROP_UNAUTHENTICATED: 401,
@@ -63,7 +62,7 @@ export class SyncServer {
   readonly #options: SyncServerOptions;
   readonly #server: Server;
   readonly #stopping = new AbortController();
-  readonly #complaints = new Set<string>();
+  readonly #refused = new RefusedCalls();
   readonly #displaced = new DisplacedBoard(Date.now);
 
   constructor(options: SyncServerOptions) {
@@ -114,6 +113,11 @@ export class SyncServer {
     });
   }
 
+  /** Nodes whose reports are all refused, and what is wrong with them. */
+  unreadNodes(nowMs: number): ReadonlyMap<string, string> {
+    return this.#refused.unread(nowMs);
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       await this.#sync(request, response);
@@ -131,7 +135,7 @@ export class SyncServer {
     this.#options.onReport(caller.frontendId, caller.nodeId, { vms });
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
-    this.#complaints.delete(caller.nodeId);
+    this.#refused.accept(caller.nodeId, Date.now());
 
     if (caller.version === INLINE_SNAPSHOT_VERSION && this.#options.hasClusters?.(caller.nodeId) === false) {
       sendJson(response, 503, { message: 'this Envoy has not taken its clusters over xDS yet' });
@@ -190,16 +194,13 @@ export class SyncServer {
     const status = error instanceof NotFound ? 404 : error instanceof TooLarge ? 413 : statusOfError(error);
     const message = error instanceof Error ? error.message : String(error);
     const code = error instanceof WardropError ? error.code : undefined;
-    this.#complain(request, { status, ...(code === undefined ? {} : { code }) }, message);
-    sendJson(response, status, { ...(code === undefined ? {} : { code }), message });
-  }
-
-  #complain(request: IncomingMessage, details: object, message: string): void {
     const nodeId = String(request.headers[SYNC_NODE_HEADER] ?? request.socket.remoteAddress).slice(0, 256);
-    if (this.#complaints.has(nodeId)) return;
-    if (this.#complaints.size >= MAX_COMPLAINTS) this.#complaints.clear();
-    this.#complaints.add(nodeId);
-    this.#options.log.warn({ nodeId, ...details }, `refused a sync call: ${message}`);
+    const problem = code === 'WARDROP_REPORT_INVALID' ? message : undefined;
+    if (this.#refused.refuse(nodeId, problem, Date.now())) {
+      const details = { nodeId, status, ...(code === undefined ? {} : { code }) };
+      this.#options.log.warn(details, `refused a sync call: ${message}`);
+    }
+    sendJson(response, status, { ...(code === undefined ? {} : { code }), message });
   }
 }
 
