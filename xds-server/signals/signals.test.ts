@@ -411,6 +411,31 @@ describe('Signals', () => {
     expect(run(130, 111).state.engines[1]!.health).toBe(1);
   });
 
+  it('takes what Envoys count of answers for what a full engine gets done where no filter tells', () => {
+    const shareAt = (doneRps: number) => {
+      const signals = new Signals(configOf(['a', 'b'], 10, '{}', WITH_LATENCY), [], 0);
+      const counts = new LoadCounts(1n);
+      for (let second = 0; second <= 110; second++) {
+        const full = second === 0 ? { issued: 60, succeeded: 0 } : { issued: doneRps, succeeded: doneRps };
+        const engines = [{ engineId: 'b', ...full, failed: 0, inProgress: 60 }];
+        const report = counts.add([{ poolId: 'm', dropped: 0, engines }]);
+        signals.acceptLoadReport('f', 'n', report, second * 1_000);
+        signals.evaluate(second * 1_000);
+      }
+      return signals.evaluate(110_000).state.engines[1]!.health;
+    };
+    expect(shareAt(10)).toBe(1);
+    expect(shareAt(7)).toBeCloseTo(0.7);
+  });
+
+  it('takes up no correction of an engine that is not configured any more', () => {
+    const signals = new Signals(configOf(['a']), [], 0);
+    const gone = { engineId: 'b', share: 0.7, sinceMs: 0 };
+    signals.resume({ ...signals.operations, capacities: [gone, { ...gone, engineId: 'a' }] }, 0);
+    expect(signals.evaluate(0).capacities.map(({ engineId }) => engineId)).toEqual(['a']);
+    expect(signals.operations.capacities).toMatchObject([{ engineId: 'a', share: 0.7 }]);
+  });
+
   it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {
     const config = configOf(['a', 'b'], 10, '{}', WITH_LATENCY);
     const signals = withSlowB(config);

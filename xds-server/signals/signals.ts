@@ -133,7 +133,7 @@ export class Signals {
     this.#ledger.drop(loadReporter(frontendId, nodeId));
     const name = filterOf(frontendId, nodeId);
     if (!this.#ledger.isNews(name, report)) return;
-    this.#take(frontendId, nodeId, this.#ledger.accept(name, report, nowMs), nowMs);
+    this.#take(frontendId, nodeId, this.#ledger.accept(name, report, nowMs), answeredByFilter, nowMs);
   }
 
   /**
@@ -146,12 +146,19 @@ export class Signals {
       frontendId,
       nodeId,
       this.#ledger.accept(loadReporter(frontendId, nodeId), report, nowMs),
+      answeredByEnvoy,
       nowMs,
     );
     return true;
   }
 
-  #take(frontendId: string, nodeId: string, delta: UsageDelta | undefined, nowMs: number): void {
+  #take(
+    frontendId: string,
+    nodeId: string,
+    delta: UsageDelta | undefined,
+    answeredOf: AnsweredOf,
+    nowMs: number,
+  ): void {
     if (delta === undefined) {
       this.#demand.add(frontendId, nodeId, new Map(), nowMs, nowMs);
       return;
@@ -167,7 +174,9 @@ export class Signals {
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
     const isRecent = delta.toMs - delta.fromMs <= SILENT_ALARM_SECONDS * 1000;
-    for (const usage of delta.engines) this.#addEngineUsage(frontendId, usage, isRecent, nowMs);
+    for (const usage of delta.engines) {
+      this.#addEngineUsage(frontendId, usage, answeredOf(usage), isRecent, nowMs);
+    }
     for (const usage of delta.latencies) {
       const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.totals.addLatency(frontendId, engineId, usage);
@@ -275,7 +284,7 @@ export class Signals {
       this.#outliers.penalty(engineId).resume(severity, sinceMs, nowMs);
     }
     for (const { engineId, share, sinceMs } of operations.capacities ?? []) {
-      this.#measured.capacity(engineId).resume(share, sinceMs);
+      if (this.#known.engineIndex.has(engineId)) this.#measured.capacity(engineId).resume(share, sinceMs);
     }
   }
 
@@ -499,7 +508,13 @@ export class Signals {
   }
 
   /** `isRecent`: it tells of a time that can be compared with now; what is made good after a silence does not. */
-  #addEngineUsage(frontendId: string, usage: EngineUsage, isRecent: boolean, nowMs: number): void {
+  #addEngineUsage(
+    frontendId: string,
+    usage: EngineUsage,
+    answered: number,
+    isRecent: boolean,
+    nowMs: number,
+  ): void {
     const engineId = this.#known.engineIds.get(usage.engine);
     const poolId = this.#known.poolIds.get(usage.pool);
     if (engineId === undefined || poolId === undefined) return;
@@ -508,11 +523,18 @@ export class Signals {
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
     if (!isRecent) return;
-    this.#addTraffic(frontendId, poolId, engineId, usage, nowMs);
+    this.#addTraffic(frontendId, poolId, engineId, usage, answered, nowMs);
     this.#addLatencies(frontendId, poolId, engineId, usage, nowMs);
   }
 
-  #addTraffic(frontendId: string, poolId: string, engineId: string, usage: EngineUsage, nowMs: number): void {
+  #addTraffic(
+    frontendId: string,
+    poolId: string,
+    engineId: string,
+    usage: EngineUsage,
+    answered: number,
+    nowMs: number,
+  ): void {
     const traffic = this.#traffic.get(engineId) ?? new EngineTraffic();
     this.#traffic.set(engineId, traffic);
     const engine = this.#known.fleet.engines[this.#known.engineIndex.get(engineId)!]!;
@@ -520,7 +542,6 @@ export class Signals {
     const profile = this.#known.profiles.get(engine.profile)!;
     const work = workSeconds(profile, shape);
     const requests = usage.planned + usage.diverted;
-    const answered = usage.firstTokenCount + usage.wholeCount;
     const uncached = uncachedPerAnswer(usage);
     // Prompts that a move has taken from their caches are more work, for a while, and no fault of the engine.
     const asAnswered = {
@@ -600,6 +621,18 @@ export class Signals {
       return silentSeconds > SILENT_ALARM_SECONDS ? [{ frontendId: id, silentSeconds }] : [];
     });
   }
+}
+
+/** Requests that an engine has answered, at least in part. */
+type AnsweredOf = (usage: EngineUsage) => number;
+
+function answeredByFilter({ firstTokenCount, wholeCount }: EngineUsage): number {
+  return firstTokenCount + wholeCount;
+}
+
+/** Envoy counts an answer with its headers, which many engines send before they have done anything. */
+function answeredByEnvoy({ ended, failures }: EngineUsage): number {
+  return Math.max(0, ended - failures);
 }
 
 /** Prompt tokens per answer that were in no cache; undefined when answers do not tell. */

@@ -37,11 +37,11 @@ const node = {
   userAgentVersion: '',
 };
 
-/** All resources as JSON; throws where one of them is not of a known type. */
 function virtualHostOf(resources: ReturnType<typeof json>): JsonObject {
   return (resources[ROUTE_TYPE]!.wardrop!.virtualHosts as JsonObject[])[0]!;
 }
 
+/** All resources as JSON; throws where one of them is not of a known type. */
 function json(view: View): Record<string, Record<string, JsonObject>> {
   return Object.fromEntries(
     [...view].map(([type, { resources }]) => [
