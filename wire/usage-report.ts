@@ -84,7 +84,7 @@ export interface EngineUsage {
   /** Sum and count of seconds from the request to the first body byte of streamed answers. */
   readonly firstTokenSecondsSum: number;
   readonly firstTokenCount: number;
-  /** Sum and count of seconds from the request to the end of answers that are not streamed; a sample of very many. */
+  /** Sum and count of seconds from the request to the end of answers that are not streamed. */
   readonly wholeSecondsSum: number;
   readonly wholeCount: number;
   /** Seconds from the first body byte of streamed answers to their end, and the tokens that came after the first. */

@@ -14,7 +14,7 @@ const FILTER = fileURLToPath(new URL('../../filter/wardrop.wasm', import.meta.ur
 /** As many as the C filter picks among. */
 const ENGINES = 100;
 const KEYS = 64;
-/** Requests between two ticks: so few for each engine that every answer is measured. */
+/** Requests between two ticks: so few for each engine that the tokens of every answer are read. */
 const BETWEEN_TICKS = 2 * KEYS;
 const TICKS = 80;
 const FRONTEND_ID = 'west';
@@ -135,7 +135,7 @@ function batchOf(host: ModuleHost): () => number {
   };
 }
 
-/** Host calls that a module makes for a request whose answer is measured, those of its ticks left out. */
+/** Host calls that a module makes for a request whose answer is read for its tokens, those of its ticks left out. */
 export function countCalls(host: ModuleHost): Calls {
   const serve = host.server(exchange);
   serve(BETWEEN_TICKS);

@@ -13,21 +13,24 @@ import { promptTokens } from './needs';
 import { Stream } from './streams';
 
 /**
- * Of the answers in one piece that an engine gives to a pool, so many are measured each second: more would not tell
- * their means any better, and to read an answer is one of the dearest things that the filter does.
+ * Of the answers in one piece that an engine gives to a pool, so many are read each second: more would not tell
+ * the means of their tokens any better, and to read an answer is one of the dearest things that the filter does.
  */
-const MEASURED_PER_SECOND: u32 = 100;
+const READ_PER_SECOND: u32 = 100;
 let period: u32 = 1;
 let share: u32 = 1;
 
-/** To be called every tick: what may be measured until the next is shared out anew. */
+/** To be called every tick: what may be read until the next is shared out anew. */
 export function startPeriod(): void {
   period++;
-  share = max<u32>((MEASURED_PER_SECOND * syncPeriodMs) / 1_000, 1);
+  share = max<u32>((READ_PER_SECOND * syncPeriodMs) / 1_000, 1);
 }
 
-/** Whether time and tokens of an answer are measured. Streams all are, and whatever an access log is to tell of. */
-export function isMeasured(flow: FlowState, streamed: bool): bool {
+/**
+ * Whether the tokens of an answer are counted. Of streams they are, and of whatever an access log is to tell of. Time is taken of
+ * all: how many an engine answers says how much it gets done.
+ */
+export function countsTokens(flow: FlowState, streamed: bool): bool {
   if (streamed || logFields) return true;
   if (flow.period != period) {
     flow.period = period;
@@ -79,13 +82,14 @@ export function noteFirstToken(stream: Stream): void {
 export function noteComplete(stream: Stream): void {
   if (stream.complete) return;
   stream.complete = true;
-  if (!stream.measured) return;
+  if (!stream.counted || !stream.answeredWell) return;
   const now = nowNs();
   const flow = stream.served;
   if (!stream.streamed) {
     flow.wholeSum += secondsBetween(stream.startedNs, now);
     flow.wholeCount++;
   }
+  if (!stream.countsTokens) return;
   const output = countTokens(stream);
   if (!stream.firstByteNs || output < 2) return;
   const seconds = secondsBetween(stream.firstByteNs, now);

@@ -32,7 +32,7 @@ import { closeAnswer, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
-import { isMeasured, noteComplete, noteFirstToken } from './measure';
+import { countsTokens, noteComplete, noteFirstToken } from './measure';
 import { RETRY, reasonName } from './reasons';
 import {
   attempts,
@@ -110,8 +110,8 @@ export function noteResponse(stream: Stream, ended: bool): void {
   settleRetries(stream, told);
   if (stream.counted) {
     countStatus(stream);
-    stream.measured = stream.answeredWell && isMeasured(stream.served, stream.streamed);
-    if (stream.measured && isReadable && !ended) openAnswer(stream);
+    stream.countsTokens = stream.answeredWell && countsTokens(stream.served, stream.streamed);
+    if (stream.countsTokens && isReadable && !ended) openAnswer(stream);
   }
   if (ended) noteComplete(stream);
   tellDecision(stream);

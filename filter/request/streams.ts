@@ -34,8 +34,8 @@ export class Stream {
   streamed: bool;
   /** The status of its answer is 2xx. */
   answeredWell: bool;
-  /** Its time and tokens count in usage reports. */
-  measured: bool;
+  /** Its tokens count in usage reports, and its pace if it is streamed. */
+  countsTokens: bool;
   firstByteSeen: bool;
   /** Its answer has come to its end. */
   complete: bool;

@@ -119,7 +119,7 @@ export class ReplicaState extends Guarded {
 export class FlowState extends Row {
   pool: PoolState;
   engine: EngineState;
-  /** The tick that `left` is for, and how many more answers are measured before the next. */
+  /** The tick that `left` is for, and how many more answers are read before the next. */
   period: u32;
   left: u32;
   /** Of the pool's partition. */
