@@ -9,10 +9,7 @@ export function decodeUsageReport(bytes: Uint8Array): UsageReport {
   check(data.byteLength >= L.REPORT_HEADER_SIZE, 'is shorter than its header');
   check(data.getUint32(0, true) === L.REPORT_MAGIC, 'does not begin with the magic number');
   const format = data.getUint32(4, true);
-  check(
-    format === L.REPORT_FORMAT,
-    `has format ${format} instead of ${L.REPORT_FORMAT}: the filter is of another version`,
-  );
+  check(format === L.REPORT_FORMAT, `has format ${format} instead of ${L.REPORT_FORMAT}`);
   const count = data.getUint32(L.REPORT_VMS, true);
 
   const vms: VmUsage[] = [];

@@ -92,6 +92,8 @@ async function replayFile(file: string, { json }: { json?: boolean }): Promise<v
   } finally {
     await optimizer.close();
   }
+  if (results.length === 0)
+    throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: holds no solve to make again`);
   console.log(json === true ? JSON.stringify(results, null, 2) : describe(results));
   const plans = results.filter(({ isSame }) => !isSame).length;
   const states = results.filter(({ isSameState }) => isSameState === false).length;

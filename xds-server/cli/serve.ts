@@ -62,6 +62,7 @@ async function serve({ config, record, recordSize, recordFiles }: ServeOptions):
       log,
       ...(recording !== undefined && { recorder: (recorded) => recording.write(recorded) }),
     });
+    recording?.begin();
     process.on('SIGHUP', () => void server.reload('SIGHUP'));
     await asked(['SIGTERM', 'SIGINT']);
     log.info('stopping');

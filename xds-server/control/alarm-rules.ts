@@ -225,7 +225,7 @@ export function unreadEnvoys(problems: ReadonlyMap<string, string>): Messages {
   return new Map(
     [...problems].map(([nodeId, problem]) => [
       nodeId,
-      `nothing is heard of the filter of Envoy ${nodeId}, and it goes on with the snapshot that it has: ${problem}`,
+      `reports of Envoy ${nodeId} are refused, and its filter goes on with the snapshot that it has: ${problem}. Give it the filter of this version`,
     ]),
   );
 }

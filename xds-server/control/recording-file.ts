@@ -28,16 +28,15 @@ async function* readFile(file: string): AsyncGenerator<Recorded> {
       if (recorded !== undefined) yield recorded;
       line = next;
     }
+    const recorded = line === undefined ? undefined : reader.read(line);
+    if (recorded !== undefined) yield recorded;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'Z_BUF_ERROR') return;
     throw asInvalid(error, file);
   }
-  const recorded = line === undefined ? undefined : reader.read(line);
-  if (recorded !== undefined) yield recorded;
 }
 
 function asInvalid(error: unknown, file: string): WardropError {
-  if (error instanceof WardropError) return error;
   const { message, code } = error as NodeJS.ErrnoException;
   const why = code === 'Z_DATA_ERROR' ? `is no file of wardrop record (${message})` : message;
   return new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${why}`, { cause: error });

@@ -20,9 +20,13 @@ const FIRST = 'fleet-20260131T031200000Z.jsonl.gz';
 const name = () => join(folder, 'fleet.jsonl.gz');
 const faults: WardropError[] = [];
 
-function setAt(nowMs: number, change: { mostBytes?: number; mostFiles?: number; name?: string } = {}) {
+function setAt(
+  nowMs: number,
+  change: { mostBytes?: number; mostFiles?: number; name?: string } = {},
+  hasBegun = true,
+) {
   faults.length = 0;
-  return new RecordingSet({
+  const set = new RecordingSet({
     name: name(),
     mostBytes: 1_000,
     mostFiles: 3,
@@ -30,6 +34,8 @@ function setAt(nowMs: number, change: { mostBytes?: number; mostFiles?: number; 
     onFault: (error) => faults.push(error),
     ...change,
   });
+  if (hasBegun) set.begin();
+  return set;
 }
 
 /** Hard to compress. */
@@ -124,6 +130,36 @@ describe('a recording in files', () => {
     await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
     writeFileSync(name(), gzipSync('{"some":"thing"}\n'));
     await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+  });
+
+  it('touches no file before it begins, and then writes what came before', async () => {
+    for (let run = 0; run < 3; run++) {
+      const set = setAt(START_MS + run);
+      set.write(reportOf(run));
+      await set.close();
+    }
+    const before = readdirSync(folder);
+    const failed = setAt(START_MS + 10, {}, false);
+    failed.write(reportOf(10));
+    await failed.close();
+    expect(readdirSync(folder)).toEqual(before);
+    const set = setAt(START_MS + 20, {}, false);
+    set.write(reportOf(20));
+    set.begin();
+    set.write(reportOf(21));
+    await set.close();
+    expect(await timesIn(name())).toEqual([1, 2, 20, 21]);
+  });
+
+  it('of another version is refused by name, and says so', async () => {
+    const set = setAt(START_MS);
+    const bytes = Buffer.from('not a report of this version').toString('base64');
+    set.write({ kind: 'report', atMs: 1, frontendId: 'f', nodeId: 'n', bytes } as unknown as Recorded);
+    await set.close();
+    await expect(timesIn(name())).rejects.toMatchObject({
+      code: 'WARDROP_RECORDING_INVALID',
+      message: expect.stringMatching(/fleet-20260131T031200000Z.*line 2 .* another version/),
+    });
   });
 
   it('says once that it cannot be written, and ends', async () => {

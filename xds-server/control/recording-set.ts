@@ -19,35 +19,46 @@ export interface RecordingSetOptions {
 /** A recording in files that follow each other; no file is ever written over. A fault ends it. */
 export class RecordingSet {
   readonly #options: RecordingSetOptions;
-  #file: RecordingFile;
-  #begunMs: number;
+  #file: RecordingFile | undefined;
+  /** What is to be written once the first file begins. */
+  readonly #early: Recorded[] = [];
+  #begunMs = 0;
   #hasEnded = false;
   /** Everything that has to be done before the recording is complete. */
   #pending: Promise<unknown> = Promise.resolve();
 
   constructor(options: RecordingSetOptions) {
     this.#options = options;
-    this.#begunMs = options.now();
+  }
+
+  /** Begins the first file. Before, what is written only waits: a run that fails to start must push no older file out. */
+  begin(): void {
+    this.#begunMs = this.#options.now();
     this.#file = this.#open();
+    for (const recorded of this.#early.splice(0)) this.write(recorded);
   }
 
   write(recorded: Recorded): void {
     if (this.#hasEnded) return;
-    if (this.#file.size >= this.#options.mostBytes) this.#goOn();
+    if (this.#file === undefined) {
+      this.#early.push(recorded);
+      return;
+    }
+    if (this.#file.size >= this.#options.mostBytes) this.#file = this.#next(this.#file);
     this.#file.write(recorded);
   }
 
   /** Resolves when everything is on the disk. */
   async close(): Promise<void> {
-    this.#after(this.#file.close());
+    if (this.#file !== undefined) this.#after(this.#file.close());
     await this.#pending;
   }
 
-  /** Begins the next file. */
-  #goOn(): void {
-    this.#after(this.#file.close());
+  /** The file that follows this one. */
+  #next(file: RecordingFile): RecordingFile {
+    this.#after(file.close());
     this.#begunMs = Math.max(this.#begunMs + 1, this.#options.now());
-    this.#file = this.#open();
+    return this.#open();
   }
 
   #open(): RecordingFile {

@@ -104,7 +104,7 @@ export class RecordingReader {
     }
     const kind = (value as { kind?: unknown } | null)?.kind;
     if (kind === 'solve') return this.#solve(value as SolveLine);
-    if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return signalOf(value as SignalLine);
+    if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return this.#signal(value as SignalLine);
     throw this.#invalid(`holds neither a solve nor a signal`);
   }
 
@@ -128,6 +128,15 @@ export class RecordingReader {
         policy,
       },
     };
+  }
+
+  #signal(line: SignalLine): RecordedSignal {
+    try {
+      return signalOf(line);
+    } catch (error) {
+      const { message } = error as Error;
+      throw this.#invalid(`is of another version of Wardrop, which can replay it: ${message}`);
+    }
   }
 
   #invalid(what: string): WardropError {
