@@ -29,7 +29,7 @@ import { version } from '../snapshot/current';
 import { count, SYNC_CALLS, SYNC_FAILURES } from '../state/counters';
 import { cursor } from './displaced-log';
 
-/** A call that has not been answered by then has failed; the server holds it for 1 s at most. */
+/** A call that has not been answered by then has failed; the server holds it for half a second at most. */
 const TIMEOUT_MS: u32 = 5_000;
 /** Time between calls while they fail grows to this. */
 const LONGEST_PAUSE_MS: u64 = 1_000;
