@@ -659,7 +659,7 @@ export class ControlServer {
       undiscovered(withDiscovered(this.#written, this.#discovery.discovered).problems),
     );
     this.alarms.set('network', doubtfulRoundTrips(this.#view));
-    this.alarms.set('drained', drained(this.signals.operations));
+    this.alarms.set('drained', drained(this.signals.orders));
     this.alarms.set('penalty', penalisedEngines(this.#view));
     this.alarms.set('capacity', correctedEngines(this.#view));
     this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));

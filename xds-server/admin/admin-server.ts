@@ -116,11 +116,11 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     response.json(await server.whatIf(readChanges(request.body)));
   });
   app.get('/v1/operations', (_request, response) => {
-    response.json(server.signals.operations);
+    response.json(server.signals.orders);
   });
   app.post('/v1/operations', express.json({ limit: '64kb' }), (request, response) => {
     server.act(readOperatorRequest(request.body));
-    response.json(server.signals.operations);
+    response.json(server.signals.orders);
   });
   app.get('/v1/record', (_request, response) => streamRecording(server, response));
   app.get('/v1/headroom', async (_request, response) => {

@@ -1,5 +1,5 @@
 import type { Fleet, SignalName } from '../fleet/fleet.js';
-import type { Operations } from '../fleet/operations.js';
+import type { Orders } from '../fleet/operations.js';
 import type { Plan } from '../plan/plan.js';
 import type { ProfileDrift } from '../signals/outlier-watch.js';
 import type { ReplicaHealth } from '../signals/replica-health.js';
@@ -141,7 +141,7 @@ function ms(seconds: number): string {
 }
 
 /** So that nobody forgets what is out of service. */
-export function drained({ drains }: Pick<Operations, 'drains'>): Messages {
+export function drained({ drains }: Pick<Orders, 'drains'>): Messages {
   return new Map(
     drains.map(({ engineId, address, untilMs }) => {
       const what = address === null ? `engine ${engineId}` : `replica ${address} of engine ${engineId}`;

@@ -55,15 +55,19 @@ export interface MeasuredRoundTrip {
   readonly atMs: number;
 }
 
-/** What operators ordered, and what was found out; survives a restart of the control server. */
-export interface Operations {
+/** What operators ordered. */
+export interface Orders {
   readonly drains: readonly Drain[];
   readonly orders: readonly PenaltyOrder[];
+  /** The last ones, oldest first. */
+  readonly actions: readonly OperatorAction[];
+}
+
+/** The same, and what was found out; survives a restart of the control server. */
+export interface Operations extends Orders {
   readonly penalties: readonly RunningPenalty[];
   /** Absent when there are none. */
   readonly capacities?: readonly RunningCapacity[];
-  /** The last ones, oldest first. */
-  readonly actions: readonly OperatorAction[];
   /** Absent in files of before any were measured. */
   readonly roundTrips?: readonly MeasuredRoundTrip[];
 }

@@ -1,6 +1,6 @@
 import { WardropError } from '../errors.js';
 import type { Fleet } from '../fleet/fleet.js';
-import type { Drain, Operations, OperatorAction, PenaltyOrder } from '../fleet/operations.js';
+import type { Drain, OperatorAction, Orders, PenaltyOrder } from '../fleet/operations.js';
 
 /** Something that an operator wants; targets are engine ids, of drains also replica addresses. */
 export interface OperatorRequest {
@@ -25,11 +25,11 @@ export class OperatorOrders {
   #orders: readonly PenaltyOrder[] = [];
   #actions: readonly OperatorAction[] = [];
 
-  get state(): Omit<Operations, 'penalties'> {
+  get state(): Orders {
     return { drains: this.#drains, orders: this.#orders, actions: this.#actions };
   }
 
-  resume({ drains, orders, actions }: Omit<Operations, 'penalties'>): void {
+  resume({ drains, orders, actions }: Orders): void {
     this.#drains = drains;
     this.#orders = orders;
     this.#actions = actions;

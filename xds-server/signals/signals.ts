@@ -3,7 +3,7 @@ import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 
 import type { Address, Engine, Fleet } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
-import type { Operations } from '../fleet/operations.js';
+import type { Operations, Orders } from '../fleet/operations.js';
 import { workSeconds } from '../profiles/profile.js';
 import { type CapacityDrift, CapacityWatch, type MeasuredEngine, penaltyBeyond } from './capacity-watch.js';
 import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
@@ -260,7 +260,12 @@ export class Signals {
     return sums;
   }
 
-  /** What operators ordered and the penalties in force, to go on with after a restart. */
+  /** What operators ordered. */
+  get orders(): Orders {
+    return this.#orders.state;
+  }
+
+  /** The same, the penalties in force and what was measured, to go on with after a restart. */
   get operations(): Operations {
     const penalties = this.#outliers.views.flatMap(({ engineId, severity, sinceMs }) =>
       sinceMs === null ? [] : [{ engineId, severity, sinceMs }],
