@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../simulator/random.js';
 import type { Profile } from '../profiles/profile.js';
 import { type LoadReading, OutsideWork } from './outside-work.js';
 
@@ -42,6 +43,14 @@ describe('work from outside', () => {
     expect(see(work, { requests: 40, ours: 10, ourRho: 0.3, replicas: 2 }, 3)).toBe(1);
   });
 
+  it('is not what a page shows that is a second ahead while our requests pile up', () => {
+    const work = new OutsideWork();
+    for (let look = 0; look < 32; look++) {
+      const ours = 40 + 160 * look;
+      expect(see(work, { requests: ours + 80, ours, ourRho: 0.9, replicas: 2 }, 1)).toBe(1);
+    }
+  });
+
   it('small changes do not move health, its end does', () => {
     const work = new OutsideWork();
     see(work, { requests: 20, ours: 10, ourRho: 0.3, replicas: 2 });
@@ -77,3 +86,78 @@ it('health is always between 0.1 and 1', () => {
     }),
   );
 });
+
+const LOOK_SECONDS = 2;
+const BINS_PER_SECOND = 20;
+
+interface Chance {
+  readonly rps: number;
+  readonly staySeconds: number;
+  /** Half of the time passes at `rps`, the rest at so many times that. */
+  readonly surge?: number;
+}
+
+/** How many requests, which come and stay by chance, an engine has at each time. */
+function requestsByChance(
+  { rps, staySeconds, surge = 1 }: Chance,
+  seconds: number,
+  random: Random,
+): (at: number) => number {
+  const counts = new Int32Array(seconds * BINS_PER_SECOND + 1);
+  const add = (at: number, change: number) => {
+    const bin = Math.max(0, Math.ceil(at * BINS_PER_SECOND));
+    if (bin < counts.length) counts[bin]! += change;
+  };
+  for (let at = -5 * staySeconds; at < seconds; ) {
+    at += random.exponential(1 / (at < seconds / 2 ? rps : surge * rps));
+    add(at, 1);
+    add(at + random.exponential(staySeconds), -1);
+  }
+  for (let bin = 1; bin < counts.length; bin++) counts[bin]! += counts[bin - 1]!;
+  return (at) => counts[Math.floor(Math.max(0, at) * BINS_PER_SECOND)]!;
+}
+
+/** Health after each look at a page up to 2 s old and reports up to 1 s old. */
+function healthsByChance(ours: Chance, seconds: number, seed: number, outside?: Chance): number[] {
+  const random = new Random(seed, 'outside work');
+  const oursAt = requestsByChance(ours, seconds, random);
+  const outsideAt = outside && requestsByChance(outside, seconds, random);
+  const work = new OutsideWork();
+  return Array.from({ length: seconds / LOOK_SECONDS - 1 }, (_, look) => {
+    const now = (look + 1) * LOOK_SECONDS;
+    const pageAt = now - 2 * random.unit();
+    const requests = oursAt(pageAt) + (outsideAt?.(pageAt) ?? 0);
+    return see(work, { requests, ours: oursAt(now - random.unit()), ourRho: 0.6, replicas: 4 }, 1);
+  });
+}
+
+it('pages and reports of different moments are no work from outside, however many requests come, stay, and come to more', () => {
+  const chance = fc.record({
+    rps: fc.integer({ min: 1, max: 200 }),
+    staySeconds: fc.double({ min: 0.2, max: 10, noNaN: true }),
+    surge: fc.double({ min: 0.3, max: 3, noNaN: true }),
+  });
+  fc.assert(
+    fc.property(chance, fc.nat(), (ours, seed) => {
+      expect(healthsByChance(ours, 400, seed).filter((health) => health < 1)).toEqual([]);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+it.each([
+  { requests: 50, withinLooks: 32 },
+  { requests: 150, withinLooks: 12 },
+  { requests: 600, withinLooks: 8 },
+])(
+  'a third of $requests requests of ours from outside are found within $withinLooks looks, and stay found',
+  ({ requests, withinLooks }) => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const healths = healthsByChance({ rps: requests, staySeconds: 1 }, 400, seed, {
+        rps: requests / 3,
+        staySeconds: 1,
+      });
+      for (const health of healths.slice(withinLooks)) expect(Math.abs(health - 0.8)).toBeLessThan(0.11);
+    }
+  },
+);
