@@ -37,6 +37,21 @@ function same(a: usize, b: usize, length: usize): bool {
   return load<u64>(a + last) == load<u64>(b + last);
 }
 
+/** Whether bytes begin like a lower-case text, whatever the case of their letters. */
+export function startsWith(at: usize, length: usize, text: Text): bool {
+  if (length < text.length) return false;
+  for (let i: usize = 0; i < text.length; i++) {
+    if (lower(load<u8>(at + i)) != load<u8>(text.at + i)) return false;
+  }
+  return true;
+}
+
+// @ts-ignore: decorator
+@inline
+export function lower(byte: u8): u8 {
+  return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+}
+
 const BUFFER_SIZE: usize = 8192;
 const BUFFER: usize = memory.data(8192, 16);
 let end: usize = BUFFER;

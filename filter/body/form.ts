@@ -3,7 +3,7 @@
 // sends (bare line feeds, folded headers, space after a boundary, extended names …): such a form counts as broken,
 // because an engine might see another model in it. Contents are skipped 16 bytes at a time.
 
-import { equals, Text } from '../abi/text';
+import { equals, lower, startsWith, Text } from '../abi/text';
 import { AUDIO, Context, Field, FILE, fieldIn, IMAGE, LAST_TEXT, NAME_LIMIT } from './fields';
 import {
   clearFound,
@@ -110,10 +110,7 @@ let boundaryLength: usize = 0;
 
 /** Whether a content type is that of a form, whatever its parameters. */
 export function isFormType(at: usize, length: usize): bool {
-  if (length < FORM_TYPE.length) return false;
-  for (let i: usize = 0; i < FORM_TYPE.length; i++) {
-    if (lower(load<u8>(at + i)) != load<u8>(FORM_TYPE.at + i)) return false;
-  }
+  if (!startsWith(at, length, FORM_TYPE)) return false;
   const end = skipSpace(at + FORM_TYPE.length, at + length);
   return end == at + length || load<u8>(end) == 0x3b;
 }
@@ -147,7 +144,7 @@ export function findBoundary(at: usize, length: usize): bool {
       valueEnd = p;
       while (valueEnd > value && isSpace(load<u8>(valueEnd - 1))) valueEnd--;
     }
-    if (!begins(name, nameLength, BOUNDARY)) continue;
+    if (!startsWith(name, nameLength, BOUNDARY)) continue;
     // An extended or a second boundary means different things to different readers.
     if (nameLength != BOUNDARY.length || boundaryLength || !isBoundary(value, valueEnd - value)) return false;
     boundaryAt = value;
@@ -536,21 +533,6 @@ function isOneOf(texts: StaticArray<Text>, at: usize, length: usize): bool {
     if (equals(at, length, text.at, text.length)) return true;
   }
   return false;
-}
-
-/** Whether bytes begin like a lower-case text, whatever their case. */
-function begins(at: usize, length: usize, text: Text): bool {
-  if (length < text.length) return false;
-  for (let i: usize = 0; i < text.length; i++) {
-    if (lower(load<u8>(at + i)) != load<u8>(text.at + i)) return false;
-  }
-  return true;
-}
-
-// @ts-ignore: decorator
-@inline
-function lower(byte: u8): u8 {
-  return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
 }
 
 // @ts-ignore: decorator

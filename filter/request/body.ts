@@ -4,7 +4,7 @@
 import { KEY_FIELDS } from '../../wire/names';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
 import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
-import { equals, Text } from '../abi/text';
+import { equals, startsWith, Text } from '../abi/text';
 import { AUDIO, FIRST_KEY_FIELD, Field, IMAGE, keyFieldNamed } from '../body/fields';
 import {
   findBoundary,
@@ -255,12 +255,6 @@ function isJsonType(): bool {
   );
 }
 
-function equalsIgnoringCase(at: usize, length: usize, lower: Text): bool {
-  if (length != lower.length) return false;
-  for (let i: usize = 0; i < length; i++) {
-    const byte = load<u8>(at + i);
-    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
-    if (folded != load<u8>(lower.at + i)) return false;
-  }
-  return true;
+function equalsIgnoringCase(at: usize, length: usize, text: Text): bool {
+  return length == text.length && startsWith(at, length, text);
 }

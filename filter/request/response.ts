@@ -3,7 +3,7 @@
 import { ATTEMPTS_HEADER } from '../../wire/names';
 import { getHeaders, RESPONSE_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { equals, Text } from '../abi/text';
+import { equals, startsWith, Text } from '../abi/text';
 import { LOAD_HEADER, LOAD_HEADER_BINARY } from './load-report';
 
 const STATUS = new Text(':status');
@@ -92,17 +92,6 @@ export function readResponse(): void {
 @inline
 function is(at: usize, name: Text): bool {
   return equals(at, name.length, name.at, name.length);
-}
-
-/** Whether the text begins so, whatever the case of its letters. */
-function startsWith(at: usize, length: usize, lower: Text): bool {
-  if (length < lower.length) return false;
-  for (let i: usize = 0; i < lower.length; i++) {
-    const byte = load<u8>(at + i);
-    const folded = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
-    if (folded != load<u8>(lower.at + i)) return false;
-  }
-  return true;
 }
 
 function number(at: usize, length: usize): u32 {
