@@ -171,8 +171,11 @@ function signalLine(signal: RecordedSignal): SignalLine {
   }
   if (!('config' in signal)) return signal;
   // The rest of a configuration, such as tokens, is nobody's business.
-  const { fleet, profiles, expectedDemand, outlierPenalty } = signal.config;
-  return { ...signal, config: { fleet, profiles: [...profiles], expectedDemand, outlierPenalty } };
+  const { fleet, profiles, expectedDemand, outlierPenalty, steering, steered } = signal.config;
+  return {
+    ...signal,
+    config: { fleet, profiles: [...profiles], expectedDemand, outlierPenalty, steering, steered },
+  };
 }
 
 function signalOf({ bytes, config, ...rest }: SignalLine): RecordedSignal {

@@ -8,7 +8,10 @@ import { classId, type RateSeed } from './demand-estimator.js';
 import { mixOf } from './request-mix.js';
 
 /** The part of a configuration that signals go by. */
-export type SignalsConfig = Pick<Config, 'fleet' | 'profiles' | 'expectedDemand' | 'outlierPenalty'>;
+export type SignalsConfig = Pick<
+  Config,
+  'fleet' | 'profiles' | 'expectedDemand' | 'outlierPenalty' | 'steering' | 'steered'
+>;
 
 /** A rate that was in force before a restart. */
 export interface HeldRate {
@@ -22,6 +25,8 @@ export interface KnownConfig {
   readonly fleet: Fleet;
   readonly profiles: ReadonlyMap<string, Profile>;
   readonly enforcesPenalties: boolean;
+  /** Filters choose the engine of every request; otherwise they learn it with the response, and count it from then on. */
+  readonly choosesEngines: boolean;
   /** By `rowKey`. */
   readonly expected: ReadonlyMap<string, ExpectedDemand>;
   /** What reports name by a hash. */
@@ -36,11 +41,12 @@ export interface KnownConfig {
 }
 
 export function knownOf(config: SignalsConfig): KnownConfig {
-  const { fleet, profiles, expectedDemand, outlierPenalty } = config;
+  const { fleet, profiles, expectedDemand, outlierPenalty, steering, steered } = config;
   return {
     fleet,
     profiles,
     enforcesPenalties: outlierPenalty === 'enforce',
+    choosesEngines: steering === 'filter' && steered === 1,
     expected: byRow(expectedDemand),
     poolIds: byHash(fleet.pools),
     classes: classesOf(fleet),

@@ -346,6 +346,24 @@ describe('Signals', () => {
     expect(held.outside.get('a')).toMatchObject({ requests: 10 });
   });
 
+  it.each([
+    ['observed', '{mode: observe}'],
+    ['half observed', '{steerPercent: 50}'],
+    ['native', '{}\nsteering: native'],
+  ])(
+    'takes no requests for work from elsewhere of which the engine is learnt with the response: %s',
+    (_, policy) => {
+      const config = configOf(['a', 'b'], 10, policy, WITH_LATENCY);
+      const signals = new Signals(config, [], 0);
+      for (let second = 0; second <= 40; second++) {
+        // They wait for an answer and are counted nowhere until it comes.
+        signals.acceptReport('f', 'n', reportOf(second * 5), second * 1_000);
+        if (second % 2 === 0) signals.acceptLoad(config.fleet.engines[0]!, 20, 1, second * 1_000);
+      }
+      expect(signals.evaluate(40_000).state.engines[0]!.health).toBe(1);
+    },
+  );
+
   it('takes no requests of a silent frontend for work from elsewhere, as its demand is held', () => {
     const config = configOf(['a', 'b'], 10, '{}', RATE, ['f', 'g']);
     const signals = new Signals(config, [], 0);

@@ -227,8 +227,9 @@ export class Signals {
   acceptLoad(engine: Engine, requests: number, replicas: number, nowMs: number, leastWaiting?: number): void {
     if (leastWaiting !== undefined) this.#measured.acceptQueue(engine.id, leastWaiting, nowMs);
     const inFlight = this.#ledger.inFlight(nowMs);
-    // Requests of a silent frontend are planned for already, as its demand is held.
-    if (inFlight === undefined || this.#silentFrontends(nowMs).length > 0) return;
+    // Requests of a silent frontend, and those of which the engine is not known yet, are planned for already.
+    const isComplete = this.#known.choosesEngines && this.#silentFrontends(nowMs).length === 0;
+    if (inFlight === undefined || !isComplete) return;
     const outside = this.#outside.get(engine.id) ?? new OutsideWork();
     this.#outside.set(engine.id, outside);
     const workPerSecond = this.#traffic.get(engine.id)?.rates(nowMs).workSeconds ?? 0;
