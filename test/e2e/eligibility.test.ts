@@ -94,8 +94,9 @@ describe('eligibility through a real Envoy', () => {
   });
 
   it('serves a model under its alias as under its name', async () => {
-    for (const key of keysOf(12)) {
-      const [first, second] = await Promise.all([ask(BASE, { key }), ask('acme-chat', { key })]);
+    for (const key of keysOf(12, 'alias')) {
+      const first = await ask(BASE, { key });
+      const second = await ask('acme-chat', { key });
       expect(second.headers['x-stub']).toBe(first.headers['x-stub']);
     }
   });

@@ -20,8 +20,8 @@ describe('routing through a real Envoy', () => {
     mesh = await Mesh.start({
       engines: [engineEntry('a', [stubs.a1.address, stubs.a2.address]), engineEntry('b', [stubs.b1.address])],
       rttMs: { west: { a: 2, b: 2 } },
-      profiles: { stub: { requestsPerSecond: 100 } },
-      demand: { west: { requestsPerSecond: 150, promptTokens: 100, outputTokens: 32 } },
+      profiles: { stub: { requestsPerSecond: 1_000 } },
+      demand: { west: { requestsPerSecond: 1_500, promptTokens: 100, outputTokens: 32 } },
     });
     envoy = await mesh.startEnvoy('west', { concurrency: 2 });
   });
