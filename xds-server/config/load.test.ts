@@ -117,6 +117,16 @@ describe('loadConfig', () => {
       expect(problemsOfLog(path)).toMatchObject([{ line: 5, hint: expect.stringContaining('whole path') }]);
   });
 
+  it('takes for the path of a page what can stand in a request', () => {
+    const problemsOfPage = (path: string) =>
+      problemsOf(minimal.replace('models:', `healthPath: ${JSON.stringify(path)}, models:`));
+    for (const path of ['/', '/health?deep=1', '/a%20b']) expect(problemsOfPage(path)).toEqual([]);
+    for (const path of ['', 'health', 'http://x/health', '/a b', '/ü', '/a\r\nx: y', `/${'a'.repeat(1_024)}`])
+      expect(problemsOfPage(path)).toMatchObject([
+        { path: 'engines[0].healthPath', hint: expect.stringContaining('start the path with /') },
+      ]);
+  });
+
   it('says where YAML is broken', () => {
     expect(() => loadConfig(fixture('reload-2-broken.txt'))).toThrowError(/reload-2-broken\.txt:6:\d+: /);
   });

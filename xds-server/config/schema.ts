@@ -21,6 +21,13 @@ const model = {
   hint: 'use up to 200 letters, digits and any of . _ : / @ + -, starting with a letter or digit',
 } as const;
 
+/** As it stands in a request. */
+const pagePath = {
+  type: 'string',
+  pattern: '^/[\\x21-\\x7e]{0,1023}$',
+  hint: 'start the path with /, and write spaces and letters beyond ASCII as %20 and the like',
+} as const;
+
 const filePath = { type: 'string', minLength: 1 } as const;
 
 const listen = (defaultAddress: string, description: string) =>
@@ -280,9 +287,7 @@ const engines = {
             default: 'none',
           },
           path: {
-            type: 'string',
-            pattern: '^/',
-            hint: 'start the path with /',
+            ...pagePath,
             description: 'Path of the page. Default: `/metrics`; `/prometheus/metrics` for `trtllm`.',
           },
           port: {
@@ -308,9 +313,7 @@ const engines = {
         default: {},
       },
       healthPath: {
-        type: 'string',
-        pattern: '^/',
-        hint: 'start the path with /',
+        ...pagePath,
         description: 'Path probed for readiness; only a 2xx answer counts as ready.',
         default: '/health',
       },
