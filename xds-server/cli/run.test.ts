@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
@@ -48,8 +49,18 @@ describe('wardrop', () => {
     expect(err.match(/typos\.yaml:\d+:\d+: /g)).toHaveLength(7);
   });
 
+  it('says that a recording without solves is nothing to replay', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-replay-'));
+    const file = join(folder, 'empty.jsonl.gz');
+    writeFileSync(file, gzipSync('{"wardropRecording":1}\n'));
+    expect(await run(['replay', file])).toBe(1);
+    rmSync(folder, { recursive: true });
+    expect(err).toContain('holds no solve');
+  });
+
   it.each([
     [['bogus'], "unknown command 'bogus'"],
+    [['serve', '-c', fixture('three-regions.yaml'), '--record-size', '5'], 'need --record'],
     [['validate'], "required option '-c, --config <file>' not specified"],
     [['solve', '--demand', 'west'], 'expected FRONTEND[/POOL]=+30%'],
     [['solve'], 'give --config or --url'],

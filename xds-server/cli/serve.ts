@@ -4,6 +4,7 @@ import { RecordingSet } from '../control/recording-set.js';
 import { ControlServer } from '../control-server.js';
 import { Optimizer } from '../optimizer/index.js';
 import { readWasmModule } from './package-files.js';
+import { UsageError } from './usage-error.js';
 
 export function registerServe(program: Command): void {
   program
@@ -32,7 +33,13 @@ interface ServeOptions {
 }
 
 /** Runs until a signal asks it to end. */
-async function serve({ config, record, recordSize, recordFiles }: ServeOptions): Promise<void> {
+async function serve(
+  { config, record, recordSize, recordFiles }: ServeOptions,
+  command: Command,
+): Promise<void> {
+  const isGiven = (option: keyof ServeOptions) => command.getOptionValueSource(option) === 'cli';
+  if (record === undefined && (isGiven('recordSize') || isGiven('recordFiles')))
+    throw new UsageError('--record-size and --record-files need --record');
   const log = pino({ name: 'wardrop', base: null });
   const die = (error: unknown) => {
     log.fatal({ err: error }, 'an unexpected error ends the control server');
