@@ -111,7 +111,7 @@ const LOADS_INTERVAL_MS = 2_000;
 const RELIEF_INTERVAL_MS = 1_000;
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
-const NODE_ALARMS_INTERVAL_MS = 1_000;
+const SLOW_ALARMS_INTERVAL_MS = 1_000;
 /** What is measured goes into the state file this often, also while the plan stays the same. */
 const SAVE_INTERVAL_MS = 60_000;
 
@@ -151,7 +151,7 @@ export class ControlServer {
   /** Why the last solve failed; null when it was good. */
   #failure: string | null = null;
   #isAsked = false;
-  #nodeAlarmsAtMs = 0;
+  #slowAlarmsAtMs = 0;
   #loadsAtMs = 0;
   #reliefAtMs = 0;
   #savedAtMs = 0;
@@ -658,7 +658,6 @@ export class ControlServer {
       'discovery',
       undiscovered(withDiscovered(this.#written, this.#discovery.discovered).problems),
     );
-    this.alarms.set('network', doubtfulRoundTrips(this.#view));
     this.alarms.set('drained', drained(this.signals.orders));
     this.alarms.set('penalty', penalisedEngines(this.#view));
     this.alarms.set('capacity', correctedEngines(this.#view));
@@ -668,8 +667,9 @@ export class ControlServer {
       'signal-missing',
       missingSignals(this.#config.fleet, this.engineWatch.readings, health, nowMs),
     );
-    if (nowMs - this.#nodeAlarmsAtMs < NODE_ALARMS_INTERVAL_MS) return;
-    this.#nodeAlarmsAtMs = nowMs;
+    if (nowMs - this.#slowAlarmsAtMs < SLOW_ALARMS_INTERVAL_MS) return;
+    this.#slowAlarmsAtMs = nowMs;
+    this.alarms.set('network', doubtfulRoundTrips(this.#view));
     const nodes = this.#xds.nodes();
     this.alarms.set('envoy-rejects', rejections(nodes));
     this.alarms.set('envoy-lacks', lackingEnvoys(nodes));

@@ -55,6 +55,10 @@ describe('the capacity of a full engine', () => {
     expect(look(new MeasuredCapacity(), full(0.7, { answers: 50 }), 0, 60)).toBe(0.7);
   });
 
+  it('is not told by an engine that answers nothing', () => {
+    expect(look(new MeasuredCapacity(), full(0, { answers: 0 }), 0, 60)).toBe(1);
+  });
+
   it('does not fall for prompts that moved away from their caches, known or only likely', () => {
     expect(look(new MeasuredCapacity(), full(0.7, { mostRho: 1 }), 0, 60)).toBe(1);
     expect(look(new MeasuredCapacity(), full(0.7), 0, 60, false)).toBe(1);

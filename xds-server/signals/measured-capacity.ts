@@ -120,6 +120,8 @@ export class MeasuredCapacity {
    * correct. It does not get more than its profile says before it has shown room.
    */
   #meet({ doneRho, mostRho, answers }: CapacityLook, nowMs: number): void {
+    // Who answers nothing is not slow but broken, which guardrails and penalties see to.
+    if (answers < 1) return;
     const share = this.#share;
     const doubt = ENTRY_SIGMAS / Math.sqrt(Math.max(1, answers));
     if (mostRho < share) {

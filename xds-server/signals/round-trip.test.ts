@@ -49,6 +49,17 @@ describe('a round trip', () => {
     expect(pair.evaluate(nowMs)).toMatchObject({ seconds: 0.16, isMeasured: true, isLimited: true });
   });
 
+  it('is what is measured where nothing is configured, up to a second', () => {
+    for (const [measuredSeconds, seconds, isLimited] of [
+      [0.18, 0.18, false],
+      [4, 1, true],
+    ] as const) {
+      const pair = new RoundTrip(0);
+      for (const atMs of [0, 1, 2]) pair.add(measuredSeconds, 1, atMs);
+      expect(pair.evaluate(2)).toMatchObject({ seconds, isLimited });
+    }
+  });
+
   it('is the configured one again when nothing was measured for ten minutes', () => {
     const { pair, nowMs } = measured(80, 80, 80);
     expect(pair.evaluate(nowMs + 599_000).seconds).toBe(0.08);
@@ -80,7 +91,8 @@ describe('a round trip', () => {
           pair.add(seconds, count, nowMs);
           const view = pair.evaluate(nowMs);
           expect(view.seconds).toBeGreaterThanOrEqual(configured / 4);
-          expect(view.seconds).toBeLessThanOrEqual(Math.max(4 * configured, configured + 0.05));
+          const most = configured === 0 ? 1 : Math.max(4 * configured, configured + 0.05);
+          expect(view.seconds).toBeLessThanOrEqual(most);
           if (!view.isMeasured) expect(view.seconds).toBe(configured);
           if (view.seconds === last) continue;
           // Forgetting is not moving.

@@ -16,6 +16,8 @@ const LEAST_STAY_MS = 30_000;
 /** A measurement is believed within these limits around what is configured. */
 const MOST_FACTOR = 4;
 const MOST_ADDED_SECONDS = 0.05;
+/** Where nothing is configured, or no time at all, there is nothing to compare it with. */
+const MOST_UNKNOWN_SECONDS = 1;
 
 /** What is known of the round trip between a frontend and an engine. */
 export interface RoundTripView {
@@ -126,7 +128,10 @@ export function roundTripConfidence(atMs: number, nowMs: number): number {
 }
 
 function withinLimits(seconds: number, configuredSeconds: number): number {
-  const most = Math.max(configuredSeconds * MOST_FACTOR, configuredSeconds + MOST_ADDED_SECONDS);
+  const most =
+    configuredSeconds === 0
+      ? MOST_UNKNOWN_SECONDS
+      : Math.max(configuredSeconds * MOST_FACTOR, configuredSeconds + MOST_ADDED_SECONDS);
   return Math.min(Math.max(seconds, configuredSeconds / MOST_FACTOR), most);
 }
 

@@ -116,6 +116,8 @@ export class Signals {
       for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
     }
     this.totals.keepLoads(endpoints);
+    const frontendIds = new Set(config.fleet.frontends.map(({ id }) => id));
+    for (const id of this.#turnGaps.keys()) if (!frontendIds.has(id)) this.#turnGaps.delete(id);
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
     this.#measured.keep(engineIds);
     for (const known of [this.#evidence, this.#traffic, this.#outside, this.#held]) {
