@@ -173,13 +173,13 @@ function changeOf(
   const shown = mostTelling(windows, requestsPerSecond, width, isSurging);
   if (shown === undefined) return undefined;
   const isRise = shown.count > requestsPerSecond * shown.seconds;
-  const starts = possibleStarts(windows, requestsPerSecond, isRise);
-  const likeliest = starts.reduce((best, start) => (start.sigmas > best.sigmas ? start : best));
+  const starts = possibleStarts(windows, requestsPerSecond, width, isRise);
+  const likeliest = starts.reduce((best, start) => (start.deviance > best.deviance ? start : best));
   let sum = 0;
   let rate = 0;
   let evidence = 0;
-  for (const { window, sigmas, span } of starts) {
-    const log = (sigmas ** 2 - likeliest.sigmas ** 2) / 2;
+  for (const { window, deviance, span } of starts) {
+    const log = (deviance - likeliest.deviance) / 2;
     if (log < LEAST_LOG_LIKELIHOOD) continue;
     const likelihood = span * Math.exp(log);
     const flattery = isRise ? flatteryOf(window, requestsPerSecond) : 0;
@@ -192,7 +192,7 @@ function changeOf(
   return {
     to,
     seconds: likeliest.window.seconds,
-    sigmas: likeliest.sigmas,
+    sigmas: sigmasFrom(likeliest.window, requestsPerSecond),
     isRise,
     isLarge: Math.abs(to.requestsPerSecond - requestsPerSecond) > LARGE_ESTIMATE * requestsPerSecond,
   };
@@ -209,21 +209,42 @@ function flatteryOf({ seconds, count, dispersion }: ObservedWindow, requestsPerS
 interface Start {
   readonly window: ObservedWindow;
   readonly span: number;
-  /** Standard deviations of the window's count from the rate. */
-  readonly sigmas: number;
+  /** How much better a change at this time explains all counts than the rate does; twice a log-likelihood. */
+  readonly deviance: number;
 }
 
 function possibleStarts(
   windows: readonly ObservedWindow[],
   requestsPerSecond: number,
+  width: number,
   isRise: boolean,
 ): readonly Start[] {
+  const longest = windows.at(-1);
   return windows.flatMap((window, at) => {
     const { seconds, count } = window;
     if (seconds < LEAST_RISE_SECONDS || count > requestsPerSecond * seconds !== isRise) return [];
     const span = seconds - (windows[at - 1]?.seconds ?? 0);
-    return [{ window, span, sigmas: sigmasFrom(window, requestsPerSecond) }];
+    const before = longest === undefined ? 0 : devianceInBand(longest, window, requestsPerSecond, width);
+    return [{ window, span, deviance: sigmasFrom(window, requestsPerSecond) ** 2 + before }];
   });
+}
+
+/**
+ * What the best rate within the band explains of the counts before a window. Without it a steady rate that is a little
+ * off the held one, as the band allows, makes a change seem to have begun long ago and thus to be small.
+ */
+function devianceInBand(
+  longest: ObservedWindow,
+  window: ObservedWindow,
+  requestsPerSecond: number,
+  width: number,
+): number {
+  const mean = requestsPerSecond * (longest.seconds - window.seconds);
+  if (mean < 1) return 0;
+  const count = Math.max(0, longest.count - window.count);
+  const best = Math.min(mean * (1 + width), Math.max(mean * (1 - width), count));
+  const { dispersion } = longest;
+  return rootDeviance(count, mean, dispersion) ** 2 - rootDeviance(count, best, dispersion) ** 2;
 }
 
 /** The window that is outside of the band beyond doubt, and furthest from the rate; undefined when none is. */

@@ -180,6 +180,15 @@ describe('DemandEstimator', () => {
     expect(counts.filter((count) => count === 1).length).toBeGreaterThanOrEqual(10);
   });
 
+  it('a rise from a rate that is a little off the held one gives one new rate', () => {
+    for (const seed of seeds.slice(0, 8)) {
+      const rps = (second: number) => (second < 500 ? 415 : 1.2 * 415);
+      const { moves } = play({ seed, expectedRps: 400, seconds: 800, rps });
+      expect(moves).toHaveLength(1);
+      expect(Math.abs(moves[0]!.rps / (1.2 * 415) - 1)).toBeLessThan(0.06);
+    }
+  });
+
   it('a rise is not taken for larger than it is because chance shows it first', () => {
     const errors = Array.from({ length: 40 }, (_, seed) => {
       const rps = (second: number) => (second < 300 ? 56 : 1.2 * 56);
