@@ -53,12 +53,14 @@ describe('engines with more in flight than they should have', () => {
     new Map(results.map(({ key, headers }) => [key, String(headers['x-stub'])]));
 
   it('pass keys on to their backups, and nobody else’s keys move', async () => {
-    const keys = keysOf(60);
-    const calm = new OpenLoop(envoy.url, 30, keys);
-    await sleep(2_500);
+    const calm = new OpenLoop(envoy.url, 30, keysOf(100));
+    await sleep(3_500);
     await calm.stop();
     const before = homesOf(calm.results);
-    expect([...new Set(before.values())].sort()).toEqual(['a', 'b']);
+    const keysAt = (home: string) => [...before.keys()].filter((key) => before.get(key) === home);
+    // So many at `a` that it is over its limit nearly all the time, wherever the hash has put them.
+    const keys = [...keysAt('a').slice(0, 30), ...keysAt('b').slice(0, 20)];
+    expect(keys.length).toBe(50);
 
     a.serviceMs = 700;
     const busy = new OpenLoop(envoy.url, 30, keys);
