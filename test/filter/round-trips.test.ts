@@ -4,8 +4,8 @@ import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import type { FilterConfig } from '../../wire/filter-config.js';
 import { id64 } from '../../wire/hash.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
-import type { NetworkUsage, VmUsage } from '../../wire/usage-report.js';
-import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import type { NetworkUsage } from '../../wire/usage-report.js';
+import { usage } from './reported.js';
 import { deliver, type EngineSketch, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -37,14 +37,6 @@ function answer(vm: Vm, ...afterMs: readonly number[]): void {
     vm.host.nowMs += ms;
     vm.answerQuestion(200);
   }
-}
-
-function usage(vm: Vm): VmUsage {
-  vm.tick();
-  vm.host.nowMs += 1_000;
-  if (vm.call) vm.answer(304);
-  else vm.tick();
-  return decodeUsageReport(vm.call!.body).vms[0]!;
 }
 
 const networks = (vm: Vm): readonly NetworkUsage[] => usage(vm).networks;

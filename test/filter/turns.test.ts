@@ -4,9 +4,9 @@ import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import { Random } from '../../simulator/random.js';
 import { id64 } from '../../wire/hash.js';
 import type { VmUsage } from '../../wire/usage-report.js';
-import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { TurnGaps } from '../../xds-server/signals/turn-gaps.js';
 import { UsageLedger } from '../../xds-server/signals/usage-ledger.js';
+import { usage } from './reported.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -16,14 +16,6 @@ function started(): { host: Host; vm: Vm } {
   const vm = host.startVm();
   deliver(vm, sketch([{ weight: 1 }]));
   return { host, vm };
-}
-
-function usage(vm: Vm): VmUsage {
-  vm.tick();
-  vm.host.nowMs += 1_000;
-  if (vm.call) vm.answer(304);
-  else vm.tick();
-  return decodeUsageReport(vm.call!.body).vms[0]!;
 }
 
 function ask(vm: Vm, key: string, headers: Record<string, string> = {}): void {
