@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/server-metrics.js';
+import type { ShownServer } from './admin/shown-server.js';
 import type { Config, ServerSettings } from './config/config.js';
 import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
@@ -28,10 +29,10 @@ import { isSameConfig, needsRestart, takeOver } from './control/config-differenc
 import { ConfigWatch } from './control/config-watch.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
-import { type ExplainQuery, explainedPair } from './control/explain.js';
+import { type Explained, type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
 import { ratesOf } from './control/offline.js';
-import { type PastPlan, PlanHistory } from './control/plan-history.js';
+import { type Changed, type PastPlan, PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type PlanSolver, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
 import { RecordedSignals } from './control/recorded-signals.js';
@@ -43,14 +44,7 @@ import { withTrickle } from './control/trickle.js';
 import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
 import type { LoadReport } from './fleet/load-report.js';
-import {
-  type Explanation,
-  explain,
-  type OptimizerInput,
-  type Solution,
-  type WhatChanged,
-  whatChanged,
-} from './optimizer/index.js';
+import { explain, type OptimizerInput, type Solution, whatChanged } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
@@ -60,7 +54,6 @@ import { type LoadSources, loadAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
 import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
-import type { CapacityView } from './signals/measured-capacity.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
 import type { Signals, SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
@@ -81,27 +74,6 @@ export interface ControlServerOptions {
   readonly lookup?: Lookup;
 }
 
-/** An explanation, and how it relates to the plan in force. */
-export interface Explained {
-  readonly planId: string | null;
-  readonly solvedAtMs: number;
-  /** Why there is no newer solve; null when the last one was good. */
-  readonly failure: string | null;
-  /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
-  readonly weightInForce: number | null;
-  /** What is configured where the round trip is measured; null where the configured one counts. */
-  readonly configuredNetworkSeconds: number | null;
-  /** What the engine was measured to be able to do. */
-  readonly capacity: CapacityView | null;
-  readonly explanation: Explanation;
-}
-
-/** What changed between two plans, and why. */
-export interface Changed extends WhatChanged {
-  readonly since: Omit<PastPlan, 'input'>;
-  readonly until: Omit<PastPlan, 'input'>;
-}
-
 const TICK_MS = 200;
 /** Start and reload wait this long for replicas that are to be found; later ones are taken when they come. */
 const DISCOVERY_WAIT_MS = 3_000;
@@ -116,13 +88,13 @@ const SLOW_ALARMS_INTERVAL_MS = 1_000;
 const SAVE_INTERVAL_MS = 60_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
-export class ControlServer {
+export class ControlServer implements ShownServer {
   readonly alarms: Alarms;
   readonly signals: Signals;
   readonly board: SnapshotBoard;
   readonly engineWatch: EngineWatch;
-  readonly metrics: ServerMetrics;
   readonly #options: ControlServerOptions;
+  readonly #metrics: ServerMetrics;
   readonly #log: Logger;
   readonly #store: PlanStore;
   readonly #salt: string;
@@ -204,7 +176,7 @@ export class ControlServer {
     this.#log = log;
     log.level = config.server.logLevel;
     this.alarms = new Alarms(Date.now, log);
-    this.metrics = new ServerMetrics(this);
+    this.#metrics = new ServerMetrics(this);
     this.#plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
     this.signals = new RecordedSignals(config, ratesOf(this.#plan), Date.now(), (signal) =>
@@ -223,7 +195,7 @@ export class ControlServer {
       listen: server.xdsListen,
       ...(server.tls === undefined ? {} : { tls: xdsTls(server.tls) }),
       resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.#config.fleet.frontends),
-      onNack: (nack) => this.metrics.countNack(nack),
+      onNack: (nack) => this.#metrics.countNack(nack),
       loadReports: {
         clusters: () => this.#config.fleet.pools.map(({ id }) => id),
         open: (frontendId, nodeId) => this.#openLoadReports(frontendId, nodeId),
@@ -239,7 +211,7 @@ export class ControlServer {
       onReport: (frontendId, nodeId, report) => {
         this.signals.acceptReport(frontendId, nodeId, report, Date.now());
       },
-      onAnswer: (status) => this.metrics.countSync(status),
+      onAnswer: (status) => this.#metrics.countSync(status),
     });
     this.#publisher = new Publisher({
       xds: this.#xds,
@@ -386,7 +358,12 @@ export class ControlServer {
 
   async #open(): Promise<void> {
     const { adminListen } = this.#config.server;
-    this.#admin = await startAdmin({ listen: adminListen, server: this, log: this.#log });
+    this.#admin = await startAdmin({
+      listen: adminListen,
+      server: this,
+      metrics: this.#metrics,
+      log: this.#log,
+    });
     await this.#xds.start();
     await this.#sync.start();
     this.#goOn();
@@ -507,7 +484,7 @@ export class ControlServer {
     const times: number[] = [];
     const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
     const outcome = await makePlan(this.#options.optimizer, planInput);
-    this.metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
+    this.#metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
     if (this.#stopped || generation !== this.#generation) return;
     const { input, solution, plan, failure } = outcome;
     const { nowMs: _nowMs, ...recorded } = planInput;
@@ -598,7 +575,7 @@ export class ControlServer {
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       for (const problem of error.problems) this.#log.error({ ...problem }, 'configuration problem');
-      this.metrics.countReload(false);
+      this.#metrics.countReload(false);
       this.alarms.raise(
         'config',
         `the configuration in force stays, because the new one has problems:\n${error.message}`,
@@ -606,7 +583,7 @@ export class ControlServer {
       return false;
     }
     this.#configWatch.setFiles(config.files);
-    this.metrics.countReload(true);
+    this.#metrics.countReload(true);
     this.alarms.clear('config');
     if (!needsRestart(this.#config.server, config.server)) this.alarms.clear('restart-needed');
     else this.alarms.raise('restart-needed', 'changed server settings take effect at the next start');

@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
-import type { Changed, ControlServer } from '../control-server.js';
+import type { Changed } from '../control/plan-history.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
@@ -11,13 +11,16 @@ import { explainedText } from './explained-text.js';
 import { indexPage } from './index-page.js';
 import { readOperatorRequest } from './operator-request.js';
 import { streamRecording } from './record-stream.js';
+import type { ServerMetrics } from './server-metrics.js';
+import type { ShownServer } from './shown-server.js';
 import { envoysView, fleetView } from './views.js';
 import { readChanges } from './what-if-request.js';
 
 export interface AdminOptions {
   /** Port 0 takes a free one. */
   readonly listen: Address;
-  readonly server: ControlServer;
+  readonly server: ShownServer;
+  readonly metrics: Pick<ServerMetrics, 'contentType' | 'page'>;
   readonly log: Pick<Logger, 'info' | 'error'>;
 }
 
@@ -27,11 +30,11 @@ export interface AdminServer {
 }
 
 /** Serves the API, metrics and health of a control server. */
-export async function startAdmin({ listen, server, log }: AdminOptions): Promise<AdminServer> {
+export async function startAdmin({ listen, server, metrics, log }: AdminOptions): Promise<AdminServer> {
   const colon = listen.lastIndexOf(':');
   const host = listen.slice(0, colon);
   const http = await new Promise<Server>((resolve, reject) => {
-    const app = adminApp(server, log);
+    const app = adminApp(server, metrics, log);
     const started = app.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), (error) => {
       if (error === undefined) resolve(started);
       else reject(listenError('the API', listen, error));
@@ -49,7 +52,11 @@ export async function startAdmin({ listen, server, log }: AdminOptions): Promise
   };
 }
 
-function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
+function adminApp(
+  server: ShownServer,
+  metrics: AdminOptions['metrics'],
+  log: Pick<Logger, 'error'>,
+): Express {
   const app = express();
   app.disable('x-powered-by');
   app.set('json spaces', 2);
@@ -65,7 +72,7 @@ function adminApp(server: ControlServer, log: Pick<Logger, 'error'>): Express {
     else response.status(503).json({ ready: false, reason: 'no plan is published yet' });
   });
   app.get('/metrics', async (_request, response) => {
-    response.type(server.metrics.contentType).send(await server.metrics.page());
+    response.type(metrics.contentType).send(await metrics.page());
   });
   app.get('/v1/plan', (_request, response) => {
     if (server.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');

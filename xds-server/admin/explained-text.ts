@@ -1,4 +1,4 @@
-import type { Explained } from '../control-server.js';
+import type { Explained } from '../control/explain.js';
 import { explanationText } from '../optimizer/index.js';
 
 /** Weights that differ by less read the same. */

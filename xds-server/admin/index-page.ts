@@ -1,4 +1,4 @@
-import type { ControlServer } from '../control-server.js';
+import type { ShownServer } from './shown-server.js';
 
 const LINKS = [
   ['/live', '200 while the process runs'],
@@ -18,7 +18,7 @@ const LINKS = [
 ] as const;
 
 /** A page of links, with the state of the server in a few lines. */
-export function indexPage(server: ControlServer): string {
+export function indexPage(server: ShownServer): string {
   const { plan } = server;
   const alarms = server.alarms.list;
   const state =

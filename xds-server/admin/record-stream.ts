@@ -1,12 +1,12 @@
 import type { Response } from 'express';
 import { RecordingWriter } from '../control/recording.js';
-import type { ControlServer } from '../control-server.js';
+import type { ShownServer } from './shown-server.js';
 
 /** A reader that is behind by more is cut off: a recording must not cost the control server its memory. */
 const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;
 
 /** Sends a recording until the reader leaves. */
-export function streamRecording(server: ControlServer, response: Response): void {
+export function streamRecording(server: ShownServer, response: Response): void {
   const writer = new RecordingWriter();
   response.type('application/x-ndjson');
   response.flushHeaders();

@@ -1,9 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { ControlServer } from '../control-server.js';
 import type { SignalName } from '../fleet/fleet.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
 import { trustedValue } from '../signals/replica-reading.js';
-import type { Nack } from '../xds/index.js';
+import { type Nack, shortType } from '../xds/index.js';
+import type { ShownServer } from './shown-server.js';
 
 const SOLVE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
@@ -20,7 +20,7 @@ export class ServerMetrics {
   readonly #nacks: Counter<'type'>;
   readonly #reloads: Counter<'result'>;
 
-  constructor(server: ControlServer) {
+  constructor(server: ShownServer) {
     const registers = [this.#registry];
     collectDefaultMetrics({ register: this.#registry });
     this.#solveSeconds = new Histogram({
@@ -86,11 +86,6 @@ export class ServerMetrics {
   }
 }
 
-/** Last part of a type URL. */
-export function shortType(typeUrl: string): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
-}
-
 type Registers = Registry[];
 
 /** A gauge whose samples are read anew for every page. */
@@ -113,7 +108,7 @@ function gauge<L extends string>(
   });
 }
 
-function registerPlan(server: ControlServer, registers: Registers): void {
+function registerPlan(server: ShownServer, registers: Registers): void {
   const one = (value: number | undefined) => (value === undefined ? [] : [[{}, value] as const]);
   const engines = (value: 'rho' | 'congestionPriceSeconds' | 'scarcityPriceSeconds') => () =>
     (server.plan?.engines ?? []).map((engine) => [{ engine: engine.engineId }, engine[value]] as const);
@@ -190,7 +185,7 @@ function registerPlan(server: ControlServer, registers: Registers): void {
   );
 }
 
-function registerFleet(server: ControlServer, registers: Registers): void {
+function registerFleet(server: ShownServer, registers: Registers): void {
   gauge(
     registers,
     'wardrop_demand_requests_per_second',
@@ -258,7 +253,7 @@ function registerFleet(server: ControlServer, registers: Registers): void {
 
 /** Values of a signal, of the replicas where it can be trusted. */
 function knownValues(
-  server: ControlServer,
+  server: ShownServer,
   signal: SignalName,
 ): readonly (readonly [{ engine: string }, readonly number[]])[] {
   const nowMs = Date.now();
@@ -270,9 +265,7 @@ function knownValues(
   });
 }
 
-function signalAges(
-  server: ControlServer,
-): readonly (readonly [{ engine: string; signal: string }, number])[] {
+function signalAges(server: ShownServer): readonly (readonly [{ engine: string; signal: string }, number])[] {
   const nowMs = Date.now();
   return server.config.fleet.engines.flatMap(({ id, endpoints }) => {
     const oldest = new Map<SignalName, number>();
@@ -292,7 +285,7 @@ function sum(values: readonly number[]): number {
 }
 
 /** Counters of usage reports since the server started. */
-function registerUsage(server: ControlServer, registers: Registers): void {
+function registerUsage(server: ShownServer, registers: Registers): void {
   new Counter({
     name: 'wardrop_requests_total',
     help: 'Requests that filters counted, by what became of them.',
@@ -335,7 +328,7 @@ function registerUsage(server: ControlServer, registers: Registers): void {
   });
 }
 
-function registerClients(server: ControlServer, registers: Registers): void {
+function registerClients(server: ShownServer, registers: Registers): void {
   gauge(registers, 'wardrop_snapshot_version', 'Newest snapshot of a frontend.', ['frontend'], () =>
     server.config.fleet.frontends.flatMap(({ id }) => {
       const version = server.board.current(id)?.version;

@@ -1,14 +1,14 @@
-import type { ControlServer } from '../control-server.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
 import { requestsAtReplica } from '../signals/engine-load.js';
 import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
 import { type RoundTripView, roundTripConfidence } from '../signals/round-trip.js';
 import type { ReplicaLoad } from '../signals/usage-totals.js';
+import type { ShownServer } from './shown-server.js';
 
 // What the API shows, as plain values.
 
 /** Configured engines and frontends with all that is known about them now. */
-export function fleetView(server: ControlServer): object {
+export function fleetView(server: ShownServer): object {
   const { fleet } = server.config;
   const nowMs = Date.now();
   const inFlight = server.signals.inFlight(nowMs);
@@ -90,7 +90,7 @@ export function fleetView(server: ControlServer): object {
 }
 
 /** Where an engine's replicas are looked for and how that goes; null where they are listed. */
-function discoveryView(engineId: string, server: ControlServer, nowMs: number): object | null {
+function discoveryView(engineId: string, server: ShownServer, nowMs: number): object | null {
   const source = server.config.discovery.get(engineId);
   if (source === undefined) return null;
   const { answeredMs, problem } = server.discovered.get(engineId) ?? {};
@@ -149,7 +149,7 @@ function loadView(reading: ReplicaReading | undefined, nowMs: number): object | 
  * Connected Envoys: what they accepted and rejected, and the snapshot they hold; of a node that is named, every single
  * resource, too.
  */
-export function envoysView(server: ControlServer, nodeId?: string): object {
+export function envoysView(server: ShownServer, nodeId?: string): object {
   const nowMs = Date.now();
   const isShown = (holder: { readonly nodeId: string }) => nodeId === undefined || holder.nodeId === nodeId;
   const holders = server.board.holders().filter(isShown);
@@ -193,14 +193,14 @@ function withAge<T extends { readonly atMs: number }>(mark: T | null, nowMs: num
 }
 
 function snapshotOf(
-  server: ControlServer,
+  server: ShownServer,
   { frontendId, version, atMs }: { frontendId: string; version: number; atMs: number },
 ): object {
   return { version, isNewest: server.board.current(frontendId)?.version === version, lastCallAtMs: atMs };
 }
 
 /** Where configured round trips come from: written by pair, by region in a file, or taken for none. */
-function networkSource({ network }: ControlServer['config']['shown']): 'rttMs' | 'table' | 'assumed' {
+function networkSource({ network }: ShownServer['config']['shown']): 'rttMs' | 'table' | 'assumed' {
   if (network?.rttMs !== undefined) return 'rttMs';
   return network?.table === undefined ? 'assumed' : 'table';
 }

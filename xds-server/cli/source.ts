@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { isWildcard, splitAddress } from '../config/address.js';
 import { loadConfig } from '../config/load.js';
+import { isWildcard, splitAddress } from '../fleet/address.js';
 import { UsageError } from './usage-error.js';
 
 /** Where a question goes. */

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
+import { normaliseAddress, parseHostPort } from '../fleet/address.js';
 import type { Engine, Fleet, Frontend, MetricsSource } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
-import { normaliseAddress, parseHostPort } from './address.js';
 import { buildAliases, buildClasses, buildNeeds, buildPools } from './build-needs.js';
 import type { DiscoverySource, ExpectedDemand } from './config.js';
 import { type NetworkTable, rttBetween } from './network-table.js';

@@ -1,7 +1,7 @@
 import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
+import { isWildcard, parseAddress, parseHostPort, splitAddress } from '../fleet/address.js';
 import type { Pool } from '../fleet/fleet.js';
 import { parseSelector } from '../fleet/metric-selector.js';
-import { isWildcard, parseAddress, parseHostPort, splitAddress } from './address.js';
 import { checkNeeds } from './check-needs.js';
 import type { NetworkTable } from './network-table.js';
 import type { ConfigProblem, Path } from './problem.js';

@@ -3,7 +3,13 @@ import type { Fleet } from '../fleet/fleet.js';
 import { unknownHealth } from '../signals/replica-health.js';
 import { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
-import { correctedEngines, doubtfulRoundTrips, driftingProfiles, missingSignals } from './alarm-rules.js';
+import {
+  correctedEngines,
+  doubtfulRoundTrips,
+  driftingProfiles,
+  missingSignals,
+  unreadEnvoys,
+} from './alarm-rules.js';
 
 it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
   const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];
@@ -75,4 +81,15 @@ it('says what an engine was measured to get done, and what to refit when that ha
   expect(messages).toHaveLength(2);
   expect(messages[0]).toMatch(/multiply all its times by 1\.43$/);
   expect(messages[1]).toMatch(/multiply its tbot by 1\.6$/);
+});
+
+it('names the Envoy whose reports are refused, why, and what to do about it', () => {
+  expect(unreadEnvoys(new Map())).toEqual(new Map());
+  const [[name, message]] = [...unreadEnvoys(new Map([['west-1', 'layout 7 is not known']]))] as [
+    [string, string],
+  ];
+  expect(name).toBe('west-1');
+  expect(message).toMatch(
+    /^reports of Envoy west-1 are refused.*: layout 7 is not known\. Give it the filter/,
+  );
 });

@@ -5,7 +5,7 @@ import type { ProfileDrift } from '../signals/outlier-watch.js';
 import type { ReplicaHealth } from '../signals/replica-health.js';
 import type { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
-import type { NodeView } from '../xds/index.js';
+import { type NodeView, shortType } from '../xds/index.js';
 
 /** Alarms of one kind: a message for each name. */
 export type Messages = ReadonlyMap<string, string>;
@@ -205,7 +205,7 @@ export function rejections(nodes: readonly NodeView[]): Messages {
     nodes.flatMap(({ nodeId, types }) =>
       Object.entries(types).flatMap(([typeUrl, { status, rejection }]): [string, string][] => {
         if (status !== 'rejected' || rejection === null) return [];
-        const type = typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+        const type = shortType(typeUrl);
         return [[`${nodeId}/${type}`, `Envoy ${nodeId} rejects ${type}: ${rejection.reason}`]];
       }),
     ),

@@ -1,6 +1,7 @@
 import { WardropError } from '../errors.js';
 import type { Fleet } from '../fleet/fleet.js';
-import type { ExplainedPair } from '../optimizer/index.js';
+import type { ExplainedPair, Explanation } from '../optimizer/index.js';
+import type { CapacityView } from '../signals/measured-capacity.js';
 
 /** What somebody wants explained; ids come from outside and may be missing or wrong. */
 export interface ExplainQuery {
@@ -8,6 +9,21 @@ export interface ExplainQuery {
   /** May be left out where there is one pool. */
   readonly pool?: string | undefined;
   readonly engine?: string | undefined;
+}
+
+/** An explanation, and how it relates to the plan in force. */
+export interface Explained {
+  readonly planId: string | null;
+  readonly solvedAtMs: number;
+  /** Why there is no newer solve; null when the last one was good. */
+  readonly failure: string | null;
+  /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
+  readonly weightInForce: number | null;
+  /** What is configured where the round trip is measured; null where the configured one counts. */
+  readonly configuredNetworkSeconds: number | null;
+  /** What the engine was measured to be able to do. */
+  readonly capacity: CapacityView | null;
+  readonly explanation: Explanation;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { WardropError } from '../errors.js';
-import type { OptimizerInput } from '../optimizer/index.js';
+import type { OptimizerInput, WhatChanged } from '../optimizer/index.js';
 import type { Plan } from '../plan/plan.js';
 
 /** A plan that was put in force, and what it was solved from. */
@@ -8,6 +8,12 @@ export interface PastPlan {
   readonly planId: string;
   readonly createdAtMs: number;
   readonly input: OptimizerInput;
+}
+
+/** What changed between two plans, and why. */
+export interface Changed extends WhatChanged {
+  readonly since: Omit<PastPlan, 'input'>;
+  readonly until: Omit<PastPlan, 'input'>;
 }
 
 const KEPT = 20;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../simulator/random.js';
 import { DemandEstimator } from './demand-estimator.js';
-import { conversationCounts, poissonCounts } from './test-traffic.js';
+import { conversationCounts, poissonCounts } from './testing/traffic.js';
 
 const START_MS = 1_600_000_000_000;
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Random } from '../../simulator/random.js';
 import { Dispersion } from './dispersion.js';
 import { RateSeries } from './rate-series.js';
-import { conversationCounts, poissonCounts } from './test-traffic.js';
+import { conversationCounts, poissonCounts } from './testing/traffic.js';
 
 function dispersionOf(counts: readonly number[]): Dispersion {
   const series = new RateSeries();

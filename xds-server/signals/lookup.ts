@@ -1,8 +1,8 @@
 import { lookup as lookupHost, Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { parseAddress } from '../config/address.js';
 import type { DiscoverySource } from '../config/config.js';
+import { parseAddress } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 
 export interface LookupAnswer {

@@ -10,6 +10,8 @@ const INTERVAL_MS = 1_000;
 export class Network {
   /** By frontend, then engine. */
   #pairs: ReadonlyMap<string, ReadonlyMap<string, RoundTrip>> = new Map();
+  /** The same pairs, and what is known of them, by frontend and engine of the fleet, in its order. */
+  #rows: readonly (readonly RoundTrip[])[] = [];
   #views: readonly (readonly RoundTripView[])[] = [];
   #fleet: Fleet;
   #evaluatedMs = Number.NEGATIVE_INFINITY;
@@ -33,6 +35,8 @@ export class Network {
         ),
       ]),
     );
+    this.#rows = [...this.#pairs.values()].map((row) => [...row.values()]);
+    this.#views = [];
     this.#fleet = fleet;
     this.#evaluatedMs = Number.NEGATIVE_INFINITY;
   }
@@ -85,9 +89,7 @@ export class Network {
   evaluate(nowMs: number): Fleet {
     if (Math.abs(nowMs - this.#evaluatedMs) < INTERVAL_MS) return this.#fleet;
     this.#evaluatedMs = nowMs;
-    this.#views = this.#fleet.frontends.map(({ id }) =>
-      this.#fleet.engines.map((engine) => this.#pairs.get(id)!.get(engine.id)!.evaluate(nowMs)),
-    );
+    this.#views = this.#rows.map((row) => row.map((pair) => pair.evaluate(nowMs)));
     const isAsBefore = this.#views.every((row, frontend) =>
       row.every(({ seconds }, engine) => seconds === this.#fleet.networkSeconds[frontend]![engine]),
     );

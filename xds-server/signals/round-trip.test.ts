@@ -105,6 +105,26 @@ describe('a round trip', () => {
       }),
     );
   });
+
+  it('is the same whether it is evaluated anew or as far as anything can have changed', () => {
+    const anyStep = fc.record({
+      seconds: fc.option(fc.double({ min: 0, max: 0.5, noNaN: true }), { nil: undefined }),
+      afterMs: fc.integer({ min: 0, max: 90_000 }),
+    });
+    fc.assert(
+      fc.property(fc.array(anyStep, { maxLength: 60 }), (steps) => {
+        const pair = new RoundTrip(0.04);
+        const anew = new RoundTrip(0.04);
+        let nowMs = 0;
+        for (const { seconds, afterMs } of steps) {
+          nowMs += afterMs;
+          if (seconds !== undefined) for (const each of [pair, anew]) each.add(seconds, 1, nowMs);
+          anew.inherit(anew);
+          expect(pair.evaluate(nowMs)).toEqual(anew.evaluate(nowMs));
+        }
+      }),
+    );
+  });
 });
 
 it('a measurement is trusted for a minute, then less and less, and not at all after ten', () => {

@@ -51,6 +51,10 @@ export class RoundTrip {
   #buckets: Bucket[] = [];
   #believedSeconds: number | undefined;
   #movedMs = Number.NEGATIVE_INFINITY;
+  /** The last evaluation, and the time from when to when another one says the same. */
+  #view: RoundTripView | undefined;
+  #sinceMs = 0;
+  #untilMs = 0;
 
   constructor(configuredSeconds: number) {
     this.#configuredSeconds = configuredSeconds;
@@ -68,6 +72,7 @@ export class RoundTrip {
   /** Nothing is measured of what cannot be reached. */
   add(seconds: number, samples: number, atMs: number): void {
     if (!Number.isFinite(this.#configuredSeconds)) return;
+    this.#view = undefined;
     const last = this.#buckets.at(-1);
     if (last !== undefined && atMs - last.fromMs < BUCKET_MS) {
       last.atMs = Math.max(last.atMs, atMs);
@@ -82,9 +87,20 @@ export class RoundTrip {
   /** Takes over what another one knew of the same pair, whose configured value was another. */
   inherit(other: RoundTrip): void {
     this.#buckets = other.#buckets;
+    this.#view = undefined;
   }
 
+  /** The same object while nothing changes. */
   evaluate(nowMs: number): RoundTripView {
+    if (this.#view === undefined || nowMs < this.#sinceMs || nowMs >= this.#untilMs) {
+      this.#view = this.#evaluate(nowMs);
+      this.#sinceMs = nowMs;
+      this.#untilMs = this.#nextChangeMs(nowMs);
+    }
+    return this.#view;
+  }
+
+  #evaluate(nowMs: number): RoundTripView {
     const measured = this.#measured(nowMs);
     const wanted =
       measured === undefined ? undefined : withinLimits(measured.seconds, this.#configuredSeconds);
@@ -97,6 +113,20 @@ export class RoundTrip {
       ...(measured !== undefined && { measured }),
       isLimited: measured !== undefined && seconds === wanted && wanted !== measured.seconds,
     };
+  }
+
+  /** The next time at which something becomes too old or may move. */
+  #nextChangeMs(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    const consider = (atMs: number) => {
+      if (atMs > nowMs && atMs < nextMs) nextMs = atMs;
+    };
+    for (const { atMs } of this.#buckets) {
+      consider(atMs + WINDOW_MS);
+      consider(atMs + EXPIRY_MS);
+    }
+    consider(this.#movedMs + LEAST_STAY_MS);
+    return nextMs;
   }
 
   #believe(wanted: number | undefined, nowMs: number): void {
@@ -112,7 +142,8 @@ export class RoundTrip {
   #measured(nowMs: number): RoundTripView['measured'] {
     let seconds = Number.POSITIVE_INFINITY;
     let samples = 0;
-    for (const bucket of this.#buckets.toReversed()) {
+    for (let i = this.#buckets.length - 1; i >= 0; i--) {
+      const bucket = this.#buckets[i]!;
       const ageMs = nowMs - bucket.atMs;
       if (ageMs >= EXPIRY_MS || (ageMs >= WINDOW_MS && samples >= LEAST_SAMPLES)) break;
       seconds = Math.min(seconds, bucket.seconds);

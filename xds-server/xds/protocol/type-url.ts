@@ -39,3 +39,8 @@ export const removalWaitsFor: ReadonlyMap<string, readonly string[]> = new Map([
   [ENDPOINTS_TYPE, [CLUSTER_TYPE]],
   [ROUTE_TYPE, [LISTENER_TYPE]],
 ]);
+
+/** Last part of a type URL, to call the type by. */
+export function shortType(typeUrl: string): string {
+  return typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+}

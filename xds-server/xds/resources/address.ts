@@ -1,4 +1,4 @@
-import { splitAddress } from '../../config/address.js';
+import { splitAddress } from '../../fleet/address.js';
 import type { Address } from '../../fleet/fleet.js';
 
 /** A well-formed `ip:port` as Envoy's `Address` message. */

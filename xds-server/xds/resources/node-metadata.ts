@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { parseAddress } from '../../config/address.js';
 import { WardropError } from '../../errors.js';
+import { parseAddress } from '../../fleet/address.js';
 import type { Address, Frontend } from '../../fleet/fleet.js';
 import type { NodeIdentity } from '../protocol/node.js';
 

@@ -1,4 +1,4 @@
-import type { Random } from '../../simulator/random.js';
+import type { Random } from '../../../simulator/random.js';
 
 /** Independent requests, counted each second. */
 export function poissonCounts(requestsPerSecond: number, seconds: number, random: Random): number[] {

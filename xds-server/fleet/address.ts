@@ -1,5 +1,5 @@
 import { isIP, SocketAddress } from 'node:net';
-import type { Address } from '../fleet/fleet.js';
+import type { Address } from './fleet.js';
 
 export interface HostPort {
   readonly host: string;

@@ -1,0 +1,40 @@
+import type { Config } from '../config/config.js';
+import type { Alarms } from '../control/alarms.js';
+import type { Explained, ExplainQuery } from '../control/explain.js';
+import type { Headroom } from '../control/headroom.js';
+import type { Changed } from '../control/plan-history.js';
+import type { Recorded } from '../control/recording.js';
+import type { Changes, WhatIf } from '../control/what-if.js';
+import type { Plan } from '../plan/plan.js';
+import type { Relief } from '../plan/snapshot-view.js';
+import type { Discovered } from '../signals/discovery.js';
+import type { LoadSources } from '../signals/engine-load.js';
+import type { EngineWatch } from '../signals/engine-watch.js';
+import type { OperatorRequest } from '../signals/operator-orders.js';
+import type { Signals, SignalsView } from '../signals/signals.js';
+import type { SnapshotBoard } from '../sync/snapshot-board.js';
+import type { NodeView, ResourceStatus } from '../xds/index.js';
+
+/** What API and metrics show of a control server, and what they may ask of it. */
+export interface ShownServer {
+  readonly config: Config;
+  /** The plan in force, once it is published. */
+  readonly plan: Plan | null;
+  /** How the fleet looked lately. */
+  readonly view: SignalsView;
+  readonly relief: Relief;
+  readonly discovered: ReadonlyMap<string, Discovered>;
+  readonly loadSources: LoadSources;
+  readonly alarms: Pick<Alarms, 'list'>;
+  readonly signals: Pick<Signals, 'health' | 'inFlight' | 'orders' | 'totals' | 'turnGap'>;
+  readonly board: Pick<SnapshotBoard, 'current' | 'holders'>;
+  readonly engineWatch: Pick<EngineWatch, 'readings'>;
+  explain(query: ExplainQuery): Explained;
+  changes(sequence: number | undefined): Promise<Changed>;
+  whatIf(changes: Changes): Promise<WhatIf>;
+  headroom(): Promise<Headroom>;
+  startRecording(recorder: (recorded: Recorded) => void): () => void;
+  act(request: OperatorRequest): void;
+  nodes(): readonly NodeView[];
+  resourcesOf(nodeId: string): Readonly<Record<string, readonly ResourceStatus[]>>;
+}
