@@ -8,16 +8,26 @@ export function textReport({ cells, assertions, cpuSeconds, requests }: Comparis
   const scenarios = [...new Set(cells.map(({ scenario }) => scenario))];
   const parts = scenarios.map((scenario) => {
     const own = cells.filter((cell) => cell.scenario === scenario);
-    const byClass = scenario.classes === undefined ? [] : [table([classHeader, ...own.flatMap(classRows)])];
-    const tables = [table([header, ...own.map(row)]), ...byClass];
-    return `${scenario.id}: ${scenario.about}\n${tables.map(indent).join('\n\n')}`;
+    const tables = tablesOf(own).map((rows) => indent(table(rows)));
+    return `${scenario.id}: ${scenario.about}\n${tables.join('\n\n')}`;
   });
-  const speed = `${requests} measured requests, ${cpuSeconds.toFixed(0)} s of processor time.`;
   const checked = assertions.map(
     ({ scenario, text, value, result }) =>
       `${result.padEnd(7)} ${scenario}: ${text}${value === null ? '' : ` (${Number(value.toPrecision(4))})`}`,
   );
+  const speed = speedLine({ requests, cpuSeconds });
   return `${[...parts, ...(checked.length === 0 ? [] : [checked.join('\n')])].join('\n\n')}\n\n${notes}\n${speed}\n`;
+}
+
+/** The tables of one scenario, each with its header first: by policy and, where there are classes, by class. */
+export function tablesOf(cells: readonly Cell[]): string[][][] {
+  const byClass =
+    cells[0]?.scenario.classes === undefined ? [] : [[classHeader, ...cells.flatMap(classRows)]];
+  return [[header, ...cells.map(row)], ...byClass];
+}
+
+export function speedLine({ requests, cpuSeconds }: Pick<Comparison, 'requests' | 'cpuSeconds'>): string {
+  return `${requests} measured requests, ${cpuSeconds.toFixed(0)} s of processor time.`;
 }
 
 const header = [

@@ -7,13 +7,13 @@ import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
+import { dashboard } from './dashboard.js';
 import { explainedText } from './explained-text.js';
-import { indexPage } from './index-page.js';
 import { readOperatorRequest } from './operator-request.js';
 import { streamRecording } from './record-stream.js';
 import type { ServerMetrics } from './server-metrics.js';
 import type { ShownServer } from './shown-server.js';
-import { envoysView, fleetView } from './views.js';
+import { envoysView, fleetView, overview } from './views.js';
 import { readChanges } from './what-if-request.js';
 
 export interface AdminOptions {
@@ -60,8 +60,8 @@ function adminApp(
   const app = express();
   app.disable('x-powered-by');
   app.set('json spaces', 2);
-  app.get('/', (_request, response) => {
-    response.type('html').send(indexPage(server));
+  app.get('/', (request, response) => {
+    response.type('html').send(dashboard(overview(server), text(request.query.pool)));
   });
   app.get('/live', (_request, response) => {
     response.json({ live: true });
@@ -110,6 +110,7 @@ function adminApp(
     response.format({
       json: () => response.json(explained),
       text: () => response.send(explainedText(explained)),
+      html: () => response.type('text').send(explainedText(explained)),
     });
   });
   app.get('/v1/changes', async (request, response) => {
@@ -117,6 +118,7 @@ function adminApp(
     response.format({
       json: () => response.json(changed),
       text: () => response.send(changedText(changed)),
+      html: () => response.type('text').send(changedText(changed)),
     });
   });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {

@@ -172,7 +172,7 @@ export function driftingProfiles({ drifts }: SignalsView, nowMs: number): Messag
 function timeDrift(profileId: string, kind: ProfileDrift['kind'], factor: number): string {
   const { what, remedy } = DRIFTS[kind];
   const times = factor.toFixed(1);
-  return `${what} of its engines takes ${times} times as long as profile ${profileId} says; nobody is penalised for it. ${refit(remedy, times)}`;
+  return `${what} of engines with profile ${profileId} takes ${times} times as long as it says; nobody is penalised for it. ${refit(remedy, times)}`;
 }
 
 function workDrift(profileId: string, factor: number): string {

@@ -52,6 +52,8 @@ pre { overflow-x: auto; font-size: 12px; }
 </style>
 <h1>${escapeXml(`Profile ${result.id}`)}</h1>
 ${renderSvg(result)}
+<p>Filled points shaped the curves, hollow ones did not. Dashed: beyond the last point that did, as plans continue the
+curve. Dotted: capacity.</p>
 <pre>${escapeXml(renderReport(result))}</pre>
 </html>
 `;

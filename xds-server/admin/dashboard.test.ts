@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import type { EngineState } from '../fleet/fleet-state.js';
+import type { Plan } from '../plan/plan.js';
+import { dashboard, type Overview } from './dashboard.js';
+
+const atMs = 1_700_000_000_000;
+
+function engine(id: string, change: Partial<EngineState> = {}): Overview['engines'][number] {
+  const replicas = [{ address: '10.0.0.1:8000', ready: true }];
+  const state = { id, replicas, health: 1, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1, ...change };
+  return { state, inFlight: 3, isLeftOut: false };
+}
+
+function plan(poolId: string, engineId: string): Plan {
+  const row = { frontendId: 'west', poolId, demandRps: 60, weights: [{ engineId, weight: 1 }] };
+  return {
+    id: 'abc',
+    sequence: 7,
+    createdAtMs: atMs - 30_000,
+    rows: [{ ...row, segments: [], retryRatio: 0, shed: [{ priority: 0, fraction: 0.25 }] }],
+    engines: [
+      { engineId, effectiveCapacity: 1, rho: 1.04, congestionPriceSeconds: 1, scarcityPriceSeconds: 0 },
+    ],
+    objectiveSeconds: 1,
+  };
+}
+
+const empty: Overview = { atMs, plan: null, alarms: [], pools: [], engines: [], envoys: [] };
+
+describe('dashboard', () => {
+  it('says what is not there yet', () => {
+    const page = dashboard(empty);
+    expect(page).toContain('No plan is published yet.');
+    expect(page).toContain('No alarms.');
+    expect(page).toContain('None is connected.');
+  });
+
+  it('links every weight to its explanation', () => {
+    const pools = [{ id: 'chat', engineIds: ['a', 'b'] }];
+    const page = dashboard({ ...empty, plan: plan('chat', 'a'), pools, engines: [engine('a'), engine('b')] });
+    expect(page).toContain('Plan 7 (abc) is in force');
+    expect(page).toContain('href="/v1/explain?frontend=west&amp;pool=chat&amp;engine=a" title="why">100.0 %');
+    expect(page).toContain('href="/v1/explain?frontend=west&amp;pool=chat&amp;engine=b" title="why">–');
+    expect(page).toContain('104 %');
+    expect(page).toContain('25.0 % of priority 0');
+  });
+
+  it('names what keeps an engine below its capacity', () => {
+    const engines = [engine('a', { penalty: 0.4, latencyFactor: 2.5, drain: 0 })];
+    expect(dashboard({ ...empty, engines })).toContain('drained, penalty 40 %, 2.5 times as slow');
+  });
+
+  it('shows one of many pools, and of many engines those with weight', () => {
+    const engineIds = Array.from({ length: 40 }, (_, index) => `engine-${index}`);
+    const pools = Array.from({ length: 9 }, (_, index) => ({ id: `pool ${index}`, engineIds }));
+    const overview = { ...empty, plan: plan('pool 3', 'engine-5'), pools };
+    expect(dashboard(overview)).not.toContain('Weights of pool 3');
+    const page = dashboard(overview, 'pool 3');
+    expect(page).toContain('href="/?pool=pool%203"');
+    expect(page).toContain('Weights of pool 3');
+    expect(page).toContain('>engine-5<');
+    expect(page).not.toContain('>engine-6<');
+    expect(page).toContain('39 engines without weight are not shown.');
+  });
+
+  it('takes names and messages for text', () => {
+    const alarms = [{ sinceMs: atMs, message: '<script>' }];
+    const envoys = [
+      { nodeId: '<b>', frontendId: '"', version: '&', xds: 'no stream' as const, snapshot: null },
+    ];
+    const page = dashboard({ ...empty, alarms, envoys, engines: [engine('<i>')] });
+    expect(page).not.toMatch(/<script>|<b>|<td><i>/);
+    expect(page).toContain('&lt;script&gt; (since 0 s ago)');
+  });
+});
