@@ -28,18 +28,40 @@ export function equals(a: usize, aLength: usize, b: usize, bLength: usize): bool
   return aLength == bLength && same(a, b, aLength);
 }
 
-/** By words: `memory.compare` goes byte by byte unless both happen to be aligned. */
-function same(a: usize, b: usize, length: usize): bool {
-  if (length < 8) return memory.compare(a, b, length) == 0;
+/** By words, of which the last may overlap the one before: `memory.compare` goes byte by byte unless both are aligned. */
+export function same(a: usize, b: usize, length: usize): bool {
+  if (length >= 16) {
+    const last = length - 16;
+    for (let i: usize = 0; i < last; i += 16) if (differ(a + i, b + i)) return false;
+    return !differ(a + last, b + last);
+  }
+  if (length >= 8) return sameShort(a, b, length);
+  if (length >= 4) {
+    const last = length - 4;
+    return ((load<u32>(a) ^ load<u32>(b)) | (load<u32>(a + last) ^ load<u32>(b + last))) == 0;
+  }
+  for (let i: usize = 0; i < length; i++) if (load<u8>(a + i) != load<u8>(b + i)) return false;
+  return true;
+}
+
+/** The same for 8 to 16 bytes. */
+// @ts-ignore: decorator
+@inline
+export function sameShort(a: usize, b: usize, length: usize): bool {
   const last = length - 8;
-  for (let i: usize = 0; i < last; i += 8) if (load<u64>(a + i) != load<u64>(b + i)) return false;
-  // May overlap the word before.
-  return load<u64>(a + last) == load<u64>(b + last);
+  return ((load<u64>(a) ^ load<u64>(b)) | (load<u64>(a + last) ^ load<u64>(b + last))) == 0;
+}
+
+// @ts-ignore: decorator
+@inline
+function differ(a: usize, b: usize): bool {
+  return v128.any_true(v128.xor(v128.load(a), v128.load(b)));
 }
 
 /** Whether bytes begin like a lower-case text, whatever the case of their letters. */
 export function startsWith(at: usize, length: usize, text: Text): bool {
   if (length < text.length) return false;
+  if (same(at, text.at, text.length)) return true;
   for (let i: usize = 0; i < text.length; i++) {
     if (lower(load<u8>(at + i)) != load<u8>(text.at + i)) return false;
   }
@@ -89,6 +111,8 @@ export function put(text: Text): void {
 }
 
 /** Appends as many of the bytes as fit. */
+// @ts-ignore: decorator
+@inline
 export function putBytes(at: usize, length: usize): void {
   const taken = min(length, room());
   copyBytes(end, at, taken);

@@ -122,6 +122,8 @@ let listAt: usize = 0;
 let listLength: usize = 0;
 
 /** Reads the request headers of the effective context; addresses hold until the next callback. */
+// @ts-ignore: decorator
+@inline
 export function readAttributes(): void {
   store<u64>(RESULT, 0);
   getHeaders(REQUEST_HEADERS, RESULT, RESULT + 4);
@@ -167,44 +169,74 @@ function takeList(pairs: usize, size: usize): void {
     const length = <usize>load<u32>(lengths, 4);
     const value = name + nameLength + 1;
     const header = numberOf(name, nameLength);
-    if (watchesHeaders) headerNeeds |= needsOfHeader(name, nameLength, value, length);
     lengths += 8;
     name = value + length + 1;
-    if (header < 0) continue;
-    if (header >= FIRST_STEERING) {
-      steeringSent |= 1 << (header - FIRST_STEERING);
-    } else if (header >= FIRST_KEY) {
-      if (header < keyNumber && length > 0) {
-        keyNumber = header;
-        keyAt = value;
-        keyLength = min<usize>(length, TEXT_LIMIT);
+    switch (header) {
+      case -1:
+        break;
+      case PATH: {
+        pathAt = value;
+        pathLength = length;
+        break;
       }
-    } else if (header == PATH) {
-      pathAt = value;
-      pathLength = length;
-    } else if (header == METHOD) {
-      bodyless = hasNoBody(value, length);
-    } else if (header == MODEL) {
-      if (modelLength == 0) {
+      case METHOD: {
+        bodyless = hasNoBody(value, length);
+        break;
+      }
+      case MODEL: {
+        if (modelLength > 0) break;
         modelAt = value;
         modelLength = length;
+        break;
       }
-    } else if (header == TENANT) {
-      if (tenantLength == 0) {
+      case TENANT: {
+        if (tenantLength > 0) break;
         tenantAt = value;
         tenantLength = length;
+        break;
       }
-    } else if (header == CONTENT_TYPE) {
-      typeAt = value;
-      typeLength = length;
-    } else if (header == CONTENT_ENCODING) {
-      encodingAt = value;
-      encodingLength = length;
-    } else if (header == CONTENT_LENGTH) {
-      contentLength = number(value, length);
-    } else {
-      clientRetry = length > 0 && (length > 1 || load<u8>(value) != 0x30);
+      case CLIENT_RETRIES: {
+        clientRetry = length > 0 && (length > 1 || load<u8>(value) != 0x30);
+        break;
+      }
+      case CONTENT_TYPE: {
+        typeAt = value;
+        typeLength = length;
+        break;
+      }
+      case CONTENT_ENCODING: {
+        encodingAt = value;
+        encodingLength = length;
+        break;
+      }
+      case CONTENT_LENGTH: {
+        contentLength = number(value, length);
+        break;
+      }
+      default: {
+        if (header >= FIRST_STEERING) {
+          steeringSent |= 1 << (header - FIRST_STEERING);
+        } else if (header < keyNumber && length > 0) {
+          keyNumber = header;
+          keyAt = value;
+          keyLength = min<usize>(length, TEXT_LIMIT);
+        }
+      }
     }
+  }
+  if (watchesHeaders) takeNeeds(pairs, count);
+}
+
+function takeNeeds(pairs: usize, count: usize): void {
+  let lengths = pairs + 4;
+  let name = lengths + (count << 3);
+  for (let i: usize = 0; i < count; i++) {
+    const nameLength = <usize>load<u32>(lengths);
+    const length = <usize>load<u32>(lengths, 4);
+    const value = name + nameLength + 1;
+    headerNeeds |= needsOfHeader(name, nameLength, value, length);
+    lengths += 8;
+    name = value + length + 1;
   }
 }
 

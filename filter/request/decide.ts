@@ -101,6 +101,8 @@ import { letGo, steer, steerNatively } from './steer';
 import { HELD, LET_GO, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
+/** As many points as there are. */
+const EVERY_POINT: u64 = 1 << 32;
 
 let startupHold: bool = true;
 /** How far health may be ignored when nobody looks healthy: not beyond readiness while its news are fresh. */
@@ -212,7 +214,7 @@ function decide(stream: Stream): i32 {
   takeFromBody(stream);
   const keyed = keyLength > 0;
   const hash = keyed ? hash64(keyAt, keyLength, hash64(tenantAt, tenantLength, saltHash)) : randomKey();
-  stream.observed = observe || <u64>steerPoint(hash) >= steeredBelow;
+  stream.observed = observe || (steeredBelow < EVERY_POINT && <u64>steerPoint(hash) >= steeredBelow);
   const outcome = stream.bodyless ? pass(stream, hash, keyed) : serveModel(stream, hash, keyed);
   closeBody(stream);
   return outcome;
@@ -313,7 +315,7 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
   if (!keyed) state.withoutKey++;
   else if (!clientRetry) noteTurn(state.pool, hash, stream.startedNs);
   const shedFraction = load<f64>(classRows + <usize>number * L.CLASS_SIZE, L.CLASS_SHED_FRACTION);
-  if (<f64>shedPoint(hash) < shedFraction * 4294967296.0) {
+  if (shedFraction > 0 && <f64>shedPoint(hash) < shedFraction * 4294967296.0) {
     if (refuses(stream, SHED, pool)) {
       state.shed++;
       answerShed(again);

@@ -3,11 +3,21 @@
 import * as L from '../../wire/layout';
 import { equals } from '../abi/text';
 import { hash64 } from '../hash';
-import { modelCount, modelPools, models, snapshot } from '../snapshot/current';
+import { install, modelCount, modelPools, models, textAt, textLength } from '../snapshot/current';
 import { needOf } from './needs';
 
+/** The model found last, and the install whose row it is: most requests name the same one again. */
+let latest: usize = 0;
+let latestInstall: u32 = 0;
+
 /** Row of the model with exactly this name, 0 if there is none. */
+// @ts-ignore: decorator
+@inline
 export function findModel(at: usize, length: usize): usize {
+  return latestInstall == install && isNamed(latest, at, length) ? latest : searchModel(at, length);
+}
+
+function searchModel(at: usize, length: usize): usize {
   const hash = hash64(at, length, 0);
   let low: u32 = 0;
   let high = modelCount;
@@ -18,9 +28,16 @@ export function findModel(at: usize, length: usize): usize {
   }
   if (low == modelCount) return 0;
   const row = models + <usize>low * L.MODEL_SIZE;
-  const name = snapshot + <usize>load<u32>(row, L.MODEL_NAME);
-  const nameLength = <usize>load<u32>(row, L.MODEL_NAME + 4);
-  return equals(name, nameLength, at, length) ? row : 0;
+  if (!isNamed(row, at, length)) return 0;
+  latest = row;
+  latestInstall = install;
+  return row;
+}
+
+// @ts-ignore: decorator
+@inline
+function isNamed(row: usize, at: usize, length: usize): bool {
+  return equals(textAt(row + L.MODEL_NAME), textLength(row + L.MODEL_NAME), at, length);
 }
 
 /** Row of the only model there is, 0 if there are none or several. */

@@ -12,9 +12,13 @@ const MEDIUM = new Text(ROUTES[1]);
 const LONG = new Text(ROUTES[2]);
 
 /** Names the route of a request for a stream; what a client sent has been removed, and other requests have no name. */
+// @ts-ignore: decorator
+@inline
 export function nameRoute(stream: Stream): void {
-  if (!stream.asksForStream) return;
-  const tokens = stream.promptTokens;
+  if (stream.asksForStream) nameLimits(stream.promptTokens);
+}
+
+function nameLimits(tokens: u32): void {
   const route = tokens <= <u32>SHORT_PROMPT_TOKENS ? SHORT : tokens <= <u32>MEDIUM_PROMPT_TOKENS ? MEDIUM : LONG;
   addHeader(REQUEST_HEADERS, ROUTE.at, ROUTE.length, route.at, route.length);
 }

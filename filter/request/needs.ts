@@ -22,6 +22,8 @@ import { headerNeeds, pathAt, pathLength, tenantAt, tenantLength } from './attri
 const BYTES_PER_TOKEN: u32 = 4;
 
 /** Bits of the needs that the attributes read last carry, and the body, if there is one that has been read. */
+// @ts-ignore: decorator
+@inline
 export function carriedNeeds(body: usize): u64 {
   let bits = headerNeeds;
   for (let i: u32 = 0; i < needCount; i++) {

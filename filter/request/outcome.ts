@@ -91,7 +91,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
     const found = entryOf(stream);
     if (found >= 0) entry = <u32>found;
     if (status >= 500) failed = blame(stream, entry);
-    for (let i: u32 = 0; i < entry; i++) noteAttempt(stream, i, false);
+    for (let i: u32 = 0; i < entry; i++) noteFailed(stream, i);
   }
   stream.served = stream.flow(entry);
   stream.state = ANSWERED;
@@ -100,9 +100,9 @@ export function noteResponse(stream: Stream, ended: bool): void {
   moveTo(stream, entry);
   if (loadAt) takeLoadReport(stream, RESPONSE_HEADERS, loadAt, loadLength, false);
   if (binaryLoadAt) takeLoadReport(stream, RESPONSE_HEADERS, binaryLoadAt, binaryLoadLength, true);
-  if (failed) noteAttempt(stream, entry, false);
+  if (failed) noteFailed(stream, entry);
   // Engines send the headers of a stream before they have done anything for it.
-  else if (status < 500 && !stream.streamed) noteAttempt(stream, entry, true);
+  else if (status < 500 && !stream.streamed) noteServed(stream, entry);
   if (made > 1 && !stream.observed) {
     stream.reason = RETRY;
     count(RETRY);
@@ -177,7 +177,7 @@ export function noteBody(stream: Stream, size: u32, ended: bool): void {
     if (isToken && !stream.firstByteSeen) {
       stream.firstByteSeen = true;
       if (stream.streamed) {
-        noteAttempt(stream, stream.entry, true);
+        noteServed(stream, stream.entry);
         noteFirstToken(stream);
       }
     }
@@ -191,7 +191,7 @@ export function noteEnd(stream: Stream): void {
   if (stream.state == ROUTED) {
     const made = askAttempts();
     // The last attempt was cut short from outside; the ones before it failed.
-    for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteAttempt(stream, i, false);
+    for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteFailed(stream, i);
     finishUnanswered(stream, made);
   } else if (stream.state == ANSWERED && !stream.complete) {
     noteBroken(stream);
@@ -214,7 +214,7 @@ function noteBroken(stream: Stream): void {
   } else {
     return;
   }
-  noteAttempt(stream, stream.entry, false);
+  noteFailed(stream, stream.entry);
 }
 
 /** The context is gone; whatever has not been accounted for is now. */
@@ -299,15 +299,18 @@ function endProbes(stream: Stream): void {
   stream.probesReplica = false;
 }
 
-function noteAttempt(stream: Stream, entry: u32, succeeded: bool): void {
+// @ts-ignore: decorator
+@inline
+function noteServed(stream: Stream, entry: u32): void {
   if (entry == 0) endProbes(stream);
-  const started = stream.startedNs / 1_000_000;
+  noteSuccess(stream.replica(entry), stream.startedNs);
+  noteSuccess(stream.flow(entry).engine, stream.startedNs);
+}
+
+function noteFailed(stream: Stream, entry: u32): void {
+  if (entry == 0) endProbes(stream);
+  const started = stream.startedNs;
   const flow = stream.flow(entry);
-  if (succeeded) {
-    noteSuccess(stream.replica(entry), started);
-    noteSuccess(flow.engine, started);
-    return;
-  }
   if (stream.counted) flow.failures++;
   const verdict = noteFailure(stream.replica(entry), REPLICA_FAILURES, started);
   // What a replica that is already ejected goes on losing says nothing about the others.
@@ -323,7 +326,7 @@ function blame(stream: Stream, entry: u32): bool {
   const length = resultLength();
   if (equals(at, length, NO_HOST.at, NO_HOST.length)) {
     // Envoy knows none of the listed endpoints (yet, or any more).
-    for (let i = entry + 1; i < <u32>stream.entries; i++) noteAttempt(stream, i, false);
+    for (let i = entry + 1; i < <u32>stream.entries; i++) noteFailed(stream, i);
     return true;
   }
   if (length > UPSTREAM.length && memory.compare(at, UPSTREAM.at, UPSTREAM.length) == 0) {
@@ -371,6 +374,8 @@ function countStatus(stream: Stream): void {
 }
 
 /** Where nothing is steered, the engine is the one decided on, if there is any, and the mode says so. */
+// @ts-ignore: decorator
+@inline
 function tellDecision(stream: Stream): void {
   const flow = stream.observed ? stream.decided : stream.served;
   if (changetype<usize>(flow)) tell(ENGINE, flow.engine.idAt, <usize>flow.engine.idLength);
@@ -381,6 +386,8 @@ function tellDecision(stream: Stream): void {
   tellReason(stream);
 }
 
+// @ts-ignore: decorator
+@inline
 function tellReason(stream: Stream): void {
   const reason = reasonName(stream.reason);
   tell(REASON, reason.at, reason.length);
@@ -393,6 +400,8 @@ function tellMode(stream: Stream): void {
 }
 
 /** Sets a header of the response that was read last. */
+// @ts-ignore: decorator
+@inline
 function tell(name: Text, value: usize, length: usize): void {
   if (hasDecision) replaceHeader(RESPONSE_HEADERS, name.at, name.length, value, length);
   else addHeader(RESPONSE_HEADERS, name.at, name.length, value, length);

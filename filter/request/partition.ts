@@ -6,12 +6,13 @@ import { BOUND_SIZE, BOUND_START } from '../snapshot/current';
 // @ts-ignore: decorator
 @inline
 export function segmentOf(first: usize, count: u32, point: u32): usize {
-  let low: u32 = 0;
-  let high = count;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (load<u32>(first + <usize>middle * BOUND_SIZE, BOUND_START) <= point) low = middle;
-    else high = middle;
+  let low = first;
+  // Without a branch: where a key falls is what no processor can foretell.
+  while (count > 1) {
+    const half = count >> 1;
+    const middle = low + <usize>half * BOUND_SIZE;
+    low = select(middle, low, load<u32>(middle, BOUND_START) <= point);
+    count -= half;
   }
-  return first + <usize>low * BOUND_SIZE;
+  return low;
 }

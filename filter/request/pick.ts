@@ -192,6 +192,8 @@ function overflows(flow: usize): bool {
   return engine.overflowBelow != 0 && <u64>overflowPoint(overflowHash, engine.mark) < engine.overflowBelow;
 }
 
+// @ts-ignore: decorator
+@inline
 function usable(flow: usize, hash: u64, level: i32): bool {
   if (!flow) return false;
   const engine = changetype<FlowState>(flow).engine;
@@ -207,11 +209,15 @@ function hasRoom(engine: EngineState): bool {
   return <f64>(engine.inFlight + engine.othersInFlight) < engine.mostInFlight;
 }
 
+// @ts-ignore: decorator
+@inline
 function appendFirst(stream: Stream, flow: usize, level: i32): void {
   append(stream, changetype<FlowState>(flow), best);
   if (level == HEALTHY && !stream.observed) startProbes(stream);
 }
 
+// @ts-ignore: decorator
+@inline
 function append(stream: Stream, flow: FlowState, replica: usize): void {
   stream.append(flow, changetype<ReplicaState>(replica));
 }

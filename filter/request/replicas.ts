@@ -37,36 +37,34 @@ export function setOverflowHash(hash: u64): void {
 
 /** Ranks the replicas of an engine for a key; true when there is one to use. */
 export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
-  best = 0;
-  second = 0;
-  let bestScore: u64 = 0;
-  let secondScore: u64 = 0;
-  let bestIsSteady = false;
+  let first: usize = 0;
+  let next: usize = 0;
+  let firstScore: u64 = 0;
+  let nextScore: u64 = 0;
+  let firstIsSteady = false;
   const end = engine.replicas + ((<usize>engine.replicaCount) << 2);
   for (let at = engine.replicas; at < end; at += 4) {
     const replica = changetype<ReplicaState>(<usize>load<u32>(at));
     if ((level < ANY && !replica.ready) || !standing(replica, level)) continue;
     const steady = level != HEALTHY || replica.state == USABLE;
     const score = mix64(hash ^ load<u64>(replica.snapshotRow, L.REPLICA_SEED));
-    if (!best || score > bestScore) {
-      if (best && bestIsSteady) {
-        second = best;
-        secondScore = bestScore;
+    if (!first || score > firstScore) {
+      if (first && firstIsSteady) {
+        next = first;
+        nextScore = firstScore;
       }
-      best = changetype<usize>(replica);
-      bestScore = score;
-      bestIsSteady = steady;
-    } else if (steady && (!second || score > secondScore)) {
-      second = changetype<usize>(replica);
-      secondScore = score;
+      first = changetype<usize>(replica);
+      firstScore = score;
+      firstIsSteady = steady;
+    } else if (steady && (!next || score > nextScore)) {
+      next = changetype<usize>(replica);
+      nextScore = score;
     }
   }
-  if (level == HEALTHY && second && overflows(best) && !overflows(second)) {
-    const left = best;
-    best = second;
-    second = left;
-  }
-  return best != 0;
+  const swapped = level == HEALTHY && next != 0 && overflows(first) && !overflows(next);
+  best = swapped ? next : first;
+  second = swapped ? first : next;
+  return first != 0;
 }
 
 /** Whether a key leaves its replica for the second of its choice. */

@@ -52,12 +52,16 @@ export function steerNatively(pool: u32, hash: u64, keyed: bool): void {
   removeSent(steeringSent & ~written);
 }
 
+// @ts-ignore: decorator
+@inline
 function nameCluster(pool: u32): void {
   const cluster = poolRows + <usize>pool * L.POOL_SIZE + L.POOL_CLUSTER;
   write(CLUSTER_BIT, CLUSTER, textAt(cluster), textLength(cluster));
 }
 
 /** Sets a header; one that the client has not sent need not be looked for. */
+// @ts-ignore: decorator
+@inline
 function write(bit: u32, name: Text, value: usize, length: usize): void {
   if (steeringSent & bit) replaceHeader(REQUEST_HEADERS, name.at, name.length, value, length);
   else addHeader(REQUEST_HEADERS, name.at, name.length, value, length);
@@ -87,6 +91,8 @@ function routeHasCluster(): bool {
 }
 
 /** Removes those of CLIENT_STEERING_HEADERS whose bits are set. */
+// @ts-ignore: decorator
+@inline
 function removeSent(sent: u32): void {
   while (sent) {
     const name = unchecked(steeringNames[ctz(sent)]);

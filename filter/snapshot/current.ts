@@ -68,7 +68,8 @@ export let engineCount: u32 = 0;
 let replicaStates: usize = 0;
 let replicaCount: u32 = 0;
 let flowCount: u32 = 0;
-let install: u32 = 0;
+/** Number of the install that put the snapshot in force. */
+export let install: u32 = 0;
 
 const classBinder = new Binder(pools);
 const engineBinder = new Binder(engines);

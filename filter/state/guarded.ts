@@ -19,6 +19,7 @@ export const REPLICA_FAILURES: u8 = 3;
 /** The same for an engine, whichever its replicas. */
 export const ENGINE_FAILURES: u8 = 5;
 
+const NS_PER_MS: u64 = 1_000_000;
 const FIRST_BACK_OFF_MS: u64 = 1_000;
 const LONGEST_BACK_OFF_MS: u64 = 30_000;
 /** After this long without ejection the back-off starts over. */
@@ -27,8 +28,8 @@ const SUCCESSES_TO_RETURN: u8 = 3;
 
 @unmanaged
 export class Guarded extends Row {
-  /** When the state last changed. */
-  sinceMs: u64;
+  /** When the state last changed, in whole milliseconds; compared with every request, so in what their times are in. */
+  sinceNs: u64;
   /** When an ejection ends. */
   untilMs: u64;
   state: u8;
@@ -56,11 +57,11 @@ export enum Verdict {
 }
 
 /** A request that started then has failed. */
-export function noteFailure(row: Guarded, limit: u8, startedMs: u64): Verdict {
-  if (row.state == EJECTED || startedMs < row.sinceMs) return Verdict.IGNORED;
+export function noteFailure(row: Guarded, limit: u8, startedNs: u64): Verdict {
+  if (row.state == EJECTED || startedNs < row.sinceNs) return Verdict.IGNORED;
   if (row.state == USABLE && ++row.failures < limit) return Verdict.COUNTED;
   const now = nowMs();
-  if (row.state == USABLE && now - row.sinceMs > FORGIVEN_MS) row.ejections = 0;
+  if (row.state == USABLE && now * NS_PER_MS - row.sinceNs > FORGIVEN_MS * NS_PER_MS) row.ejections = 0;
   enter(row, EJECTED, now);
   row.untilMs = now + min(FIRST_BACK_OFF_MS << (<u64>min<u8>(row.ejections, 5)), LONGEST_BACK_OFF_MS);
   if (row.ejections < 255) row.ejections++;
@@ -68,8 +69,10 @@ export function noteFailure(row: Guarded, limit: u8, startedMs: u64): Verdict {
 }
 
 /** A request that started then has been answered. */
-export function noteSuccess(row: Guarded, startedMs: u64): void {
-  if (row.state == EJECTED || startedMs < row.sinceMs) return;
+// @ts-ignore: decorator
+@inline
+export function noteSuccess(row: Guarded, startedNs: u64): void {
+  if (row.state == EJECTED || startedNs < row.sinceNs) return;
   row.failures = 0;
   if (row.state == TRICKLING && ++row.successes == SUCCESSES_TO_RETURN) enter(row, USABLE, nowMs());
 }
@@ -86,7 +89,7 @@ export function trickle(row: Guarded, now: u64): void {
 
 function enter(row: Guarded, state: u8, now: u64): void {
   row.state = state;
-  row.sinceMs = now;
+  row.sinceNs = now * NS_PER_MS;
   row.failures = 0;
   row.successes = 0;
 }

@@ -27,16 +27,18 @@ let levelSinceNs: u64 = 0;
 /** A turn of the conversation with this key's hash. */
 export function noteTurn(pool: u64, hash: u64, nowNs: u64): void {
   const key = mix64(pool + hash);
+  // Looked for from a place of its own on, so that one that is there is found soon.
+  const home = <usize>(key >> 32);
   while (ctz(key) >= level) {
     let free: usize = 0;
     for (let i: usize = 0; i < <usize>L.WATCHED_CONVERSATIONS; i++) {
-      const place = turnsIn(i);
+      const place = turnsIn((home + i) % <usize>L.WATCHED_CONVERSATIONS);
       if (place.turns && place.key == key) {
         place.turns++;
         place.atNs = nowNs;
         return;
       }
-      if (!place.turns || nowNs - place.atNs >= ENDED_NS) free = changetype<usize>(place);
+      if (!free && (!place.turns || nowNs - place.atNs >= ENDED_NS)) free = changetype<usize>(place);
     }
     if (free) {
       const place = changetype<Turns>(free);
