@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
-// Unit and property tests sit beside the code. End-to-end tests (test/e2e) start real Envoys and are run one file
-// at a time: two cores carry one harness, not several.
+// Unit and property tests sit beside the code. They leave nothing behind, so the files of one worker share what they
+// import. End-to-end tests (test/e2e) start real Envoys and wait most of the time: two cores carry two of them.
+const WORKERS = 2;
+
 export default defineConfig({
   test: {
     projects: [
@@ -13,6 +15,8 @@ export default defineConfig({
             'test/{unit,filter,conformance}/**/*.test.ts',
           ],
           testTimeout: 20_000,
+          isolate: false,
+          maxWorkers: WORKERS,
           sequence: { groupOrder: 0 },
         },
       },
@@ -22,7 +26,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          maxWorkers: WORKERS,
           sequence: { groupOrder: 1 },
         },
       },

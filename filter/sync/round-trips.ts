@@ -1,6 +1,6 @@
 // How far away engines are. One after the other is asked for its health page, three times in a row at one replica: the
 // first may have to open a connection, and any may wait in the engine, so the least of the three is kept. The VM that
-// talks to the control server does this, besides all requests.
+// talks to the control server does this, besides all requests. In a large fleet several are asked at a time.
 
 import * as L from '../../wire/layout';
 import { DESTINATION_HEADER } from '../../wire/names';
@@ -18,12 +18,18 @@ import { Row } from '../state/table';
 
 const ASKS: u32 = 3;
 const TIMEOUT_MS: u32 = 2_000;
+/** No answer comes after this. */
+const LOST_NS: u64 = (<u64>TIMEOUT_MS + 1_000) * 1_000_000;
+/** So many engines are asked at a time. */
+const MOST_ASKED: i32 = 32;
 /** Pause between engines until all have been asked so many times, and the longest after that. */
 const FIRST_ROUNDS: u64 = 5;
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
-/** All engines are asked within this time, if one for every tick suffices. */
+/** All engines are asked within this time. */
 const ROUND_NS: u64 = 30_000_000_000;
+/** What is late by more than a tick or two is not made up for. */
+const LATE_NS: u64 = 200_000_000;
 
 const METHOD = new Text(':method');
 const GET = new Text('GET');
@@ -33,15 +39,22 @@ const DESTINATION = new Text(DESTINATION_HEADER);
 const STATUS = new Text(':status');
 const TOKEN: usize = memory.data(4, 4);
 
-/** What is being asked: the headers, then the name of the cluster. */
-const question = new Region();
-let headersLength: usize = 0;
-let clusterLength: usize = 0;
-/** Key of the engine that is being asked, 0 if none is. */
-let asked: u64 = 0;
-let asksLeft: u32 = 0;
-let sentNs: u64 = 0;
-let leastNs: u64 = 0;
+/** An engine that is being asked. */
+class Asked {
+  /** Of the engine; 0 if none is asked. */
+  key: u64 = 0;
+  token: u32 = 0;
+  asksLeft: u32 = 0;
+  sentNs: u64 = 0;
+  leastNs: u64 = 0;
+  /** The headers of the question, then the name of the cluster. */
+  readonly question: Region = new Region();
+  headersLength: usize = 0;
+  clusterLength: usize = 0;
+}
+
+const asked = new StaticArray<Asked | null>(MOST_ASKED);
+for (let i = 0; i < MOST_ASKED; i++) asked[i] = new Asked();
 
 let turn: u64 = 0;
 let turnsDone: u64 = 0;
@@ -49,50 +62,87 @@ let nextNs: u64 = 0;
 
 /** Forgets what is being asked, which another root context has sent. */
 export function resetRoundTrips(): void {
-  asked = 0;
+  for (let i = 0; i < MOST_ASKED; i++) askedAt(i).key = 0;
   turn = random();
 }
 
 /** Whether the call is one of these. */
 export function isRoundTrip(call: u32): bool {
-  return asked != 0 && call == load<u32>(TOKEN);
+  return findCall(call) != null;
 }
 
-/** Asks the next engine if it is time; the effective context must be the root's. */
+/** Asks the engines whose turn it is; the effective context must be the root's. */
 export function measureNext(): void {
   // A host of Envoy's choice would say nothing about an engine.
   if (nativeSteering || engineCount == 0) return;
   const now = nowNs();
-  const isLost = now - sentNs > <u64>(TIMEOUT_MS + 1_000) * 1_000_000;
-  if ((asked && !isLost) || now < nextNs) return;
-  const pause = turnsDone < FIRST_ROUNDS * engineCount ? FIRST_PAUSE_NS : LONGEST_PAUSE_NS;
-  nextNs = now + min<u64>(pause, ROUND_NS / engineCount);
-  turnsDone++;
-  const engine = engineAt(<usize>(turn++ % engineCount));
-  asked = 0;
-  const replica = usableReplica(engine);
-  if (!replica || !compose(engine, changetype<ReplicaState>(replica))) return;
-  asksLeft = ASKS;
-  leastNs = u64.MAX_VALUE;
-  asked = engine.key;
-  ask();
+  if (now > nextNs + LATE_NS) nextNs = now;
+  while (nextNs <= now) {
+    const free = findFree(now);
+    if (!free) return;
+    const pause = turnsDone < FIRST_ROUNDS * engineCount ? FIRST_PAUSE_NS : LONGEST_PAUSE_NS;
+    nextNs += min<u64>(pause, ROUND_NS / engineCount);
+    turnsDone++;
+    const engine = engineAt(<usize>(turn++ % engineCount));
+    const replica = isAsked(engine.key, now) ? <usize>0 : usableReplica(engine);
+    if (!replica || !compose(free, engine, changetype<ReplicaState>(replica))) continue;
+    free.asksLeft = ASKS;
+    free.leastNs = u64.MAX_VALUE;
+    free.key = engine.key;
+    ask(free);
+  }
 }
 
 /** The answer to a question; `headers` is 0 when there was none. */
-export function noteRoundTrip(headers: u32): void {
-  const took = nowNs() - sentNs;
+export function noteRoundTrip(call: u32, headers: u32): void {
+  const one = findCall(call);
+  if (!one) return;
+  const took = nowNs() - one.sentNs;
   // Envoy answers with 5xx for an engine that it does not reach.
-  if (headers == 0 || !isFromEngine()) asked = 0;
-  if (!asked) return;
-  leastNs = min(leastNs, took);
-  if (--asksLeft) return ask();
+  if (headers == 0 || !isFromEngine()) {
+    one.key = 0;
+    return;
+  }
+  one.leastNs = min(one.leastNs, took);
+  if (--one.asksLeft) return ask(one);
   for (let row = engines.first; row; row = changetype<Row>(row).next) {
     const engine = changetype<EngineState>(row);
-    if (engine.key != asked) continue;
+    if (engine.key != one.key) continue;
     engine.roundTripCount++;
-    engine.roundTripSum += <f64>leastNs * 1e-9;
+    engine.roundTripSum += <f64>one.leastNs * 1e-9;
   }
-  asked = 0;
+  one.key = 0;
+}
+
+// @ts-ignore: decorator
+@inline
+function askedAt(index: i32): Asked {
+  return asked[index]!;
+}
+
+function findCall(call: u32): Asked | null {
+  for (let i = 0; i < MOST_ASKED; i++) {
+    const one = askedAt(i);
+    if (one.key != 0 && one.token == call) return one;
+  }
+  return null;
+}
+
+function findFree(now: u64): Asked | null {
+  for (let i = 0; i < MOST_ASKED; i++) if (!isWaiting(askedAt(i), now)) return askedAt(i);
+  return null;
+}
+
+function isAsked(engine: u64, now: u64): bool {
+  for (let i = 0; i < MOST_ASKED; i++) {
+    const one = askedAt(i);
+    if (one.key == engine && isWaiting(one, now)) return true;
+  }
+  return false;
+}
+
+function isWaiting(one: Asked, now: u64): bool {
+  return one.key != 0 && now - one.sentNs <= LOST_NS;
 }
 
 function isFromEngine(): bool {
@@ -101,14 +151,14 @@ function isFromEngine(): bool {
   return resultLength() == 3 && load<u8>(resultAt()) < 0x35;
 }
 
-function ask(): void {
-  sentNs = nowNs();
-  const headers = question.base;
+function ask(one: Asked): void {
+  one.sentNs = nowNs();
+  const headers = one.question.base;
   const sent = httpCall(
-    headers + headersLength,
-    clusterLength,
+    headers + one.headersLength,
+    one.clusterLength,
     headers,
-    headersLength,
+    one.headersLength,
     0,
     0,
     0,
@@ -116,7 +166,8 @@ function ask(): void {
     TIMEOUT_MS,
     TOKEN,
   );
-  if (sent != OK) asked = 0;
+  if (sent == OK) one.token = load<u32>(TOKEN);
+  else one.key = 0;
 }
 
 /** Any replica that is ready and that nothing is held against; 0 if there is none. */
@@ -133,7 +184,7 @@ function usableReplica(engine: EngineState): usize {
 }
 
 /** Writes the question; false when the engine is in no pool, or not to be asked. */
-function compose(engine: EngineState, replica: ReplicaState): bool {
+function compose(one: Asked, engine: EngineState, replica: ReplicaState): bool {
   const path = engine.snapshotRow + L.ENGINE_PROBE;
   const cluster = clusterOf(engine);
   if (!cluster || textLength(path) == 0) return false;
@@ -145,11 +196,11 @@ function compose(engine: EngineState, replica: ReplicaState): bool {
   addPair(AUTHORITY, textAt(address), textLength(address));
   addPair(DESTINATION, textAt(address), textLength(address));
   const headers = endPairs();
-  headersLength = lengthFrom(headers);
-  clusterLength = textLength(cluster);
-  const at = question.reserve(headersLength + clusterLength);
-  memory.copy(at, headers, headersLength);
-  memory.copy(at + headersLength, textAt(cluster), clusterLength);
+  one.headersLength = lengthFrom(headers);
+  one.clusterLength = textLength(cluster);
+  const at = one.question.reserve(one.headersLength + one.clusterLength);
+  memory.copy(at, headers, one.headersLength);
+  memory.copy(at + one.headersLength, textAt(cluster), one.clusterLength);
   return true;
 }
 

@@ -136,7 +136,7 @@ export function tick(): void {
 
 /** A call has been answered, or will not be. */
 export function noteAnswer(token: u32, headers: u32, bodySize: u32): void {
-  if (isRoundTrip(token)) return noteRoundTrip(headers);
+  if (isRoundTrip(token)) return noteRoundTrip(token, headers);
   if (!isCall(token)) return;
   const wall = wallMs();
   const answer = readAnswer(headers, bodySize);

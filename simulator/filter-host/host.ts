@@ -64,8 +64,8 @@ export class Vm {
   readonly host: Host;
   /** The call to the control server in flight, if any. */
   call: HostCall | undefined;
-  /** Another call in flight, if any: an engine is asked to see how far away it is. */
-  question: HostCall | undefined;
+  /** Other calls in flight, the oldest first: engines are asked to see how far away they are. */
+  readonly questions: HostCall[] = [];
   tickPeriodMs = 0;
   readonly #exports: Exports;
   readonly #streams = new Map<number, Stream>();
@@ -112,11 +112,11 @@ export class Vm {
     this.#end(token, status, body);
   }
 
-  /** Answers the question in flight; without a status it fails. */
+  /** Answers the oldest question in flight; without a status it fails. */
   answerQuestion(status?: number): void {
-    if (!this.question) throw new Error('there is no question to answer');
-    const { token } = this.question;
-    this.question = undefined;
+    const question = this.questions.shift();
+    if (!question) throw new Error('there is no question to answer');
+    const { token } = question;
     this.#end(token, status, new Uint8Array());
   }
 
@@ -362,7 +362,7 @@ export class Vm {
           body: this.#bytes(bodyAt, bodyLength).slice(),
         };
         if (call.cluster === SYNC_CLUSTER) this.call = call;
-        else this.question = call;
+        else this.questions.push(call);
         new DataView(this.#exports.memory.buffer).setUint32(tokenAt, call.token, true);
         return OK;
       },

@@ -117,7 +117,10 @@ export class Signals {
     }
     this.totals.keepLoads(endpoints);
     const frontendIds = new Set(config.fleet.frontends.map(({ id }) => id));
-    for (const id of this.#turnGaps.keys()) if (!frontendIds.has(id)) this.#turnGaps.delete(id);
+    for (const [id, gaps] of this.#turnGaps) {
+      if (frontendIds.has(id)) gaps.keep(this.#known.poolIds);
+      else this.#turnGaps.delete(id);
+    }
     const engineIds = new Set(config.fleet.engines.map((engine) => engine.id));
     this.#measured.keep(engineIds);
     for (const known of [this.#evidence, this.#traffic, this.#outside, this.#held]) {
@@ -201,7 +204,13 @@ export class Signals {
   #addTurns(frontendId: string, { nodeId, turns, turnLevel }: UsageDelta, nowMs: number): void {
     const gaps = this.#turnGaps.get(frontendId) ?? new TurnGaps();
     this.#turnGaps.set(frontendId, gaps);
-    gaps.add(nodeId, turns, turnLevel, nowMs);
+    const { poolIds } = this.#known;
+    gaps.add(
+      nodeId,
+      turns.filter(({ pool }) => poolIds.has(pool)),
+      turnLevel,
+      nowMs,
+    );
   }
 
   /** How turns follow each other; undefined before enough was counted. */

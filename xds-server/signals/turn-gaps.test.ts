@@ -86,6 +86,17 @@ describe('turn gaps', () => {
     expect(gaps.inForce(POOL, 60)).toBeCloseTo(24, 6);
   });
 
+  it('of pools that are gone are forgotten, also where they held', () => {
+    const gaps = new TurnGaps();
+    talk(gaps, [1n], 24_000);
+    gaps.inForce(POOL, 60);
+    gaps.keep(new Map([[POOL, 'm']]));
+    expect(gaps.view(POOL)).toBeDefined();
+    gaps.keep(new Map());
+    expect(gaps.view(POOL)).toBeUndefined();
+    expect(gaps.inForce(POOL, 60)).toBe(60);
+  });
+
   it('are measured right of more conversations than are followed', () => {
     const gaps = new TurnGaps();
     const keys = Array.from({ length: 6_000 }, (_, index) => BigInt(index));

@@ -31,7 +31,10 @@ export interface TurnGapView {
 export class TurnGaps {
   /** When each conversation had its last turn, by its key; the longest silent first. */
   readonly #lastMs = new Map<bigint, number>();
+  /** The last report of each node; the longest silent first. */
   readonly #levels = new Map<string, { readonly level: number; readonly atMs: number }>();
+  /** How many nodes are at a level. */
+  readonly #nodesAt = new Map<number, number>();
   #ownLevel = 0;
   /** The level that gaps are counted at, and since when. */
   #level = 0;
@@ -42,13 +45,22 @@ export class TurnGaps {
 
   /** Takes the turns since the last report of a node, and the level that it has counted all of. */
   add(nodeId: string, turns: readonly TurnUsage[], level: number, nowMs: number): void {
+    this.#forgetNode(nodeId);
     this.#levels.set(nodeId, { level, atMs: nowMs });
+    this.#nodesAt.set(level, (this.#nodesAt.get(level) ?? 0) + 1);
     this.#nowMs = nowMs;
     this.#takeLevel(nowMs);
     for (const usage of turns) {
       if (usage.turns > 0 && endsInZeros(usage.key, this.#level)) this.#note(usage, nowMs);
     }
     this.#forget(nowMs);
+  }
+
+  /** Forgets what it knows of other pools. */
+  keep(pools: Pick<ReadonlyMap<bigint, unknown>, 'has'>): void {
+    for (const known of [this.#sums, this.#inForce]) {
+      for (const pool of known.keys()) if (!pools.has(pool)) known.delete(pool);
+    }
   }
 
   /** Undefined before enough was counted. */
@@ -77,17 +89,26 @@ export class TurnGaps {
   }
 
   #takeLevel(nowMs: number): void {
-    let most = this.#ownLevel;
-    for (const [nodeId, { level, atMs }] of this.#levels) {
-      if (nowMs - atMs > SILENT_MS) this.#levels.delete(nodeId);
-      else most = Math.max(most, level);
+    for (const [nodeId, { atMs }] of this.#levels) {
+      if (nowMs - atMs <= SILENT_MS) break;
+      this.#forgetNode(nodeId);
     }
+    const most = Math.max(this.#ownLevel, ...this.#nodesAt.keys());
     if (most > this.#level || this.#sinceMs === undefined) {
       // Of conversations that are let go of, only the short gaps have been seen.
       this.#sums.clear();
       this.#sinceMs = nowMs;
     }
     this.#level = most;
+  }
+
+  #forgetNode(nodeId: string): void {
+    const before = this.#levels.get(nodeId);
+    if (before === undefined) return;
+    this.#levels.delete(nodeId);
+    const others = this.#nodesAt.get(before.level)! - 1;
+    if (others > 0) this.#nodesAt.set(before.level, others);
+    else this.#nodesAt.delete(before.level);
   }
 
   #forget(nowMs: number): void {

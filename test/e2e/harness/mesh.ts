@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -206,16 +206,26 @@ function listenOf(configFile: string, frontend: string): string {
   return found.listen;
 }
 
-/** Ports that were free a moment ago; taken together, so that they differ. */
+/** Below the ports that the kernel gives to whoever asks for any. */
+const FIRST_PORT = 23_000;
+const PORTS = 9_000;
+
+/** Ports that were free a moment ago, drawn so that nobody else is likely to take them; together, so that they differ. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return server;
-    }),
-  );
+  const servers = await Promise.all(Array.from({ length: count }, serverOnAnyPort));
   const ports = servers.map((server) => (server.address() as { port: number }).port);
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return ports;
+}
+
+async function serverOnAnyPort(): Promise<Server> {
+  for (;;) {
+    const server = createServer();
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+    const isListening = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (isListening) return server;
+  }
 }
