@@ -144,7 +144,7 @@ it.each(hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'])(
       () => expect(readingsOf(watched, engineAlone.address)).toMatchObject({ running: { value: 5 } }),
       5_000,
     );
+    await vi.waitFor(() => expect(engineAlone.paths).toContain('/health'), 5_000);
     expect(engineAlone.paths).not.toContain('/metrics');
-    expect(engineAlone.paths).toContain('/health');
   },
 );
