@@ -1,8 +1,7 @@
 // The door of `npm test`, `npm run demo` and the others on a fresh clone: installs and builds what is missing, then
 // runs the thing itself. Uses nothing but Node's own modules until the packages are there.
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,13 +26,21 @@ async function main([name, ...args]) {
 }
 
 async function installPackages() {
-  const lock = readFileSync(join(ROOT, 'package-lock.json'));
-  const stamp = join(ROOT, 'node_modules', '.wardrop-lock-hash');
-  const hash = createHash('sha256').update(lock).update(process.version).digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return;
+  if (hasPackages()) return;
   console.error('installing npm packages …');
   await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
-  writeFileSync(stamp, hash);
+}
+
+/** Whether npm has noted that it installed what package-lock.json asks for. */
+function hasPackages() {
+  const noted = join(ROOT, 'node_modules', '.package-lock.json');
+  if (!existsSync(noted)) return false;
+  const packagesOf = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
+  const installed = packagesOf(noted);
+  return Object.entries(packagesOf(join(ROOT, 'package-lock.json'))).every(
+    // What is optional may be for other machines; the package at '' is this one.
+    ([path, { version, optional }]) => path === '' || optional || installed[path]?.version === version,
+  );
 }
 
 async function build() {
