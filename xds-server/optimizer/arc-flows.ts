@@ -20,11 +20,16 @@ export class ArcFlows {
   /** Flows closer than this to an end of their range are there. */
   readonly tolerance: number;
   readonly #flowProblem: FlowProblem;
+  readonly #listed: Int32Array;
+  /** By row: what moving a request costs. */
+  readonly moveSeconds: Float64Array;
 
   /** Arcs marked in `free` may move from the start. */
   constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
     const { served, kink, upper } = flowProblem;
     this.#flowProblem = flowProblem;
+    this.#listed = new Int32Array(start.length);
+    this.moveSeconds = Float64Array.from(flowProblem.problem.rows, ({ moveSeconds }) => moveSeconds);
     this.tolerance = FLOW_TOLERANCE * served.reduce((most, flow) => Math.max(most, flow), 0);
     this.flows = Float64Array.from(start);
     this.loads = loadsOf(flowProblem, start);
@@ -45,10 +50,19 @@ export class ArcFlows {
     this.loads.set(loadsOf(this.#flowProblem, this.flows));
   }
 
-  freeArcs(): number[] {
-    const arcs: number[] = [];
-    for (let arc = 0; arc < this.sides.length; arc++) if (this.sides[arc] !== FIXED) arcs.push(arc);
-    return arcs;
+  /** Arcs that may move, ascending, until asked again. Most may not, so whole words of sides are looked at. */
+  freeArcs(): Int32Array {
+    const { sides } = this;
+    const words = new Int32Array(sides.buffer, sides.byteOffset, sides.length >> 2);
+    let size = 0;
+    for (let word = 0; word < words.length; word++) {
+      if (words[word] === 0) continue;
+      for (let arc = 4 * word; arc < 4 * word + 4; arc++)
+        if (sides[arc] !== FIXED) this.#listed[size++] = arc;
+    }
+    for (let arc = 4 * words.length; arc < sides.length; arc++)
+      if (sides[arc] !== FIXED) this.#listed[size++] = arc;
+    return this.#listed.subarray(0, size);
   }
 
   /** Ends of the range in which an arc's flow may move on this side. */
@@ -62,8 +76,8 @@ export class ArcFlows {
 
   /** Seconds without load that one more request costs on this side. */
   slope(arc: number, side: number): number {
-    const { arcCost, arcRow, rows } = this.#flowProblem.problem;
-    return side === BELOW ? arcCost[arc]! - rows[arcRow[arc]!]!.moveSeconds : arcCost[arc]!;
+    const { arcCost, arcRow } = this.#flowProblem.problem;
+    return side === BELOW ? arcCost[arc]! - this.moveSeconds[arcRow[arc]!]! : arcCost[arc]!;
   }
 
   /** On which side of the flow in force an arc would grow; `FIXED` at its upper bound. */

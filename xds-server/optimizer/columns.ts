@@ -11,6 +11,9 @@ const LEAST_CAPACITY = 1e-6;
 /** Weights in force may be this far from the members' proportion and still count as proportional; they are quantised. */
 const PROPORTION_TOLERANCE = 1e-8;
 
+/** By row, of an engine that no row in force uses. */
+const NO_WEIGHTS: ReadonlyMap<number, number> = new Map();
+
 /** One engine, or several that are equal in every respect and filled evenly. */
 export interface Column {
   /** Indices in `state.fleet.engines`, ordered by engine id. */
@@ -33,10 +36,11 @@ export interface Column {
  */
 export function buildColumns(input: OptimizerInput): readonly Column[] {
   const mixes = new ReferenceMixes(input);
+  const isProportional = proportionality(input);
   const columns: Column[] = [];
   for (const members of kindsOf(input, usableEngines(input))) {
     const mix = mixes.of(members);
-    const groups = proportional(input, members) ? [members] : members.map((member) => [member]);
+    const groups = isProportional(members) ? [members] : members.map((member) => [member]);
     for (const group of groups) columns.push(buildColumn(input, group, mix));
   }
   return columns.sort((a, b) => a.members[0]! - b.members[0]!);
@@ -116,26 +120,33 @@ function poolsByEngine({ fleet }: OptimizerInput['state']): readonly (readonly n
   return pools;
 }
 
-/** Whether every row in force splits its traffic among these engines by their capacity. */
-function proportional({ state, previousWeights }: OptimizerInput, members: readonly number[]): boolean {
-  if (members.length === 1) return true;
-  const ids = members.map((member) => state.fleet.engines[member]!.id);
-  const capacities = members.map((member) => effectiveCapacity(state.engines[member]!));
-  const capacity = sum(capacities);
-  const shares = new Float64Array(ids.length);
-  return previousWeights.every(({ weights }) => {
-    let total = 0;
-    for (let at = 0; at < ids.length; at++) {
-      shares[at] = weights.get(ids[at]!) ?? 0;
-      total += shares[at]!;
+/** Tells whether every row in force splits its traffic among some engines by their capacity. */
+function proportionality({
+  state,
+  previousWeights,
+}: OptimizerInput): (members: readonly number[]) => boolean {
+  const inForce = new Map<string, Map<number, number>>();
+  previousWeights.forEach(({ weights }, row) => {
+    for (const [engineId, weight] of weights) {
+      const rows = inForce.get(engineId);
+      if (rows) rows.set(row, weight);
+      else inForce.set(engineId, new Map([[row, weight]]));
     }
-    return (
-      total === 0 ||
-      shares.every(
-        (share, at) => Math.abs(share - (total * capacities[at]!) / capacity) <= PROPORTION_TOLERANCE,
-      )
-    );
   });
+  return (members) => {
+    if (members.length === 1) return true;
+    const weights = members.map((member) => inForce.get(state.fleet.engines[member]!.id) ?? NO_WEIGHTS);
+    const capacities = members.map((member) => effectiveCapacity(state.engines[member]!));
+    const capacity = sum(capacities);
+    const isEven = (row: number): boolean => {
+      const total = sum(weights.map((rows) => rows.get(row) ?? 0));
+      return weights.every(
+        (rows, at) =>
+          Math.abs((rows.get(row) ?? 0) - (total * capacities[at]!) / capacity) <= PROPORTION_TOLERANCE,
+      );
+    };
+    return weights.every((rows) => [...rows.keys()].every(isEven));
+  };
 }
 
 /** Mean of the measured mixes of equal engines; without any, what the demand that they may serve would make. */

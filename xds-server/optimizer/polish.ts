@@ -1,4 +1,4 @@
-import { ArcFlows, FIXED } from './arc-flows.js';
+import { ArcFlows, BELOW, FIXED } from './arc-flows.js';
 import type { FlowProblem } from './flow-problem.js';
 import { Forest, Tree } from './forest.js';
 import type { Row } from './problem.js';
@@ -21,6 +21,9 @@ const MOST_PASSES = 500;
 const MOST_CYCLE_STEPS = 60;
 /** Trees of fewer nodes go straight to their optimum. */
 const LEAST_APPROACH = 8;
+/** Prices of a tree are near enough for now when they are off by this share of what is gained most elsewhere. */
+const NEAR_SHARE = 1e-3;
+const NOTHING_CUT: number[] = [];
 
 export interface PolishedFlows {
   readonly flows: Float64Array;
@@ -42,20 +45,12 @@ interface Shift {
 
 /** Changes of flow around a cycle of a tree and one arc outside it. */
 interface Cycle {
-  readonly arcs: readonly number[];
+  readonly arcs: Int32Array;
   readonly changes: Float64Array;
   /** Change of the load of the first arc's column. */
   readonly work: number;
   /** Change of the objective. */
   readonly rate: number;
-}
-
-/** What a row gains per request that it shifts from one arc to another. */
-interface Gain {
-  readonly row: Row;
-  readonly taker: number;
-  readonly giver: number;
-  readonly gain: number;
 }
 
 /**
@@ -89,6 +84,7 @@ function turnTolerance(cost: number): number {
 
 class Polisher {
   readonly #flowProblem: FlowProblem;
+  readonly #rows: number;
   readonly #arcs: ArcFlows;
   readonly #forest: Forest;
   readonly #tree: Tree;
@@ -104,15 +100,31 @@ class Polisher {
   /** By entry of the tree: load or flow that is still missing; wanted change of the arc to the parent. */
   readonly #missing: Float64Array;
   readonly #change: Float64Array;
+  /** By entry of the tree: the range of the arc to the parent, and how often the wanted change fits in it. */
+  readonly #low: Float64Array;
+  readonly #high: Float64Array;
+  readonly #room: Float64Array;
+  /** By arc, while the forest is replanted. */
+  readonly #isEntering: Uint8Array;
+  /** Room for the cycle at hand. */
+  readonly #cycle: { readonly arcs: Int32Array; readonly changes: Float64Array };
+  /** By row, as looked at last: what it gains per request by its best shift, from which arc to which. */
+  readonly #gain: Float64Array;
+  readonly #giver: Int32Array;
+  readonly #taker: Int32Array;
+  readonly #allRows: Int32Array;
   #pass = 0;
   /** Rows that gained much when all were looked at last, and what the best one gained then. */
-  #candidates: readonly Row[] = [];
+  #candidates = new Int32Array();
   #mostGain = 0;
+  /** Whether a tree was left near its optimum instead of there. */
+  #isNear = false;
 
   constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
     const { problem } = flowProblem;
     const nodes = problem.rows.length + problem.columns.length;
     this.#flowProblem = flowProblem;
+    this.#rows = problem.rows.length;
     this.#arcs = new ArcFlows(flowProblem, start, free);
     this.#forest = new Forest(problem.rows.length, problem.columns.length, problem.arcRow, problem.arcColumn);
     this.#tree = new Tree(nodes);
@@ -120,17 +132,27 @@ class Polisher {
     this.#price = new Float64Array(nodes);
     this.#noise = new Float64Array(nodes);
     this.#settledIn = new Int32Array(nodes);
+    this.#isEntering = new Uint8Array(start.length);
+    this.#cycle = { arcs: new Int32Array(nodes + 1), changes: new Float64Array(nodes + 1) };
+    this.#gain = new Float64Array(this.#rows);
+    this.#giver = new Int32Array(this.#rows);
+    this.#taker = new Int32Array(this.#rows);
+    this.#allRows = Int32Array.from(problem.rows, (_, row) => row);
     this.#missing = new Float64Array(nodes);
     this.#change = new Float64Array(nodes);
+    this.#low = new Float64Array(nodes);
+    this.#high = new Float64Array(nodes);
+    this.#room = new Float64Array(nodes);
   }
 
   run(enough: number): PolishedFlows {
-    let entering = this.#arcs.freeArcs();
+    let entering: readonly number[] = [...this.#arcs.freeArcs()];
     let converged = false;
     while (!converged && !(this.#pass > 0 && this.#mostGain <= enough) && this.#pass < MOST_PASSES) {
       this.#pass++;
       this.#improve(entering);
       entering = this.#gainfulArcs();
+      if (entering.length === 0 && this.#isNear) entering = this.#afterArrival();
       converged = entering.length === 0;
     }
     const { rows } = this.#flowProblem.problem;
@@ -143,19 +165,31 @@ class Polisher {
     };
   }
 
+  /** Takes trees that are near their optimum there; returns the arcs that turn out to gain then. */
+  #afterArrival(): number[] {
+    this.#pass++;
+    this.#isNear = false;
+    this.#mostGain = 0;
+    this.#settleAll();
+    return this.#gainfulArcs();
+  }
+
+  #settleAll(): void {
+    for (let node = 0; node < this.#price.length; node++) this.#settle(node);
+  }
+
   /** Replants the forest, lets these arcs join it, and takes all trees concerned to their optimum. */
   #improve(entering: readonly number[]): void {
     const { sides } = this.#arcs;
     if (this.#pass % RECOUNT_PASSES === 1) this.#arcs.recount();
-    const isEntering = new Set(entering);
+    for (const arc of entering) this.#isEntering[arc] = 1;
     this.#forest.clear();
-    for (const arc of this.#arcs.freeArcs()) if (!isEntering.has(arc)) this.#forest.join(arc);
+    for (const arc of this.#arcs.freeArcs()) if (!this.#isEntering[arc]) this.#forest.join(arc);
+    for (const arc of entering) this.#isEntering[arc] = 0;
     const closing = entering.filter((arc) => !this.#forest.join(arc));
     const cycles = closing.map((arc) => ({ arc, side: sides[arc]! }));
     for (const arc of closing) sides[arc] = FIXED;
-    if (this.#pass === 1) {
-      for (let node = 0; node < this.#price.length; node++) this.#settle(node);
-    }
+    if (this.#pass === 1) this.#settleAll();
     const changed: number[] = [];
     const left = cycles.filter(({ arc, side }) => !this.#pivot(arc, side, changed));
     if (this.#pass > 1) for (const arc of entering) this.#settle(this.#rowNode(arc));
@@ -180,7 +214,7 @@ class Polisher {
     }
     const { sides } = this.#arcs;
     sides[arc] = side;
-    const cycle = this.#cycle(this.#fromFlattest([arc, ...path]));
+    const cycle = this.#cycleOf(arc, path);
     // A tolerance is per request on this arc, the rate per request on the cycle's first one.
     const requests = Math.abs(cycle.changes[cycle.arcs.indexOf(arc)]!);
     const tolerance = requests * this.#turnTolerance(row);
@@ -197,49 +231,62 @@ class Polisher {
   }
 
   /**
-   * Arcs of a cycle, in the order in which they follow each other, of which the first two share a row: turned so that the
-   * column before the first one is the one whose price changes least with its load.
+   * The cycle that an arc and a path between its ends make, from the row on, in the direction in which the objective falls:
+   * one request per second on or off its first arc, and on the others, from its row on, what makes up for that at every
+   * row and column but the first arc's column, whose price changes least with its load.
    */
-  #fromFlattest(arcs: readonly number[]): readonly number[] {
+  #cycleOf(arc: number, path: readonly number[]): Cycle {
+    const { arcWork } = this.#flowProblem.problem;
+    const { arcs, changes } = this.#cycle;
+    const size = path.length + 1;
+    const first = this.#flattestOf(arc, path);
+    let change = 1;
+    let rate = 0;
+    for (let at = 0; at < size; at++) {
+      const next = (first + at) % size;
+      const current = next === 0 ? arc : path[next - 1]!;
+      if (at > 0) change = at % 2 === 1 ? -change : (-change * arcWork[arcs[at - 1]!]!) / arcWork[current]!;
+      arcs[at] = current;
+      changes[at] = change;
+      rate += change * this.#cost(current, this.#arcs.sides[current]!);
+    }
+    const work = arcWork[arcs[0]!]! + change * arcWork[arcs[size - 1]!]!;
+    const isFalling = rate <= 0;
+    if (!isFalling) for (let at = 0; at < size; at++) changes[at]! *= -1;
+    return {
+      arcs: arcs.subarray(0, size),
+      changes,
+      work: isFalling ? work : -work,
+      rate: isFalling ? rate : -rate,
+    };
+  }
+
+  /**
+   * How many arcs after the first one, of an arc and a path between its ends, the one follows before which the column lies
+   * whose price changes least with its load.
+   */
+  #flattestOf(arc: number, path: readonly number[]): number {
     const { columns, arcColumn } = this.#flowProblem.problem;
     let flattest = 0;
     let least = Infinity;
-    for (let at = 0; at < arcs.length; at += 2) {
-      const column = arcColumn[arcs[at]!]!;
+    for (let at = 0; at <= path.length; at += 2) {
+      const column = arcColumn[at === 0 ? arc : path[at - 1]!]!;
       const { capacity, congestion } = columns[column]!;
       const slope = congestion.worthSlope(this.#arcs.loads[column]! / capacity) / capacity;
       if (slope >= least) continue;
       least = slope;
       flattest = at;
     }
-    return flattest === 0 ? arcs : [...arcs.slice(flattest), ...arcs.slice(0, flattest)];
-  }
-
-  /**
-   * The direction around a cycle in which the objective falls: one request per second on or off the first arc, and on
-   * the others, from its row on, what makes up for that at every row and column but the first arc's column.
-   */
-  #cycle(arcs: readonly number[]): Cycle {
-    const { arcWork } = this.#flowProblem.problem;
-    const changes = new Float64Array(arcs.length);
-    let change = 1;
-    let rate = 0;
-    arcs.forEach((arc, at) => {
-      if (at > 0) change = at % 2 === 1 ? -change : (-change * arcWork[arcs[at - 1]!]!) / arcWork[arc]!;
-      changes[at] = change;
-      rate += change * this.#cost(arc, this.#arcs.sides[arc]!);
-    });
-    const work = arcWork[arcs[0]!]! + change * arcWork[arcs.at(-1)!]!;
-    if (rate <= 0) return { arcs, changes, work, rate };
-    return { arcs, changes: changes.map((each) => -each), work: -work, rate: -rate };
+    return flattest;
   }
 
   /** How far a cycle can be turned until something blocks. */
   #reachOf({ arcs, changes }: Cycle): number {
     let reach = Infinity;
-    arcs.forEach((arc, at) => {
+    for (let at = 0; at < arcs.length; at++) {
+      const arc = arcs[at]!;
       reach = Math.min(reach, this.#arcs.reach(arc, this.#arcs.sides[arc]!, changes[at]!));
-    });
+    }
     return reach;
   }
 
@@ -258,7 +305,8 @@ class Polisher {
     const { sides, flows } = this.#arcs;
     const { columns, arcColumn } = this.#flowProblem.problem;
     let blocking = outside;
-    arcs.forEach((arc, at) => {
+    for (let at = 0; at < arcs.length; at++) {
+      const arc = arcs[at]!;
       const change = changes[at]!;
       const low = this.#arcs.low(arc, sides[arc]!);
       const high = this.#arcs.high(arc, sides[arc]!);
@@ -266,7 +314,7 @@ class Polisher {
       const end = change < 0 ? low : high;
       if (isAtEnd) blocking = arc;
       this.#arcs.set(arc, isAtEnd ? end : Math.min(Math.max(flows[arc]! + step * change, low), high));
-    });
+    }
     const side = sides[outside]!;
     sides[blocking] = FIXED;
     if (blocking !== outside) {
@@ -276,12 +324,15 @@ class Polisher {
     const column = arcColumn[arcs[0]!]!;
     const { capacity, congestion } = columns[column]!;
     this.#price[this.#columnNode(arcs[0]!)] = congestion.worth(this.#arcs.loads[column]! / capacity);
-    for (const arc of [arcs[0]!, outside, blocking]) {
-      for (const node of [this.#rowNode(arc), this.#columnNode(arc)]) {
-        this.#settledIn[node] = 0;
-        changed.push(node);
-      }
-    }
+    this.#unsettle(arcs[0]!, changed);
+    this.#unsettle(outside, changed);
+    this.#unsettle(blocking, changed);
+  }
+
+  #unsettle(arc: number, changed: number[]): void {
+    this.#settledIn[this.#rowNode(arc)] = 0;
+    this.#settledIn[this.#columnNode(arc)] = 0;
+    changed.push(this.#rowNode(arc), this.#columnNode(arc));
   }
 
   /** Takes the tree around a node, and the parts it may fall into, to their optimum. */
@@ -296,16 +347,23 @@ class Polisher {
   }
 
   /**
-   * Moves the tree at hand by a Newton step to where something blocks, and returns what was cut. It is no matter then
-   * where exactly the tree would have arrived. Nothing, and no move, when the step leads all the way or too far.
+   * Moves the tree at hand by a Newton step, to where something blocks or all the way, and returns what was cut. Where
+   * something blocks, it is no matter where exactly the tree would have arrived; and all the way is near enough while
+   * much more is to be gained elsewhere. Nothing, and no move, when the step leads too far or is not exact enough.
    */
   #approach(): number[] | undefined {
     if (this.#tree.size < LEAST_APPROACH) return undefined;
-    const rootPrice = this.#treePrices.newtonPrice();
-    this.#want((at) => this.#treePrices.newtonChange(at, rootPrice));
-    const step = this.#stepFor(1);
-    if (!(step < 1 && this.#treePrices.fallsAfter(step, rootPrice))) return undefined;
-    return this.#moveBy(step, [], 1);
+    const rootPrice = this.#treePrices.newtonPrice;
+    this.#wantNewtonStepTo(rootPrice);
+    const step = this.#plan([], 1);
+    if (step < 1) {
+      return this.#treePrices.fallsAfter(step, rootPrice) ? this.#moveBy(step, [], 1) : undefined;
+    }
+    if (!(this.#treePrices.missAfter(rootPrice) <= NEAR_SHARE * this.#mostGain)) return undefined;
+    this.#isNear = true;
+    this.#moveBy(step, [], 1);
+    this.#note(rootPrice);
+    return NOTHING_CUT;
   }
 
   /** Moves the tree at hand to its optimum, or to where something blocks; returns what was cut. */
@@ -355,7 +413,7 @@ class Polisher {
   /** The same as `#approach`, together with a shift that closes a cycle. */
   #approachWith(arc: number, side: number): number[] | undefined {
     const perAmount = this.#loadPerAmount(arc);
-    const unshifted = this.#treePrices.newtonPrice();
+    const unshifted = this.#treePrices.newtonPrice;
     const { slope } = this.#treePrices;
     const least = this.#arcs.low(arc, side) - this.#arcs.flows[arc]!;
     const most = this.#arcs.high(arc, side) - this.#arcs.flows[arc]!;
@@ -363,8 +421,8 @@ class Polisher {
     const amount = Math.min(Math.max(wanted, least), most);
     const rootPrice = unshifted - (amount * perAmount) / slope;
     const shift = { arc, amount };
-    this.#want((at) => this.#treePrices.newtonChange(at, rootPrice), [shift]);
-    const step = this.#stepFor(1);
+    this.#wantNewtonStepTo(rootPrice);
+    const step = this.#plan([shift], 1);
     const gain = amount * this.#advantage(arc, side, rootPrice);
     if (!(step < 1 && this.#treePrices.fallsAfter(step, rootPrice, gain))) return undefined;
     return this.#moveBy(step, [shift], 1);
@@ -387,7 +445,7 @@ class Polisher {
     const amount = first * last >= 0 ? most : rootBetween(advantage, first, most, last, tolerance);
     const shift = { arc, amount };
     const rootPrice = this.#rootPrice(amount * perAmount);
-    this.#wantLoadsAt(rootPrice, shift);
+    this.#wantLoadsAt(rootPrice);
     const cut = this.#move([shift], 1);
     if (cut.length > 0) return cut;
     this.#note(rootPrice);
@@ -409,7 +467,7 @@ class Polisher {
       { arc, amount },
       { arc: partner, amount: partnerAmount },
     ];
-    this.#wantSameLoads(shifts);
+    this.#wantSameLoads();
     const most = Math.min(
       this.#arcs.reach(arc, side, amount),
       this.#arcs.reach(partner, partnerSide, partnerAmount),
@@ -482,59 +540,74 @@ class Polisher {
     this.#settledIn[this.#rowNode(arc)] = 0;
   }
 
-  /** Changes of flow that lead to the loads which a root price asks for. */
-  #wantLoadsAt(rootPrice: number, shift?: Shift): void {
-    this.#want((at) => this.#treePrices.excess(at, rootPrice), shift ? [shift] : []);
-  }
-
-  /** Changes of flow that change loads by so much at each column's entry, once the shifts are made. */
-  #want(loadChange: (entry: number) => number, shifts: readonly Shift[] = []): void {
-    const { rows } = this.#flowProblem.problem;
+  /** Loads that a root price asks for are what the tree's columns miss. */
+  #wantLoadsAt(rootPrice: number): void {
     const { size, nodes } = this.#tree;
+    const rows = this.#rows;
     for (let at = 0; at < size; at++) {
-      this.#missing[at] = nodes[at]! < rows.length ? 0 : loadChange(at);
+      this.#missing[at] = nodes[at]! < rows ? 0 : this.#treePrices.excess(at, rootPrice);
     }
-    this.#wantMissing(shifts);
   }
 
-  /** Changes of flow that make up for shifts and leave all loads as they are. */
-  #wantSameLoads(shifts: readonly Shift[]): void {
+  /** The loads after a whole Newton step are. */
+  #wantNewtonStepTo(rootPrice: number): void {
+    const { size, nodes } = this.#tree;
+    const rows = this.#rows;
+    for (let at = 0; at < size; at++) {
+      this.#missing[at] = nodes[at]! < rows ? 0 : this.#treePrices.newtonChange(at, rootPrice);
+    }
+  }
+
+  /** Nothing is but what shifts leave. */
+  #wantSameLoads(): void {
     this.#missing.fill(0, 0, this.#tree.size);
-    this.#wantMissing(shifts);
-  }
-
-  /** Changes of flow on the tree's arcs, leaves first, that give each node what it misses once the shifts are made. */
-  #wantMissing(shifts: readonly Shift[]): void {
-    const { rows, arcWork } = this.#flowProblem.problem;
-    const { size, nodes, arcs, parents } = this.#tree;
-    for (const { arc, amount } of shifts) {
-      this.#missing[this.#tree.entryOf(this.#rowNode(arc))]! -= amount;
-      this.#missing[this.#tree.entryOf(this.#columnNode(arc))]! -= arcWork[arc]! * amount;
-    }
-    for (let at = size - 1; at > 0; at--) {
-      const work = arcWork[arcs[at]!]!;
-      const isRow = nodes[at]! < rows.length;
-      const change = isRow ? this.#missing[at]! : this.#missing[at]! / work;
-      this.#change[at] = change;
-      this.#missing[parents[at]!]! -= isRow ? work * change : change;
-    }
   }
 
   /** Makes the wanted changes and shifts `most` times, or as often as nothing blocks; cuts and returns what blocks. */
   #move(shifts: readonly Shift[], most: number): number[] {
-    return this.#moveBy(this.#stepFor(most), shifts, most);
+    return this.#moveBy(this.#plan(shifts, most), shifts, most);
   }
 
-  /** How often, at most `most` times, the wanted changes can be made until something blocks. */
-  #stepFor(most: number): number {
-    const { size, arcs } = this.#tree;
+  /**
+   * Finds the changes of flow on the tree's arcs, leaves first, that give each node what it misses once the shifts are
+   * made, and how often, at most `most` times, they can be made until something blocks.
+   */
+  #plan(shifts: readonly Shift[], most: number): number {
+    const { problem, lower, kink, upper } = this.#flowProblem;
+    const { arcWork } = problem;
+    const { size, nodes, arcs, parents } = this.#tree;
+    const { flows, sides, tolerance } = this.#arcs;
+    const rows = this.#rows;
+    const missing = this.#missing;
+    for (const { arc, amount } of shifts) {
+      missing[this.#tree.entryOf(this.#rowNode(arc))]! -= amount;
+      missing[this.#tree.entryOf(this.#columnNode(arc))]! -= arcWork[arc]! * amount;
+    }
     let step = most;
-    for (let at = 1; at < size; at++) {
-      step = Math.min(step, this.#arcs.roomFor(arcs[at]!, this.#change[at]!, most));
+    for (let at = size - 1; at > 0; at--) {
+      const arc = arcs[at]!;
+      const work = arcWork[arc]!;
+      const isRow = nodes[at]! < rows;
+      const change = isRow ? missing[at]! : missing[at]! / work;
+      missing[parents[at]!]! -= isRow ? work * change : change;
+      const isBelow = sides[arc] === BELOW;
+      const low = isBelow ? lower[arc]! : kink[arc]!;
+      const high = isBelow ? kink[arc]! : upper[arc]!;
+      const target = flows[arc]! + most * change;
+      let room = most;
+      if (change !== 0 && !(target >= low - tolerance && target <= high + tolerance)) {
+        room = Math.min(most, Math.max(0, ((change > 0 ? high : low) - flows[arc]!) / change));
+      }
+      this.#change[at] = change;
+      this.#low[at] = low;
+      this.#high[at] = high;
+      this.#room[at] = room;
+      if (room < step) step = room;
     }
     return step;
   }
 
+  /** Goes as far as `#plan` said. */
   #moveBy(step: number, shifts: readonly Shift[], most: number): number[] {
     const { size, nodes, arcs } = this.#tree;
     const { flows, sides } = this.#arcs;
@@ -543,9 +616,9 @@ class Polisher {
     for (let at = 1; at < size; at++) {
       const arc = arcs[at]!;
       const change = this.#change[at]!;
-      const low = this.#arcs.low(arc, sides[arc]!);
-      const high = this.#arcs.high(arc, sides[arc]!);
-      if (step < most && this.#arcs.roomFor(arc, change, most) <= step) {
+      const low = this.#low[at]!;
+      const high = this.#high[at]!;
+      if (step < most && this.#room[at]! <= step) {
         this.#arcs.set(arc, change < 0 ? low : high);
         sides[arc] = FIXED;
         this.#forest.cut(arc);
@@ -575,7 +648,11 @@ class Polisher {
   #gainfulArcs(): number[] {
     const { sides } = this.#arcs;
     const gainful: number[] = [];
-    for (const { taker, giver } of this.#bestShifts()) {
+    const { rows, most } = this.#rowsThatGain();
+    for (const row of rows) {
+      if (this.#gain[row] === 0 || this.#gain[row]! < GAIN_SHARE * most) continue;
+      const taker = this.#taker[row]!;
+      const giver = this.#giver[row]!;
       if (sides[taker] === FIXED) {
         sides[taker] = this.#arcs.sideUp(taker);
         gainful.push(taker);
@@ -589,64 +666,69 @@ class Polisher {
   }
 
   /**
-   * Shifts of the rows that gain most. While one of the rows that gained much when all were looked at last still gains
-   * half of the best one then, the others wait.
+   * Rows among which those are that gain most, and what the best one gains. While one of the rows that gained much when
+   * all were looked at last still gains half of the best one then, the others wait.
    */
-  #bestShifts(): Gain[] {
-    let shifts = this.#shiftsOf(this.#candidates);
-    let most = mostGain(shifts);
-    if (most < GAIN_SHARE * this.#mostGain || most === 0) {
-      shifts = this.#shiftsOf(this.#flowProblem.problem.rows);
-      most = mostGain(shifts);
-      this.#mostGain = most;
-      this.#candidates = shifts.filter(({ gain }) => gain >= CANDIDATE_SHARE * most).map(({ row }) => row);
-    }
-    return shifts.filter(({ gain }) => gain >= GAIN_SHARE * most);
+  #rowsThatGain(): { readonly rows: Int32Array; readonly most: number } {
+    const most = this.#lookAt(this.#candidates);
+    if (most >= GAIN_SHARE * this.#mostGain && most > 0) return { rows: this.#candidates, most };
+    this.#mostGain = this.#lookAt(this.#allRows);
+    const least = CANDIDATE_SHARE * this.#mostGain;
+    this.#candidates = this.#allRows.filter((row) => this.#gain[row]! > 0 && this.#gain[row]! >= least);
+    return { rows: this.#candidates, most: this.#mostGain };
   }
 
-  #shiftsOf(rows: readonly Row[]): Gain[] {
-    const shifts: Gain[] = [];
-    for (const row of rows) {
-      const shift = this.#bestShift(row);
-      if (shift) shifts.push(shift);
-    }
-    return shifts;
-  }
-
-  /** A solve spends much of its time here, so the sides of arcs and their costs are written out. */
-  #bestShift(row: Row): Gain | undefined {
-    const { firstArc, endArc, moveSeconds } = row;
+  /**
+   * Finds the best shift of each of these rows, and returns what the best one gains. A solve spends much of its time
+   * here, so the sides of arcs and their costs are written out.
+   */
+  #lookAt(rows: Int32Array): number {
     const { lower, kink, upper, problem } = this.#flowProblem;
-    const { arcCost, arcWork, arcColumn, rows } = problem;
+    const { arcCost, arcWork, arcColumn } = problem;
     const { flows, tolerance } = this.#arcs;
     const price = this.#price;
-    let cheapest = Infinity;
-    let dearest = -Infinity;
-    let taker = -1;
-    let giver = -1;
-    for (let arc = firstArc; arc < endArc; arc++) {
-      const cost = arcCost[arc]! + arcWork[arc]! * price[rows.length + arcColumn[arc]!]!;
-      const more = flows[arc]! + tolerance;
-      const less = flows[arc]! - tolerance;
-      if (more < upper[arc]!) {
-        const up = more < kink[arc]! ? cost - moveSeconds : cost;
-        if (up < cheapest) {
-          cheapest = up;
-          taker = arc;
+    const columns = this.#rows;
+    let most = 0;
+    for (let at = 0; at < rows.length; at++) {
+      const row = rows[at]!;
+      const { firstArc, endArc, moveSeconds } = problem.rows[row]!;
+      let cheapest = Infinity;
+      let dearest = -Infinity;
+      let taker = -1;
+      let giver = -1;
+      for (let arc = firstArc; arc < endArc; arc++) {
+        const cost = arcCost[arc]! + arcWork[arc]! * price[columns + arcColumn[arc]!]!;
+        const more = flows[arc]! + tolerance;
+        const less = flows[arc]! - tolerance;
+        if (more < upper[arc]!) {
+          const up = more < kink[arc]! ? cost - moveSeconds : cost;
+          if (up < cheapest) {
+            cheapest = up;
+            taker = arc;
+          }
+        }
+        if (less > lower[arc]!) {
+          const down = less > kink[arc]! ? cost : cost - moveSeconds;
+          if (down > dearest) {
+            dearest = down;
+            giver = arc;
+          }
         }
       }
-      if (less > lower[arc]!) {
-        const down = less > kink[arc]! ? cost : cost - moveSeconds;
-        if (down > dearest) {
-          dearest = down;
-          giver = arc;
-        }
+      let gain = dearest - cheapest;
+      const least = costTolerance(dearest);
+      if (!(gain > least)) {
+        gain = 0;
+      } else {
+        const noise = this.#noise[this.#columnNode(taker)]! + this.#noise[this.#columnNode(giver)]!;
+        if (!(gain > least + NOISE_MARGIN * noise)) gain = 0;
       }
+      this.#gain[row] = gain;
+      this.#taker[row] = taker;
+      this.#giver[row] = giver;
+      if (gain > most) most = gain;
     }
-    const gain = dearest - cheapest;
-    if (!(gain > costTolerance(dearest))) return undefined;
-    const noise = this.#noise[this.#columnNode(taker)]! + this.#noise[this.#columnNode(giver)]!;
-    return gain > costTolerance(dearest) + NOISE_MARGIN * noise ? { row, taker, giver, gain } : undefined;
+    return most;
   }
 
   #dearest({ firstArc, endArc }: Row): number {
@@ -674,13 +756,8 @@ class Polisher {
   }
 
   #columnNode(arc: number): number {
-    const { rows, arcColumn } = this.#flowProblem.problem;
-    return rows.length + arcColumn[arc]!;
+    return this.#rows + this.#flowProblem.problem.arcColumn[arc]!;
   }
-}
-
-function mostGain(shifts: readonly Gain[]): number {
-  return shifts.reduce((most, { gain }) => Math.max(most, gain), 0);
 }
 
 /**

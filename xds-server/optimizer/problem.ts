@@ -1,7 +1,7 @@
 import type { Demand } from '../fleet/fleet-state.js';
 import type { WeightBound } from '../fleet/policy.js';
 import { idleTbotSeconds, idleTtftSeconds } from '../profiles/curves.js';
-import type { TokenMix } from '../profiles/profile.js';
+import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { followable, type RowBounds } from './bounds.js';
 import { compare, groupBy, sum } from './collections.js';
@@ -86,7 +86,13 @@ class ProblemBuilder {
   readonly #bounds: ReadonlyMap<string, readonly WeightBound[]>;
   readonly #columns: readonly Column[];
   readonly #columnOf = new Map<string, number>();
-  readonly #columnHashes: readonly number[];
+  /** What an arc takes from its column, by column: first member, latency factor, hash, and index in `#kinds`. */
+  readonly #firstMembers: Int32Array;
+  readonly #latencyFactors: Float64Array;
+  readonly #columnHashes: Int32Array;
+  readonly #columnKinds: Int32Array;
+  /** Profiles of all columns. */
+  readonly #kinds: readonly Profile[];
   readonly #horizon: number;
   readonly #rows: Row[] = [];
   readonly #warnings: string[] = [];
@@ -101,7 +107,11 @@ class ProblemBuilder {
     this.#columns.forEach(({ members }, at) => {
       for (const member of members) this.#columnOf.set(this.#idOf(member), at);
     });
-    this.#columnHashes = this.#columns.map(({ members }) => hashOf(this.#idOf(members[0]!)));
+    this.#kinds = [...new Set(this.#columns.map(({ profile }) => profile))];
+    this.#firstMembers = Int32Array.from(this.#columns, ({ members }) => members[0]!);
+    this.#latencyFactors = Float64Array.from(this.#columns, ({ latencyFactor }) => latencyFactor);
+    this.#columnHashes = Int32Array.from(this.#firstMembers, (engine) => hashOf(this.#idOf(engine)));
+    this.#columnKinds = Int32Array.from(this.#columns, ({ profile }) => this.#kinds.indexOf(profile));
     this.#horizon = horizonSeconds(input.state.settledSeconds);
   }
 
@@ -124,7 +134,7 @@ class ProblemBuilder {
 
   #addRow(arcs: ArcList, frontend: number, names: RowNames, eligible: readonly number[]): void {
     const network = this.#input.state.fleet.networkSeconds[frontend]!;
-    const reachable = eligible.filter((at) => network[this.#columns[at]!.members[0]!]! < Infinity);
+    const reachable = eligible.filter((at) => network[this.#firstMembers[at]!]! < Infinity);
     const key = keyOf(names);
     const { classes, mean } = this.#demands.get(key) ?? {
       classes: [],
@@ -132,7 +142,7 @@ class ProblemBuilder {
     };
     const firstArc = arcs.size;
     const rowHash = hashOf(key);
-    for (const at of reachable) this.#addArc(arcs, frontend, at, mean, rowHash);
+    this.#addArcs(arcs, frontend, reachable, mean, rowHash);
     this.#noteWeightsInForce(arcs, key, firstArc);
     this.#rows.push({
       ...names,
@@ -146,18 +156,31 @@ class ProblemBuilder {
     });
   }
 
-  #addArc(arcs: ArcList, frontend: number, at: number, mean: MeanRequest, rowHash: number): void {
-    const { networkSeconds, egressDollarsPerRequest } = this.#input.state.fleet;
-    const { members, profile, latencyFactor } = this.#columns[at]!;
-    const engine = members[0]!;
-    const idle =
-      idleTtftSeconds(profile, mean.uncachedPromptTokens) +
-      (mean.outputTokens - 1) * idleTbotSeconds(profile);
-    const dollars = egressDollarsPerRequest?.[frontend]?.[engine] ?? 0;
-    const egress = this.#input.policy.egressSecondsPerDollar * dollars;
-    const tie = TIE_SECONDS * fractionOf(rowHash, this.#columnHashes[at]!);
-    const cost = networkSeconds[frontend]![engine]! + latencyFactor * idle + egress + tie;
-    arcs.add(this.#rows.length, at, cost, workSeconds(profile, mean));
+  #addArcs(
+    arcs: ArcList,
+    frontend: number,
+    reachable: readonly number[],
+    mean: MeanRequest,
+    rowHash: number,
+  ): void {
+    const { fleet } = this.#input.state;
+    const network = fleet.networkSeconds[frontend]!;
+    const dollars = fleet.egressDollarsPerRequest?.[frontend];
+    const { egressSecondsPerDollar } = this.#input.policy;
+    const requests = this.#kinds.map((profile) => ({
+      idle:
+        idleTtftSeconds(profile, mean.uncachedPromptTokens) +
+        (mean.outputTokens - 1) * idleTbotSeconds(profile),
+      work: workSeconds(profile, mean),
+    }));
+    for (const at of reachable) {
+      const engine = this.#firstMembers[at]!;
+      const { idle, work } = requests[this.#columnKinds[at]!]!;
+      const egress = egressSecondsPerDollar * (dollars?.[engine] ?? 0);
+      const tie = TIE_SECONDS * fractionOf(rowHash, this.#columnHashes[at]!);
+      const cost = network[engine]! + this.#latencyFactors[at]! * idle + egress + tie;
+      arcs.add(this.#rows.length, at, cost, work);
+    }
   }
 
   #noteWeightsInForce(arcs: ArcList, key: string, firstArc: number): void {
@@ -246,13 +269,13 @@ class ArcList {
 
   finish(): Omit<Problem, 'rows' | 'columns' | 'warnings'> {
     return {
-      arcRow: this.row.slice(0, this.size),
-      arcColumn: this.column.slice(0, this.size),
-      arcCost: this.cost.slice(0, this.size),
-      arcWork: this.work.slice(0, this.size),
-      arcPrevious: this.previous.slice(0, this.size),
-      arcMin: this.min.slice(0, this.size),
-      arcMax: this.max.slice(0, this.size),
+      arcRow: this.row.subarray(0, this.size),
+      arcColumn: this.column.subarray(0, this.size),
+      arcCost: this.cost.subarray(0, this.size),
+      arcWork: this.work.subarray(0, this.size),
+      arcPrevious: this.previous.subarray(0, this.size),
+      arcMin: this.min.subarray(0, this.size),
+      arcMax: this.max.subarray(0, this.size),
     };
   }
 }

@@ -23,8 +23,8 @@ export function restrict(whole: FlowProblem, isKept: Uint8Array): Restriction {
       problem: {
         ...problem,
         rows,
-        arcRow: pick(problem.arcRow, arcs),
-        arcColumn: pick(problem.arcColumn, arcs),
+        arcRow: pickIndices(problem.arcRow, arcs),
+        arcColumn: pickIndices(problem.arcColumn, arcs),
         arcCost: pick(problem.arcCost, arcs),
         arcWork: pick(problem.arcWork, arcs),
         arcPrevious: pick(problem.arcPrevious, arcs),
@@ -49,9 +49,23 @@ export function markedArcs(isKept: Uint8Array): Int32Array {
   return arcs.slice(0, size);
 }
 
-/** The values at these arcs, in a new array of the same kind. */
-export function pick<T extends Float64Array | Int32Array | Uint8Array>(values: T, arcs: Int32Array): T {
-  const picked = values.slice(0, arcs.length) as T;
+/** The values at these arcs. */
+export function pick(values: Float64Array, arcs: Int32Array): Float64Array {
+  const picked = new Float64Array(arcs.length);
+  for (let at = 0; at < arcs.length; at++) picked[at] = values[arcs[at]!]!;
+  return picked;
+}
+
+/** The same for indices. */
+export function pickIndices(values: Int32Array, arcs: Int32Array): Int32Array {
+  const picked = new Int32Array(arcs.length);
+  for (let at = 0; at < arcs.length; at++) picked[at] = values[arcs[at]!]!;
+  return picked;
+}
+
+/** The same for marks. */
+export function pickMarks(values: Uint8Array, arcs: Int32Array): Uint8Array {
+  const picked = new Uint8Array(arcs.length);
   for (let at = 0; at < arcs.length; at++) picked[at] = values[arcs[at]!]!;
   return picked;
 }

@@ -1,4 +1,5 @@
-import type { ArcFlows } from './arc-flows.js';
+import { type ArcFlows, BELOW } from './arc-flows.js';
+import type { Congestion } from './congestion.js';
 import type { Tree } from './forest.js';
 import type { Problem } from './problem.js';
 
@@ -19,6 +20,13 @@ export class TreePrices {
   readonly #problem: Problem;
   readonly #flows: ArcFlows;
   readonly #tree: Tree;
+  readonly #rows: number;
+  /** By column. */
+  readonly #capacity: Float64Array;
+  readonly #congestion: readonly Congestion[];
+  /** By column: replica-seconds of a request of its mix, and that times the relative error of a load. */
+  readonly #requestSeconds: Float64Array;
+  readonly #roundingSeconds: Float64Array;
   readonly #base: Float64Array;
   readonly #gain: Float64Array;
   /** By column: the utilisation found last, where the next search starts. */
@@ -26,15 +34,23 @@ export class TreePrices {
   /** By entry of a column, at the present loads: worth of its work, and change of its load per change of that. */
   readonly #worth: Float64Array;
   readonly #pliancy: Float64Array;
-  /** Sum and slope of the balance evaluated last. */
+  /** Sum and slope of the balance at the present loads. */
   #sum = 0;
   #slope = 0;
+  /** Sum and slope of the balance evaluated last. */
+  #excess = 0;
+  #excessSlope = 0;
   #noise = 0;
 
   constructor(problem: Problem, flows: ArcFlows, tree: Tree) {
     this.#problem = problem;
     this.#flows = flows;
     this.#tree = tree;
+    this.#rows = problem.rows.length;
+    this.#capacity = Float64Array.from(problem.columns, ({ capacity }) => capacity);
+    this.#congestion = problem.columns.map(({ congestion }) => congestion);
+    this.#requestSeconds = Float64Array.from(problem.columns, ({ mix }) => 1 / mix.requestsPerWorkSecond);
+    this.#roundingSeconds = this.#requestSeconds.map((seconds) => ROUNDING * seconds);
     this.#base = new Float64Array(tree.nodes.length);
     this.#gain = new Float64Array(tree.nodes.length);
     this.#rho = new Float64Array(problem.columns.length);
@@ -42,25 +58,46 @@ export class TreePrices {
     this.#pliancy = new Float64Array(tree.nodes.length);
   }
 
-  /** Must be called when the tree holds other nodes or arcs than before. */
+  /** Must be called when the tree holds other nodes or arcs than before, or loads have changed. */
   prepare(): void {
-    const { arcWork, rows } = this.#problem;
+    const { arcCost, arcWork, arcRow } = this.#problem;
     const { size, nodes, arcs, parents } = this.#tree;
-    this.#base[0] = 0;
-    this.#gain[0] = 1;
-    for (let at = 1; at < size; at++) {
-      const arc = arcs[at]!;
-      const parent = parents[at]!;
-      const slope = this.#flows.slope(arc, this.#flows.sides[arc]!);
-      const work = arcWork[arc]!;
-      if (nodes[at]! < rows.length) {
-        this.#base[at] = slope + work * this.#base[parent]!;
-        this.#gain[at] = work * this.#gain[parent]!;
-      } else {
-        this.#base[at] = (this.#base[parent]! - slope) / work;
-        this.#gain[at] = this.#gain[parent]! / work;
+    const { loads, sides, moveSeconds } = this.#flows;
+    const base = this.#base;
+    const gain = this.#gain;
+    const rows = this.#rows;
+    base[0] = 0;
+    gain[0] = 1;
+    let sum = 0;
+    let slope = 0;
+    let noise = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - rows;
+      if (at > 0) {
+        const arc = arcs[at]!;
+        const parent = parents[at]!;
+        const cost = sides[arc] === BELOW ? arcCost[arc]! - moveSeconds[arcRow[arc]!]! : arcCost[arc]!;
+        const work = arcWork[arc]!;
+        base[at] = column < 0 ? cost + work * base[parent]! : (base[parent]! - cost) / work;
+        gain[at] = column < 0 ? work * gain[parent]! : gain[parent]! / work;
       }
+      if (column < 0) continue;
+      const congestion = this.#congestion[column]!;
+      const capacity = this.#capacity[column]!;
+      const rho = loads[column]! / capacity;
+      const worth = congestion.worth(rho);
+      const steepness = congestion.worthSlope(rho);
+      const pliancy = capacity / steepness;
+      this.#worth[at] = worth;
+      this.#pliancy[at] = pliancy;
+      sum += gain[at]! * pliancy * (worth - base[at]!);
+      slope += gain[at]! * gain[at]! * pliancy;
+      const rounding = rho * steepness * this.#roundingSeconds[column]!;
+      if (rounding > noise) noise = rounding;
     }
+    this.#sum = sum;
+    this.#slope = slope;
+    this.#noise = noise;
   }
 
   /** Price of the node at an entry: marginal cost of a row, worth of a column's work. */
@@ -82,40 +119,20 @@ export class TreePrices {
 
   /** By how much the load that a root price asks of a column exceeds the present one. */
   excess(entry: number, rootPrice: number): number {
-    const column = this.#tree.nodes[entry]! - this.#problem.rows.length;
-    const { capacity, congestion } = this.#problem.columns[column]!;
-    return (
-      capacity * congestion.rhoAt(this.at(entry, rootPrice), this.#rho[column]!) - this.#flows.loads[column]!
-    );
+    const column = this.#tree.nodes[entry]! - this.#rows;
+    const rho = this.#congestion[column]!.rhoAt(this.at(entry, rootPrice), this.#rho[column]!);
+    return this.#capacity[column]! * rho - this.#flows.loads[column]!;
   }
 
   /**
    * The root price at which loads would fit together if each changed with its price as it does now: one Newton step from
    * the present loads. NaN where no column could change.
    */
-  newtonPrice(): number {
-    const { rows, columns } = this.#problem;
-    const { size, nodes } = this.#tree;
-    let sum = 0;
-    let slope = 0;
-    for (let at = 0; at < size; at++) {
-      const column = nodes[at]! - rows.length;
-      if (column < 0) continue;
-      const { congestion, capacity } = columns[column]!;
-      const gain = this.#gain[at]!;
-      const rho = this.#flows.loads[column]! / capacity;
-      const worth = congestion.worth(rho);
-      const pliancy = capacity / congestion.worthSlope(rho);
-      this.#worth[at] = worth;
-      this.#pliancy[at] = pliancy;
-      sum += gain * pliancy * (worth - this.#base[at]!);
-      slope += gain * gain * pliancy;
-    }
-    this.#slope = slope;
-    return sum / slope;
+  get newtonPrice(): number {
+    return this.#sum / this.#slope;
   }
 
-  /** Change of the tree's load, in units of the root's, per change of the root price, as evaluated last. */
+  /** Change of the tree's load, in units of the root's, per change of the root price, at the present loads. */
   get slope(): number {
     return this.#slope;
   }
@@ -130,18 +147,37 @@ export class TreePrices {
    * @param gain what a shift outside the tree that is part of the step gains at these prices
    */
   fallsAfter(step: number, rootPrice: number, gain = 0): boolean {
-    const { rows, columns } = this.#problem;
     const { size, nodes } = this.#tree;
+    const { loads } = this.#flows;
+    const rows = this.#rows;
     let rate = -gain;
     for (let at = 0; at < size; at++) {
-      const column = nodes[at]! - rows.length;
+      const column = nodes[at]! - rows;
       if (column < 0) continue;
-      const { congestion, capacity } = columns[column]!;
-      const change = this.newtonChange(at, rootPrice);
-      const load = this.#flows.loads[column]! + step * change;
-      rate += change * (congestion.worth(load / capacity) - this.at(at, rootPrice));
+      const price = this.at(at, rootPrice);
+      const change = this.#pliancy[at]! * (price - this.#worth[at]!);
+      const load = loads[column]! + step * change;
+      rate += change * (this.#congestion[column]!.worth(load / this.#capacity[column]!) - price);
     }
     return rate < 0;
+  }
+
+  /** Seconds per request by which prices still differ from what work is worth after a whole Newton step. */
+  missAfter(rootPrice: number): number {
+    const { size, nodes } = this.#tree;
+    const { loads } = this.#flows;
+    const rows = this.#rows;
+    let most = 0;
+    for (let at = 0; at < size; at++) {
+      const column = nodes[at]! - rows;
+      if (column < 0) continue;
+      const price = this.at(at, rootPrice);
+      const load = loads[column]! + this.#pliancy[at]! * (price - this.#worth[at]!);
+      const worth = this.#congestion[column]!.worth(load / this.#capacity[column]!);
+      const miss = Math.abs(worth - price) * this.#requestSeconds[column]!;
+      if (miss > most) most = miss;
+    }
+    return most;
   }
 
   /**
@@ -152,7 +188,6 @@ export class TreePrices {
     const { rows, columns } = this.#problem;
     const { size, nodes } = this.#tree;
     const root = nodes[0]! - rows.length;
-    this.#noise = 0;
     if (root < 0) return 0;
     if (size === 1)
       return columns[root]!.congestion.worth(this.#flows.loads[root]! / columns[root]!.capacity);
@@ -165,7 +200,7 @@ export class TreePrices {
     for (let at = 0; at < size; at++) {
       const column = nodes[at]! - rows.length;
       if (column < 0) continue;
-      const { congestion, capacity: own, mix } = columns[column]!;
+      const { congestion, capacity: own } = columns[column]!;
       const gain = this.#gain[at]!;
       low = Math.min(low, -this.#base[at]! / gain);
       high = Math.max(high, (congestion.maxWorth - this.#base[at]!) / gain);
@@ -174,7 +209,6 @@ export class TreePrices {
       room += gain * (congestion.max * own - load);
       const rho = load / own;
       const steepness = congestion.worthSlope(rho);
-      this.#noise = Math.max(this.#noise, (ROUNDING * rho * steepness) / mix.requestsPerWorkSecond);
       const weight = (gain * own) / steepness;
       sum += weight * (congestion.worth(rho) - this.#base[at]!);
       slope += weight * gain;
@@ -189,10 +223,10 @@ export class TreePrices {
     let width = high - low;
     for (let step = 0; step < MOST_STEPS; step++) {
       this.#evaluate(price, offset);
-      if (Math.abs(this.#sum) <= tolerance) break;
-      if (this.#sum > 0) high = price;
+      if (Math.abs(this.#excess) <= tolerance) break;
+      if (this.#excess > 0) high = price;
       else low = price;
-      const newton = price - this.#sum / this.#slope;
+      const newton = price - this.#excess / this.#excessSlope;
       const isSlow = step > PATIENCE && high - low > 0.5 * width;
       width = high - low;
       const next = newton > low && newton < high && !isSlow ? newton : 0.5 * (low + high);
@@ -204,22 +238,24 @@ export class TreePrices {
 
   /** Sums up by how much the loads that a root price asks for exceed the present ones. */
   #evaluate(price: number, offset: number): void {
-    const { rows, columns } = this.#problem;
     const { size, nodes } = this.#tree;
+    const { loads } = this.#flows;
+    const rows = this.#rows;
     let sum = offset;
     let slope = 0;
     for (let at = 0; at < size; at++) {
-      const column = nodes[at]! - rows.length;
+      const column = nodes[at]! - rows;
       if (column < 0) continue;
-      const { capacity, congestion } = columns[column]!;
+      const congestion = this.#congestion[column]!;
+      const capacity = this.#capacity[column]!;
       const gain = this.#gain[at]!;
       const rho = congestion.rhoAt(this.#base[at]! + gain * price, this.#rho[column]!);
       this.#rho[column] = rho;
-      sum += gain * (capacity * rho - this.#flows.loads[column]!);
+      sum += gain * (capacity * rho - loads[column]!);
       if (rho > 0) slope += (gain * gain * capacity) / congestion.worthSlope(rho);
     }
-    this.#sum = sum;
-    this.#slope = slope;
+    this.#excess = sum;
+    this.#excessSlope = slope;
   }
 
   /**

@@ -1,7 +1,7 @@
 import { type FlowProblem, loadsOf } from './flow-problem.js';
 import { costTolerance, type PolishedFlows, polish } from './polish.js';
 import type { Problem } from './problem.js';
-import { pick, restrict } from './restrict.js';
+import { pick, pickMarks, restrict } from './restrict.js';
 
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
 const CHEAPEST = 16;
@@ -25,11 +25,11 @@ export function polishWhole(
   for (let arc = 0; arc < free.length; arc++) isKept[arc]! |= free[arc]!;
   for (let enough = ROUGH_SECONDS; ; enough = 0) {
     const { flowProblem, arcs } = restrict(whole, isKept);
-    const polished = polish(flowProblem, pick(flows, arcs), pick(free, arcs), enough);
-    arcs.forEach((arc, at) => {
-      flows[arc] = polished.flows[at]!;
-      free[arc] = polished.free[at]!;
-    });
+    const polished = polish(flowProblem, pick(flows, arcs), pickMarks(free, arcs), enough);
+    for (let at = 0; at < arcs.length; at++) {
+      flows[arcs[at]!] = polished.flows[at]!;
+      free[arcs[at]!] = polished.free[at]!;
+    }
     const limits = polished.rowCosts.map((cost) => cost - costTolerance(cost));
     const { columnPrices } = polished;
     const isRough = !polished.converged && enough > 0;
