@@ -8,7 +8,7 @@ import { clear, Text } from './abi/text';
 import { readConfiguration, syncPeriodMs } from './config';
 import { watchHeaders } from './request/attributes';
 import { chooseKeyFields } from './request/body';
-import { decideNew, decideOnBody, finishReading } from './request/decide';
+import { decideNew, decideOnBody, decideOnTrailers } from './request/decide';
 import { noteBody, noteEnd, noteGone, noteResponse, noteTrailers } from './request/outcome';
 import { findStream, HELD, READING, Stream } from './request/streams';
 import { defineCounters } from './state/counters';
@@ -77,7 +77,7 @@ export function proxy_on_request_trailers(context: u32, trailers: u32): i32 {
   const stream = findStream(context);
   if (!stream || changetype<Stream>(stream).state != READING) return CONTINUE;
   enter();
-  return finishReading(changetype<Stream>(stream));
+  return decideOnTrailers(changetype<Stream>(stream));
 }
 
 export function proxy_on_response_headers(context: u32, headers: u32, ended: u32): i32 {

@@ -50,7 +50,10 @@ const IDENTITY = new Text('identity');
 // What the files of a form are.
 const AUDIO_PATH = new Text('/v1/audio/');
 const IMAGE_PATH = new Text('/v1/images/');
-/** Most bytes of a JSON body that are fetched at once, so that long ones do not make the VM grow. */
+/**
+ * Most bytes of a JSON body that are fetched at once, so that long ones do not make the VM grow; and as many are waited for
+ * while more is to come, because it is the fetching that costs, more than to scan a few kilobytes.
+ */
 const JSON_PIECE: u32 = 131072;
 /** Most bytes of a form that are fetched at once, so that they fit scratch memory. */
 const FORM_PIECE: u32 = 16384;
@@ -135,15 +138,19 @@ export function closeBody(stream: Stream): void {
   stream.scan = 0;
 }
 
-/** Reads what has arrived since the last time, of `size` bytes that are buffered; false when it reads no further. */
-export function readBody(stream: Stream, size: u32): bool {
+/**
+ * Reads what is worth it of the `size` bytes that are buffered, all of them when the body has ended; false when it reads
+ * no further.
+ */
+export function readBody(stream: Stream, size: u32, ended: bool): bool {
   if (changetype<Found>(stream.scan).isForm) return readForm(changetype<Form>(stream.scan), size);
   if (size > maxBodyBytes) {
     closeBody(stream);
     return false;
   }
   const body = changetype<Scan>(stream.scan);
-  while (body.offset < size) {
+  const least: u32 = ended ? 1 : JSON_PIECE;
+  while (size - body.offset >= least) {
     resetArena();
     store<u64>(RESULT, 0);
     const length = min(size - body.offset, JSON_PIECE);

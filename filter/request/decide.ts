@@ -142,11 +142,17 @@ export function decideNew(context: u32, ended: bool): i32 {
 
 /** More of a body that is being read has arrived, `size` bytes by now. */
 export function decideOnBody(stream: Stream, size: u32, ended: bool): i32 {
-  return readBody(stream, size) && !ended ? STOP : finishReading(stream);
+  stream.bodySize = size;
+  return readBody(stream, size, ended) && !ended ? STOP : finishReading(stream);
+}
+
+/** The body that is being read ends with trailers. */
+export function decideOnTrailers(stream: Stream): i32 {
+  return decideOnBody(stream, stream.bodySize, true);
 }
 
 /** Of the body that is being read, no more is to come, or to be read. */
-export function finishReading(stream: Stream): i32 {
+function finishReading(stream: Stream): i32 {
   if (!snapshot) {
     if (observe) return settle(stream, CONTINUE);
     if (!startupHold) return refuseStarting(stream);

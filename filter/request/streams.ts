@@ -53,6 +53,8 @@ export class Stream {
   probesReplica: bool;
   startedNs: u64;
   firstByteNs: u64;
+  /** Bytes of its body that have arrived while it is being read. */
+  bodySize: u32;
   /** Estimated. */
   promptTokens: u32;
   /** What is read of its answer, 0 if nothing is. */

@@ -65,6 +65,20 @@ describe('a body that is read', () => {
     expect(code(unknown)).toBe('model_not_found');
   });
 
+  it('is fetched once for each 128 KiB, in however many pieces it arrives', () => {
+    const vm = started();
+    for (const [kilobytes, fetches] of [
+      [1, 1],
+      [100, 1],
+      [300, 3],
+    ] as const) {
+      vm.host.calls.clear();
+      const body = `{"messages":"${'m'.repeat(kilobytes * 1024)}","model":"m"}`;
+      expect(post(vm, body, {}, 50).header('x-wardrop-cluster')).toBe('pool-m');
+      expect(vm.host.calls.get('proxy_get_buffer_bytes')).toBe(fetches);
+    }
+  });
+
   it('does not make its request forget its headers, however long they are', () => {
     const vm = started();
     for (const length of [0, 10, 2_000, 20_000]) {
