@@ -30,26 +30,26 @@ export function equals(a: usize, aLength: usize, b: usize, bLength: usize): bool
 
 /** By words, of which the last may overlap the one before: `memory.compare` goes byte by byte unless both are aligned. */
 export function same(a: usize, b: usize, length: usize): bool {
-  if (length >= 16) {
-    const last = length - 16;
-    for (let i: usize = 0; i < last; i += 16) if (differ(a + i, b + i)) return false;
-    return !differ(a + last, b + last);
-  }
-  if (length >= 8) return sameShort(a, b, length);
-  if (length >= 4) {
-    const last = length - 4;
-    return ((load<u32>(a) ^ load<u32>(b)) | (load<u32>(a + last) ^ load<u32>(b + last))) == 0;
-  }
+  if (length >= 4) return sameName(a, b, length);
   for (let i: usize = 0; i < length; i++) if (load<u8>(a + i) != load<u8>(b + i)) return false;
   return true;
 }
 
-/** The same for 8 to 16 bytes. */
+/** The same for 4 bytes or more, in place of a call: for names of headers, which are compared with every request. */
 // @ts-ignore: decorator
 @inline
-export function sameShort(a: usize, b: usize, length: usize): bool {
-  const last = length - 8;
-  return ((load<u64>(a) ^ load<u64>(b)) | (load<u64>(a + last) ^ load<u64>(b + last))) == 0;
+export function sameName(a: usize, b: usize, length: usize): bool {
+  if (length <= 8) {
+    const last = length - 4;
+    return ((load<u32>(a) ^ load<u32>(b)) | (load<u32>(a + last) ^ load<u32>(b + last))) == 0;
+  }
+  if (length <= 16) {
+    const last = length - 8;
+    return ((load<u64>(a) ^ load<u64>(b)) | (load<u64>(a + last) ^ load<u64>(b + last))) == 0;
+  }
+  const last = length - 16;
+  for (let i: usize = 0; i < last; i += 16) if (differ(a + i, b + i)) return false;
+  return !differ(a + last, b + last);
 }
 
 // @ts-ignore: decorator

@@ -1,7 +1,7 @@
 // What an answer tells of its tokens: the `usage` object of OpenAI's and Anthropic's interfaces, found in the last
 // bytes of an answer, and the events of a stream, counted as they pass.
 
-import { equals, Text } from '../abi/text';
+import { sameName, Text } from '../abi/text';
 
 /** Counts above this are nonsense. */
 const MOST_TOKENS: i32 = 100_000_000;
@@ -198,7 +198,7 @@ function isDigit(byte: u8): bool {
 // @ts-ignore: decorator
 @inline
 function is(name: Text, at: usize): bool {
-  return equals(name.at, name.length, at, name.length);
+  return sameName(at, name.at, name.length);
 }
 
 /** Counts the events that end in these bytes of a stream, however it is cut into pieces. */

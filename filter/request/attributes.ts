@@ -4,7 +4,7 @@
 import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MAX_KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { equals, Text } from '../abi/text';
+import { equals, sameName, Text } from '../abi/text';
 import { TEXT_LIMIT } from '../body/found';
 import { endOfItem, keyHeaders, tenantHeaderAt, tenantHeaderLength } from '../config';
 import { needsOfHeader, watchesHeaders } from './need-headers';
@@ -108,7 +108,8 @@ function numberOf(at: usize, length: usize): i32 {
   while (true) {
     const entry = TABLE + ((<usize>slot) << 4);
     const header = <i32>load<u32>(entry);
-    if (!header || equals(at, length, <usize>load<u32>(entry, 4), <usize>load<u32>(entry, 8)))
+    if (!header) return -1;
+    if (<usize>load<u32>(entry, 8) == length && sameName(at, <usize>load<u32>(entry, 4), length))
       return header - 1;
     slot = (slot + 1) & (SLOTS - 1);
   }

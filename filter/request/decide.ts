@@ -4,7 +4,7 @@ import * as L from '../../wire/layout';
 import { READY_PATH } from '../../wire/names';
 import { nowNs } from '../abi/clock';
 import { CONTINUE, HOLD, STOP } from '../abi/host';
-import { Text } from '../abi/text';
+import { sameName, Text } from '../abi/text';
 import { Found } from '../body/found';
 import { Scan } from '../body/scan';
 import { nativeSteering, observe, readBodies } from '../config';
@@ -60,7 +60,7 @@ import { carriedNeeds, needsBody, priorityFor } from './needs';
 import { notePrompt } from './measure';
 import { noteRouted } from './outcome';
 import { atLimit, pick, pickAt, randomKey, spreadKey } from './pick';
-import { place, placeAgain } from './place';
+import { place, placeAgain, segment } from './place';
 import {
   BODY_TOO_LARGE,
   INVALID_FORM,
@@ -209,8 +209,7 @@ function afterRefusal(stream: Stream): i32 {
 }
 
 function isReadyCheck(): bool {
-  if (pathLength < READY_CHECK.length || memory.compare(pathAt, READY_CHECK.at, READY_CHECK.length) != 0)
-    return false;
+  if (pathLength < READY_CHECK.length || !sameName(pathAt, READY_CHECK.at, READY_CHECK.length)) return false;
   return pathLength == READY_CHECK.length || load<u8>(pathAt + READY_CHECK.length) == 0x3f;
 }
 
@@ -330,7 +329,7 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
   }
   if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
   const point = place(stream, pool, hash, keyed);
-  if (pick(stream, pool, point, keyed, worst)) {
+  if (pick(stream, pool, segment, point, keyed, worst)) {
     if (point != hash && (stream.reason == PLANNED || stream.reason == NO_KEY)) stream.reason = PLACED;
     return route(stream, pool);
   }
@@ -355,8 +354,10 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel();
   if (named && keyed) {
     const pool = poolFor(named, carried);
-    if (pool >= 0 && !nativeSteering && pick(stream, pool, placeAgain(pool, hash), true, worst))
-      return passTo(stream, pool, hash, keyed);
+    if (pool >= 0 && !nativeSteering) {
+      const point = placeAgain(pool, hash);
+      if (pick(stream, pool, segment, point, true, worst)) return passTo(stream, pool, hash, keyed);
+    }
   }
   let met: i32 = -1;
   for (let level = HEALTHY; level <= worst; level++) {

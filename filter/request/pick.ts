@@ -57,38 +57,44 @@ export function spreadKey(state: PoolState, key: u64): u64 {
   return ((<u64>(state.spread + vmTurn)) << 32) | (key & 0xffffffff);
 }
 
-/** The owner of the point that a hash falls at, if it would be picked; its replica is then `best`. 0 else. */
-export function ownerOf(pool: u32, hash: u64): usize {
+/** The bound segment of a pool's partition that a hash falls in, 0 if the pool has no partition. */
+export function segmentAt(pool: u32, hash: u64): usize {
   const row = poolRows + <usize>pool * L.POOL_SIZE;
   const segments = load<u32>(row, L.POOL_SEGMENTS_COUNT);
   if (segments == 0) return 0;
   const start = boundSegments + <usize>load<u32>(row, L.POOL_SEGMENTS_START) * BOUND_SIZE;
-  const owner = <usize>load<u32>(segmentOf(start, segments, partitionPoint(hash)), BOUND_OWNER);
+  return segmentOf(start, segments, partitionPoint(hash));
+}
+
+/** The owner of the segment that a hash falls in, if it would be picked; its replica is then `best`. 0 else. */
+export function ownerOf(segment: usize, hash: u64): usize {
+  if (!segment) return 0;
+  const owner = <usize>load<u32>(segment, BOUND_OWNER);
   setOverflowHash(hash);
   return usable(owner, hash, HEALTHY) && !overflows(owner) ? owner : 0;
 }
 
 /**
- * Chooses engine and replica for a key and appends them to the stream, then up to two entries for retries: another
- * replica of the engine, and a replica of another engine. False when no engine of the pool can take the request,
- * down to the level `worst`.
+ * Chooses engine and replica for a key, by the segment that its hash falls in, and appends them to the stream, then up to
+ * two entries for retries: another replica of the engine, and a replica of another engine. False when no engine of the
+ * pool can take the request, down to the level `worst`.
  */
-export function pick(stream: Stream, pool: u32, hash: u64, keyed: bool, worst: i32): bool {
+export function pick(
+  stream: Stream,
+  pool: u32,
+  segment: usize,
+  hash: u64,
+  keyed: bool,
+  worst: i32,
+): bool {
   atLimit = false;
   const row = poolRows + <usize>pool * L.POOL_SIZE;
   first = poolFlows + ((<usize>load<u32>(row, L.POOL_ENGINES_START)) << 2);
   count = load<u32>(row, L.POOL_ENGINES_COUNT);
   if (count == 0) return false;
 
-  let owner: usize = 0;
-  let backup: usize = 0;
-  const segments = load<u32>(row, L.POOL_SEGMENTS_COUNT);
-  if (segments > 0) {
-    const start = boundSegments + <usize>load<u32>(row, L.POOL_SEGMENTS_START) * BOUND_SIZE;
-    const segment = segmentOf(start, segments, partitionPoint(hash));
-    owner = <usize>load<u32>(segment, BOUND_OWNER);
-    backup = <usize>load<u32>(segment, BOUND_BACKUP);
-  }
+  const owner = segment ? <usize>load<u32>(segment, BOUND_OWNER) : 0;
+  const backup = segment ? <usize>load<u32>(segment, BOUND_BACKUP) : 0;
 
   let level = HEALTHY;
   let chosen = chooseHealthy(owner, backup, hash);

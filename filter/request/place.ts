@@ -8,43 +8,52 @@ import { secondHash } from '../hash';
 import { displace, isDisplaced } from '../state/displaced';
 import { ReplicaUsage } from '../state/replica-usage';
 import { FlowState, ReplicaState } from '../state/rows';
-import { ownerOf } from './pick';
+import { ownerOf, segmentAt } from './pick';
 import { best } from './replicas';
 import { Stream } from './streams';
 
 /** The second choice is better off if it were still so with this many requests more. */
 const MARGIN: f64 = 2;
 
+/** The segment that the hash falls in which was returned last; 0 if the pool has no partition. */
+export let segment: usize = 0;
+
 /** The hash that a request goes by: its key's own, or that of the key's second point. */
 export function place(stream: Stream, pool: u32, hash: u64, keyed: bool): u64 {
-  if (!placement || stream.observed) return hash;
-  if (keyed) {
-    if (isDisplaced(hash)) return follow(pool, hash);
-    if (!stream.begins || hasBegun(hash)) return hash;
-  }
+  const places = placement && !stream.observed;
+  if (places && keyed && isDisplaced(hash)) return follow(pool, hash);
+  segment = segmentAt(pool, hash);
+  if (!places || (keyed && (!stream.begins || hasBegun(hash)))) return hash;
   const second = secondHash(hash);
-  if (!isBetter(pool, hash, second)) return hash;
+  const other = segmentAt(pool, second);
+  if (!isBetter(segment, hash, other, second)) return hash;
+  segment = other;
   if (keyed) displace(hash);
   return second;
 }
 
 /** The same for a request that begins nothing. */
 export function placeAgain(pool: u32, hash: u64): u64 {
-  return placement && isDisplaced(hash) ? follow(pool, hash) : hash;
+  if (placement && isDisplaced(hash)) return follow(pool, hash);
+  segment = segmentAt(pool, hash);
+  return hash;
 }
 
 /** A displaced key goes home while its engine is of no use. */
 function follow(pool: u32, hash: u64): u64 {
   const second = secondHash(hash);
-  return ownerOf(pool, second) ? second : hash;
+  segment = segmentAt(pool, second);
+  if (ownerOf(segment, second)) return second;
+  segment = segmentAt(pool, hash);
+  return hash;
 }
 
-/** Whether the second point's engine, or replica, has clearly less in flight for its share than the first's. */
-function isBetter(pool: u32, hash: u64, second: u64): bool {
-  const home = ownerOf(pool, hash);
+/** Whether the second segment's engine, or replica, has clearly less in flight for its share than the first's. */
+function isBetter(first: usize, hash: u64, next: usize, second: u64): bool {
+  const home = ownerOf(first, hash);
   if (!home) return false;
   const replica = best;
-  const other = ownerOf(pool, second);
+  const other = ownerOf(next, second);
   if (!other) return false;
   if (home == other) return sentTo(replica) > sentTo(best) + MARGIN;
   const from = changetype<FlowState>(home);

@@ -3,7 +3,7 @@
 import { ATTEMPTS_HEADER } from '../../wire/names';
 import { getHeaders, RESPONSE_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { equals, startsWith, Text } from '../abi/text';
+import { equals, sameName, startsWith, Text } from '../abi/text';
 import { LOAD_HEADER, LOAD_HEADER_BINARY } from './load-report';
 
 const STATUS = new Text(':status');
@@ -51,30 +51,30 @@ export function readResponse(): void {
     const value = name + nameLength + 1;
     switch (<i32>nameLength) {
       case 7: {
-        if (is(name, STATUS)) status = number(value, length);
+        if (sameName(name, STATUS.at, 7)) status = number(value, length);
         break;
       }
       case 12: {
-        if (!is(name, TYPE)) break;
+        if (!sameName(name, TYPE.at, 12)) break;
         isStream = startsWith(value, length, EVENT_STREAM);
         isJson = startsWith(value, length, JSON);
         break;
       }
       case 16: {
-        if (is(name, ENCODING)) isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
+        if (sameName(name, ENCODING.at, 16)) isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
         break;
       }
       case 21: {
-        if (is(name, ATTEMPTS)) {
+        if (sameName(name, ATTEMPTS.at, 21)) {
           attempts = <i32>number(value, length);
-        } else if (is(name, LOAD_HEADER)) {
+        } else if (sameName(name, LOAD_HEADER.at, 21)) {
           loadAt = value;
           loadLength = length;
         }
         break;
       }
       case 25: {
-        if (!is(name, LOAD_HEADER_BINARY)) break;
+        if (!sameName(name, LOAD_HEADER_BINARY.at, 25)) break;
         binaryLoadAt = value;
         binaryLoadLength = length;
         break;
@@ -85,13 +85,6 @@ export function readResponse(): void {
     name = value + length + 1;
   }
   isReadable = (isStream || isJson) && !isEncoded;
-}
-
-/** Whether a name of the same length is this one. */
-// @ts-ignore: decorator
-@inline
-function is(at: usize, name: Text): bool {
-  return equals(at, name.length, name.at, name.length);
 }
 
 function number(at: usize, length: usize): u32 {
