@@ -85,7 +85,7 @@ export const latencyRow: RowLayout<LatencyUsage> = {
   },
 };
 
-export const replicaRow: RowLayout<ReplicaUsage> = {
+const replicaRow: RowLayout<ReplicaUsage> = {
   size: L.REPLICA_USAGE_SIZE,
   fields: {
     engine: hash(L.REPLICA_USAGE_ENGINE),
@@ -95,7 +95,7 @@ export const replicaRow: RowLayout<ReplicaUsage> = {
   },
 };
 
-export const loadRow: RowLayout<LoadUsage> = {
+const loadRow: RowLayout<LoadUsage> = {
   size: L.LOAD_USAGE_SIZE,
   fields: {
     engine: hash(L.LOAD_USAGE_ENGINE),
@@ -107,7 +107,7 @@ export const loadRow: RowLayout<LoadUsage> = {
   },
 };
 
-export const networkRow: RowLayout<NetworkUsage> = {
+const networkRow: RowLayout<NetworkUsage> = {
   size: L.NETWORK_USAGE_SIZE,
   fields: {
     engine: hash(L.NETWORK_USAGE_ENGINE),
@@ -116,7 +116,7 @@ export const networkRow: RowLayout<NetworkUsage> = {
   },
 };
 
-export const turnRow: RowLayout<TurnUsage> = {
+const turnRow: RowLayout<TurnUsage> = {
   size: L.TURN_USAGE_SIZE,
   fields: {
     pool: hash(L.TURN_USAGE_POOL),

@@ -72,7 +72,7 @@ export interface Turn {
 }
 
 /** The slices of a round. */
-export function orderOf(variants: readonly Variant[], round: number): Turn[] {
+function orderOf(variants: readonly Variant[], round: number): Turn[] {
   const turns: Turn[] = [];
   for (const kind of ['cpuMicros', 'streamMicros', 'p50Micros'] as const) {
     for (const floor of variants.filter(({ name, floor }) => name === floor)) {

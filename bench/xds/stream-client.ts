@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
 
-export const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 /** A stream on which the server only writes. */
 export const RAW_PATH = '/wardrop.bench.Raw/Write';
 

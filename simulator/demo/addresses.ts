@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { WardropError } from '../../xds-server/errors.js';
 import { engines, frontends } from './scenario.js';
 
-export const HOST = '127.0.0.1';
+const HOST = '127.0.0.1';
 export const DEFAULT_BASE_PORT = 18000;
 
 /** Every address the demo listens on, fixed distances from one port. */

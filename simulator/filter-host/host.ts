@@ -520,7 +520,7 @@ export function encodePairs(headers: Headers): Uint8Array {
   return out;
 }
 
-export function decodePairs(bytes: Uint8Array): Headers {
+function decodePairs(bytes: Uint8Array): Headers {
   const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const count = data.getUint32(0, true);
   let at = 4 + count * 8;

@@ -250,7 +250,7 @@ function believed(config: Config, { engines }: Scenario, error: ProfileError): C
 }
 
 /** An entry of `profiles` of a configuration, made by `wardrop fit`. */
-export function readProfile(id: string): object {
+function readProfile(id: string): object {
   const file = packageFile('simulator', 'profiles', `${id}.yaml`);
   const { profiles } = parse(readFileSync(file, 'utf8')) as { profiles: Record<string, object> };
   return profiles[id]!;

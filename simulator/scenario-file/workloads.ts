@@ -21,7 +21,7 @@ const growing: WorkloadEntry['conversations'] = {
 };
 
 /** Workloads that are always there, each made when it is asked for. */
-export const standardWorkloads: Readonly<Record<string, () => ConversationSource>> = {
+const standardWorkloads: Readonly<Record<string, () => ConversationSource>> = {
   chat: () => shaped(exampleConversations, exampleSizes),
   'chat-streamed': () => shaped({ ...exampleConversations, streamedShare: 1 }, exampleSizes),
   'growing-contexts': () => fromShape(growing),

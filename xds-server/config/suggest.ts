@@ -19,7 +19,7 @@ export function closest(name: string, known: Iterable<string>): string | undefin
 }
 
 /** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -6,7 +6,7 @@ const FLOW_TOLERANCE = 1e-12;
 /** The flow of an arc stands still ... */
 export const FIXED = 0;
 /** ... or moves freely above the flow in force ... */
-export const ABOVE = 1;
+const ABOVE = 1;
 /** ... or below it, where one more request saves a move. */
 export const BELOW = 2;
 

@@ -71,7 +71,7 @@ export function buildProblem(input: OptimizerInput, servedRps?: readonly number[
 }
 
 /** Horizon of move costs. It doubles as time goes by, so that it changes five times and then stands still. */
-export function horizonSeconds(settledSeconds: number): number {
+function horizonSeconds(settledSeconds: number): number {
   let horizon = SHORTEST_HORIZON_SECONDS;
   while (horizon * 2 <= settledSeconds && horizon < LONGEST_HORIZON_SECONDS) horizon *= 2;
   return Math.min(horizon, LONGEST_HORIZON_SECONDS);

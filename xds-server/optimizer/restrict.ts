@@ -57,7 +57,7 @@ export function pick(values: Float64Array, arcs: Int32Array): Float64Array {
 }
 
 /** The same for indices. */
-export function pickIndices(values: Int32Array, arcs: Int32Array): Int32Array {
+function pickIndices(values: Int32Array, arcs: Int32Array): Int32Array {
   const picked = new Int32Array(arcs.length);
   for (let at = 0; at < arcs.length; at++) picked[at] = values[arcs[at]!]!;
   return picked;

@@ -7,7 +7,7 @@ import { endOf, partsOf } from './segments.js';
 import { NOBODY, Tiling } from './tiling.js';
 
 /** Backup engines with a smaller share of an owner's traffic are left out: no row takes an engine in for less. */
-export const MIN_BACKUP_SHARE = 0.005;
+const MIN_BACKUP_SHARE = 0.005;
 /**
  * An owner's backups stay as they are while less than this share of its traffic would get another backup. So much may
  * move a second time when the owner is lost.

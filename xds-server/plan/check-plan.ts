@@ -7,13 +7,13 @@ import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
  * Relative excess over a hard limit that comes from shares too small to publish (at most 2^-20 for each of up to 1000
  * engines), from rounding to four digits and from the dead band of weights (half a per mille each).
  */
-export const CAPACITY_TOLERANCE = 0.002;
+const CAPACITY_TOLERANCE = 0.002;
 /** A plan that stays in force may state capacities that are up to a tenth off by now, relative. */
-export const STATED_CAPACITY_TOLERANCE = 0.1;
+const STATED_CAPACITY_TOLERANCE = 0.1;
 /** Its utilisations depend on demands that may be a tenth off, too. */
-export const STATED_RHO_TOLERANCE = 0.25;
+const STATED_RHO_TOLERANCE = 0.25;
 /** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
-export const SHED_NEEDS_UTILIZATION = 0.95;
+const SHED_NEEDS_UTILIZATION = 0.95;
 
 export type ViolationCode =
   | 'rows-incomplete'

@@ -2,11 +2,11 @@ import type { ShedFraction } from '../optimizer/solution.js';
 import type { ShedEntry } from './plan.js';
 
 /** Shed fractions are multiples of this, rounded up, so that a plan never serves more than its solution. */
-export const SHED_STEP = 0.005;
+const SHED_STEP = 0.005;
 /** A fraction in force stays while it refuses enough and at most this much too much. */
-export const SHED_DEAD_BAND = 0.02;
+const SHED_DEAD_BAND = 0.02;
 /** Smaller fractions are not worth refusing anybody: the hard limit is known no better than that. */
-export const SHED_LEAST = 0.0005;
+const SHED_LEAST = 0.0005;
 
 /** Shed fractions to publish, highest priority first, only those above 0. What the solution does not shed ends at once. */
 export function shedEntries(solution: readonly ShedFraction[], previous: readonly ShedEntry[]): ShedEntry[] {

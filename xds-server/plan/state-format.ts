@@ -7,7 +7,7 @@ import { endOf } from './segments.js';
 import type { ServerState } from './server-state.js';
 
 /** Version of the layout below. A file of another version is refused, not guessed at. */
-export const STATE_FORMAT = 1;
+const STATE_FORMAT = 1;
 
 /** Row as stored: engines by index into `engineIds`, weights left out because the segments tell them exactly. */
 interface StoredRow {

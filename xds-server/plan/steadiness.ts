@@ -6,15 +6,15 @@ import type { PlanContent } from './plan-id.js';
 import type { Usability } from './usability.js';
 
 /** A row keeps its weights while the solution would move less than this share of its traffic. */
-export const WEIGHT_DEAD_BAND = 0.01;
+const WEIGHT_DEAD_BAND = 0.01;
 /** An engine without traffic gets some once the solution gives it this weight, whatever the dead band. */
-export const ENTRY_WEIGHT = 0.005;
+const ENTRY_WEIGHT = 0.005;
 /** Relative excess over the hard utilisation limit that kept weights may cause. */
-export const KEPT_CAPACITY_SLACK = 0.0005;
+const KEPT_CAPACITY_SLACK = 0.0005;
 /** Demands and capacities that a plan states may be this far, relative, from those of the latest solve. */
-export const STATED_DEAD_BAND = 0.1;
+const STATED_DEAD_BAND = 0.1;
 /** The same of utilisations, which depend on both and on the work of a request; those below 0.1 count as 0.1. */
-export const STATED_RHO_DEAD_BAND = 0.2;
+const STATED_RHO_DEAD_BAND = 0.2;
 /** How far a weight may be from an operator's bound, relative: weights are rounded. */
 const BOUND_TOLERANCE = 0.001;
 

@@ -54,7 +54,7 @@ export function randomInput(seed: number, options: RandomFleetOptions): Optimize
   return worldInput(randomWorld(seed, options));
 }
 
-export function randomWorld(seed: number, options: RandomFleetOptions): World {
+function randomWorld(seed: number, options: RandomFleetOptions): World {
   const random = randomNumbers(seed);
   const name = (prefix: string, at: number): string => `${prefix}${String(at).padStart(4, '0')}`;
   const regions = Array.from({ length: Math.max(3, Math.round(options.frontends / 3)) }, () => [

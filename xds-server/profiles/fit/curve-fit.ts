@@ -24,7 +24,7 @@ export interface CurvePoint {
 export const minStages = 3;
 
 /** kappa stays below 1, so that TBOT stays finite at rho = 1. */
-export const maxKappa = 0.99;
+const maxKappa = 0.99;
 
 /** Points must have rho < 1. The prompt's own term is fitted only when `perPromptToken`. */
 export function fitTtft(points: readonly CurvePoint[], perPromptToken: boolean): TtftCurve {
