@@ -6,14 +6,18 @@ import { packageFile } from '../virtual/package-root.js';
 const root = packageFile();
 const output = join(root, 'dist', 'filter');
 
-/** The filter's module, built first if it is missing or older than its sources. */
+let loaded: { readonly atMs: number; readonly module: WebAssembly.Module } | undefined;
+
+/** The filter's module, built first if it is missing or older than its sources; the same object while it stays. */
 export function filterModule(): WebAssembly.Module {
   const file = join(output, 'wardrop.wasm');
   const sources = [...sourcesIn('filter'), ...sourcesIn('wire'), join(root, 'asconfig.json')];
   if (modified(file) < Math.max(...sources.map(modified))) {
     compile(file, root, ['--config', 'asconfig.json', '--target', 'release']);
   }
-  return new WebAssembly.Module(readFileSync(file));
+  const atMs = modified(file);
+  if (loaded?.atMs !== atMs) loaded = { atMs, module: new WebAssembly.Module(readFileSync(file)) };
+  return loaded.module;
 }
 
 /** Single files of the filter as a module of their own. */

@@ -1,22 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import { Host, type Stream } from '../../simulator/filter-host/host.js';
 import type { FilterConfig } from '../../wire/filter-config.js';
 import { keyHash, steerPoint } from '../../wire/hash.js';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
-import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { deliver, engineOf, sketch } from './snapshots.js';
+import { deliver, engineOf, sketch, started } from './snapshots.js';
 
 const module = filterModule();
 const keys = Array.from({ length: 2000 }, (_, index) => `k${index}`);
 const STEERING = ['x-gateway-destination-endpoint', 'x-envoy-max-retries'];
-
-function started(view: SnapshotView, config: Partial<FilterConfig> = {}): Vm {
-  const vm = new Host(module).startVm({ frontendId: 'west', ...config });
-  deliver(vm, view);
-  return vm;
-}
 
 const observing = (config: Partial<FilterConfig> = {}) =>
   started(sketch([{ weight: 1 }, { weight: 3 }], { steered: 0 }), config);

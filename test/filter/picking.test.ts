@@ -1,26 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host, type Vm } from '../../simulator/filter-host/host.js';
+import type { Vm } from '../../simulator/filter-host/host.js';
 import { id64, keyHash, partitionPoint, replicaScore } from '../../wire/hash.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { anySnapshot } from './any-snapshot.js';
-import { deliver, type EngineSketch, engineOf, sketch } from './snapshots.js';
+import { deliver, type EngineSketch, engineOf, home, sketch, started } from './snapshots.js';
 
-const module = filterModule();
 const keys = Array.from({ length: 4000 }, (_, index) => `conversation-${index}`);
-
-function started(view: SnapshotView): Vm {
-  const vm = new Host(module).startVm();
-  deliver(vm, view);
-  return vm;
-}
-
-function home(vm: Vm, key: string): string | undefined {
-  const stream = vm.request({ 'x-session-id': key });
-  stream.respond(200).end();
-  return stream.endpoints[0];
-}
 
 function homes(vm: Vm): Map<string, string | undefined> {
   return new Map(keys.map((key) => [key, home(vm, key)]));

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import type { Stream, Vm } from '../../simulator/filter-host/host.js';
 import { keyHash, partitionPoint } from '../../wire/hash.js';
-import type { SnapshotSegment, SnapshotView } from '../../wire/snapshot-view.js';
-import { deliver, engineOf, sketch } from './snapshots.js';
+import type { SnapshotSegment } from '../../wire/snapshot-view.js';
+import { engineOf, sketch, started } from './snapshots.js';
 
-const module = filterModule();
 const ENGINES = 5;
 const all = [...Array(ENGINES).keys()];
 const keys = Array.from({ length: 1_500 }, (_, index) => `conversation-${index}`);
@@ -24,12 +22,6 @@ const segments: fc.Arbitrary<SnapshotSegment[]> = fc
     ),
   );
 const someFail = fc.subarray(all, { maxLength: ENGINES - 1 });
-
-function started(view: SnapshotView): Vm {
-  const vm = new Host(module).startVm();
-  deliver(vm, view);
-  return vm;
-}
 
 /** Fails everything that is sent to these engines until guardrails keep requests away. */
 function fail(vm: Vm, engines: readonly number[]): void {

@@ -1,25 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import { Host, type Stream } from '../../simulator/filter-host/host.js';
 import { id64, keyHash, overflowPoint } from '../../wire/hash.js';
-import type { SnapshotView } from '../../wire/snapshot-view.js';
-import { deliver, type EngineSketch, engineOf, sketch } from './snapshots.js';
+import { deliver, type EngineSketch, engineOf, home, sketch, started } from './snapshots.js';
 
 const module = filterModule();
 const keys = Array.from({ length: 3000 }, (_, index) => `conversation-${index}`);
-
-function started(view: SnapshotView, host = new Host(module)): Vm {
-  const vm = host.startVm();
-  deliver(vm, view);
-  return vm;
-}
-
-function home(vm: Vm, key: string): string | undefined {
-  const stream = vm.request({ 'x-session-id': key });
-  stream.respond(200).end();
-  return stream.endpoints[0];
-}
 
 const homes = (engines: readonly EngineSketch[], list = keys) => {
   const vm = started(sketch(engines));

@@ -1,6 +1,10 @@
-import type { Vm } from '../../simulator/filter-host/host.js';
+import { filterModule } from '../../simulator/filter-host/build.js';
+import { Host, type Vm } from '../../simulator/filter-host/host.js';
+import type { FilterConfig } from '../../wire/filter-config.js';
 import type { SnapshotPool, SnapshotSegment, SnapshotView } from '../../wire/snapshot-view.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
+
+const module = filterModule();
 
 export interface EngineSketch {
   /** Share of the pool's keys; they need not add up to 1. */
@@ -66,6 +70,20 @@ export function sketch(
 export function deliver(vm: Vm, view: SnapshotView): void {
   if (!vm.call) vm.tick();
   vm.answer(200, encodeSnapshot(view));
+}
+
+/** A VM that has this snapshot. */
+export function started(view: SnapshotView, config: Partial<FilterConfig> = {}, host = new Host(module)): Vm {
+  const vm = host.startVm({ frontendId: 'west', ...config });
+  deliver(vm, view);
+  return vm;
+}
+
+/** Where a conversation goes. */
+export function home(vm: Vm, key: string): string | undefined {
+  const stream = vm.request({ 'x-session-id': key });
+  stream.respond(200).end();
+  return stream.endpoints[0];
 }
 
 /** Number of the engine that an endpoint of `sketch` belongs to. */

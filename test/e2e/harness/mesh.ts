@@ -206,9 +206,9 @@ function listenOf(configFile: string, frontend: string): string {
   return found.listen;
 }
 
-/** Below the ports that the kernel gives to whoever asks for any. */
-const FIRST_PORT = 23_000;
-const PORTS = 9_000;
+/** Below the ports that systems give to outgoing connections and to whoever asks for any. */
+const FIRST_PORT = 24_000;
+const PORTS = 8_000;
 
 /** Ports that were free a moment ago, drawn so that nobody else is likely to take them; together, so that they differ. */
 export async function freePorts(count: number): Promise<number[]> {
