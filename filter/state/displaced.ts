@@ -1,6 +1,8 @@
 // Keys whose conversations began at their second point, so that their later requests follow. A table of a fixed size:
 // where a bucket is full, the key that was not heard of for the longest time gives way. Forgetting one costs a cache.
 
+import * as L from '../../wire/layout';
+
 const BUCKETS: usize = 1536;
 const BUCKET_SIZE: usize = 32;
 // An entry: a mark of the key (u32, 0 when empty) and when it was last heard of (u32, seconds).
@@ -12,11 +14,15 @@ const FORGOTTEN_SECONDS: u32 = 900;
 /** One that is in use is told again after this long, so that it grows old everywhere alike. */
 const REPEATED_SECONDS: u32 = 300;
 
-/** What is to be told to others at the next tick; more are forgotten elsewhere. */
-const OUTBOX_ROWS: u32 = 512;
-/** Keys without their lowest bit; it says whether the control server has told the key. */
-export const OUTBOX: usize = memory.data(4096, 8);
+/** So many that this VM displaces between two ticks are told to others; more are forgotten elsewhere. */
+const OWN_ROWS: u32 = 512;
+/** There is always room for as many of the control server's besides, a message of it. */
+const RELAYED_ROWS: u32 = L.MAX_DISPLACED_ROWS;
+export const OUTBOX_ROWS: u32 = OWN_ROWS + RELAYED_ROWS;
+/** What is to be told at the next tick: keys without their lowest bit; it says whether the control server told the key. */
+export const OUTBOX: usize = memory.data(8192, 8);
 export let outboxRows: u32 = 0;
+let relayedRows: u32 = 0;
 
 /** Seconds as of the last tick. */
 let now: u32 = 0;
@@ -29,7 +35,7 @@ export function setDisplacedClock(ms: u64): void {
 /** Remembers a key from now on. */
 export function displace(hash: u64): void {
   note(hash);
-  tell(hash & ~1);
+  if (outboxRows - relayedRows < OWN_ROWS) tell(hash & ~1);
 }
 
 /** Remembers a key that another VM has displaced, or that the control server has told of. */
@@ -49,10 +55,16 @@ export function note(hash: u64): void {
   store<u32>(entry, now, 4);
 }
 
-/** Remembers a key that the control server has told of, and tells the other VMs. */
+/** Whether so many keys that the control server tells can be passed on at the next tick. */
+export function canRelay(rows: u32): bool {
+  return rows <= RELAYED_ROWS - relayedRows;
+}
+
+/** Remembers a key that the control server has told of, and tells the other VMs; `canRelay` has been asked. */
 export function relay(hash: u64): void {
   note(hash);
   tell(hash | 1);
+  relayedRows++;
 }
 
 /** Whether a key is displaced. */
@@ -72,17 +84,17 @@ export function isDisplaced(hash: u64): bool {
 
 export function emptyOutbox(): void {
   outboxRows = 0;
+  relayedRows = 0;
 }
 
 /** Forgets all keys, as after a change of what they are hashed with. */
 export function forgetDisplaced(): void {
   if (!isEmpty) memory.fill(TABLE, 0, BUCKETS * BUCKET_SIZE);
   isEmpty = true;
-  outboxRows = 0;
+  emptyOutbox();
 }
 
 function tell(row: u64): void {
-  if (outboxRows == OUTBOX_ROWS) return;
   store<u64>(OUTBOX + ((<usize>outboxRows) << 3), row);
   outboxRows++;
 }

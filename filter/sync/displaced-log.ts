@@ -1,55 +1,66 @@
 // How the VMs of one Envoy, and the Envoys of one frontend, come to know the same displaced keys. In shared data lies a
 // log of the latest; every VM reads it on its tick and appends its own. The VM that calls the control server tells it
-// of them, and appends what others have told the server. So nothing is asked while a request waits: the next turn of a
-// conversation comes later than the news, and one that does not costs a cache. VMs that place nothing pass on what others
-// displace: after a change of configuration, one may hold the lease for as long as its listener drains.
+// of them, notes in the log how far it has come, and appends what others have told the server. So nothing is asked while a
+// request waits: the next turn of a conversation comes later than the news, and one that does not costs a cache. VMs that
+// place nothing pass on what others displace: after a change of configuration, one may hold the lease for as long as its
+// listener drains.
 
 import * as L from '../../wire/layout';
 import { resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
-import { emptyOutbox, note, OUTBOX, outboxRows, relay } from '../state/displaced';
+import { canRelay, emptyOutbox, note, OUTBOX, OUTBOX_ROWS, outboxRows, relay } from '../state/displaced';
 import { formatKey } from './format-key';
 
-/** Rows that the log holds; what is older has been read. */
-const ROWS: u32 = 512;
-/** Rows ever appended (u64), then the latest, oldest first. */
-const LOG: usize = memory.data(4104, 8);
-const FIRST_ROW: usize = 8;
+/** Rows that the log holds, as many as a VM may append in a tick; what is older has been read. */
+const ROWS: u32 = OUTBOX_ROWS;
+/** Rows ever appended (u64), how many of them the control server has been told (u64), then the latest, oldest first. */
+const LOG: usize = memory.data(8208, 8);
+const LOG_TOLD: usize = 8;
+const FIRST_ROW: usize = 16;
 /** Rows of the log as it was read last. */
 let held: u32 = 0;
 /** A log that others write to at the same moment is tried this often, then again on the next tick. */
 const TRIES: i32 = 3;
 
 let key: Key | null = null;
-/** Rows of the log that this VM has read, and that it has told the control server. */
+/** Rows of the log that this VM has read. */
 let heard: u64 = 0;
+/** Rows of which the control server has been told, by whichever VM, and as many once the call in flight is answered. */
 let told: u64 = 0;
-/** As many it has told once the call in flight is answered. */
 let telling: u64 = 0;
+/** As many as the log says. */
+let loggedTold: u64 = 0;
+/** A message of the control server that found no room comes again after the next tick. */
+export let isCrowded: bool = false;
 /** What the control server has told: the number that it gave with the latest. */
 export let cursor: u64 = 0;
 
 export function prepareDisplacedLog(): void {
-  key = formatKey('displaced');
+  key = formatKey('displaced-log');
   heard = 0;
   told = 0;
+  telling = 0;
   cursor = 0;
+  isCrowded = false;
 }
 
 /** Hears what other VMs have displaced, and tells them what this one has. */
 export function exchangeDisplaced(): void {
   for (let i = 0; i < TRIES; i++) {
     readLog();
-    if (!outboxRows) return;
+    if (!outboxRows && told == loggedTold) return;
     const kept = min(held, ROWS - outboxRows);
     const old = (<usize>kept) << 3;
     const added = (<usize>outboxRows) << 3;
     memory.copy(LOG + FIRST_ROW, LOG + FIRST_ROW + ((<usize>(held - kept)) << 3), old);
     memory.copy(LOG + FIRST_ROW + old, OUTBOX, added);
     store<u64>(LOG, heard + outboxRows);
+    store<u64>(LOG, told, LOG_TOLD);
     if (!key!.writeIfUnchanged(LOG, FIRST_ROW + old + added)) continue;
     heard += outboxRows;
+    loggedTold = told;
     emptyOutbox();
+    isCrowded = false;
     return;
   }
 }
@@ -59,12 +70,16 @@ function readLog(): void {
   resetArena();
   held = 0;
   let total: u64 = 0;
+  loggedTold = 0;
   if (key!.read(FIRST_ROW)) {
     held = min(<u32>((resultLength() - FIRST_ROW) >> 3), ROWS);
     total = load<u64>(resultAt());
+    loggedTold = load<u64>(resultAt(), LOG_TOLD);
     memory.copy(LOG + FIRST_ROW, resultAt() + FIRST_ROW, (<usize>held) << 3);
   }
   for (let i = newSince(heard, total); i < held; i++) note(rowAt(i));
+  // Another VM may have told more, and of what this one has told last the log may not know yet.
+  told = total >= heard ? max(told, loggedTold) : loggedTold;
   heard = total;
 }
 
@@ -100,16 +115,18 @@ export function writeDisplaced(at: usize): u32 {
 
 /** The control server has taken the report. */
 export function noteDisplacedTold(): void {
-  told = telling;
+  told = max(told, telling);
 }
 
 const HEADER_SIZE: usize = L.DISPLACED_HEADER_SIZE;
 
-/** Takes what other Envoys have displaced; false for what is no such message. */
+/** Takes what other Envoys have displaced, if it can be passed on; false for what is no such message. */
 export function takeDisplaced(at: usize, length: usize): bool {
   if (length < HEADER_SIZE || load<u32>(at, 4) != L.DISPLACED_FORMAT) return false;
   const rows = load<u32>(at, L.DISPLACED_ROWS);
   if (rows > <u32>L.MAX_DISPLACED_ROWS || length != HEADER_SIZE + ((<usize>rows) << 3)) return false;
+  isCrowded = !canRelay(rows);
+  if (isCrowded) return true;
   for (let i: usize = 0; i < <usize>rows; i++) relay(load<u64>(at + HEADER_SIZE + (i << 3)));
   cursor = load<u64>(at, L.DISPLACED_CURSOR);
   return true;

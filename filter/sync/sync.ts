@@ -29,7 +29,13 @@ import {
   readAnswer,
   resetCall,
 } from './call';
-import { exchangeDisplaced, noteDisplacedTold, prepareDisplacedLog, takeDisplaced } from './displaced-log';
+import {
+  exchangeDisplaced,
+  isCrowded,
+  noteDisplacedTold,
+  prepareDisplacedLog,
+  takeDisplaced,
+} from './displaced-log';
 import { heldAt, install, installInline } from './install';
 import { isRoundTrip, measureNext, noteRoundTrip, resetRoundTrips } from './round-trips';
 import { formatKey } from './format-key';
@@ -166,7 +172,7 @@ export function noteAnswer(token: u32, headers: u32, bodySize: u32): void {
     }
   }
   resetArena();
-  if (callIsDue()) callNow(wall);
+  if (callIsDue() && !isCrowded) callNow(wall);
 }
 
 function callNow(wall: u64): void {

@@ -8,6 +8,7 @@ import { keyHash, partitionPoint, secondHash } from '../../wire/hash.js';
 import { SYNC_DISPLACED_HEADER } from '../../wire/names.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { DisplacedBoard } from '../../xds-server/sync/displaced-board.js';
 import { deliver, engineOf, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -351,6 +352,56 @@ describe('the Envoys of a frontend', () => {
     vm.host.nowMs += 1_000;
     vm.tick();
     expect(reported(vm)).toHaveLength(1);
+  });
+
+  it('tell it once, also when another VM comes to call the control server', () => {
+    const { vm } = displaced();
+    const { host } = vm;
+    const next = host.startVm(config);
+    vm.tick();
+    callAgain(vm);
+    expect(reported(vm)).toHaveLength(1);
+    callAgain(vm);
+    host.nowMs += 10_000;
+    next.tick();
+    expect(reported(next)).toBeUndefined();
+  });
+
+  it('hear all of many messages, in every VM, whatever else they tell each other meanwhile', () => {
+    const host = new Host(module);
+    const caller = started(twoEngines, host);
+    const beside = host.startVm(config);
+    occupy(caller, twoEngines, 0, 40);
+    const mine = keysOf(twoEngines, 0, 1).slice(0, 5);
+    const keyCount = 2_000;
+    const theirs = Array.from({ length: keyCount }, (_, index) => `elsewhere-${index}`);
+    const board = new DisplacedBoard(() => 1_700_000_000_000);
+    board.add(
+      'west',
+      'another',
+      theirs.map((key) => keyHash(twoEngines.salt, '', key) & ~1n),
+    );
+    callAgain(caller);
+    for (const key of mine) expect(answered(send(caller, key, FIRST)).engine).toBe(1);
+    for (let round = 0; round < 8; round++) {
+      for (let calls = 0; caller.call && calls < 10; calls++) {
+        const news = board.after('west', 'this', Number(cursor(caller)));
+        if (!news) break;
+        caller.answer(200, encodeDisplaced(news));
+      }
+      host.nowMs += 100;
+      caller.tick();
+      beside.tick();
+    }
+    expect(Number(cursor(caller))).toBeGreaterThan(1);
+    for (const vm of [caller, beside]) {
+      const lost = [...mine, ...theirs].filter((key) => {
+        const [, other] = ownersOf(twoEngines, key);
+        return answered(send(vm, key, LATER)).engine !== other;
+      });
+      // A few find the bucket of the table full.
+      expect(lost.length).toBeLessThan(keyCount / 100);
+    }
   });
 
   it('refuse what is no such message, count it, and keep the snapshot', () => {

@@ -64,4 +64,25 @@ describe('displaced keys', () => {
     later.add('west', 'one', hashes(1));
     expect(later.after('west', 'two', before)!.hashes).toEqual(hashes(1));
   });
+
+  it('are told, and grow old, when the clock is set back, with and without a restart of the server', () => {
+    const { board, clock } = started();
+    board.add('west', 'one', hashes(3));
+    const { cursor } = board.after('west', 'two', 0)!;
+    clock.ms -= 3_600_000;
+    board.add('west', 'one', hashes(2, 10));
+    expect(board.after('west', 'two', cursor)!.hashes).toEqual(hashes(2, 10));
+    expect(board.after('west', 'three', 0)!.hashes).toHaveLength(5);
+
+    const later = new DisplacedBoard(() => clock.ms);
+    later.add('west', 'one', hashes(2, 20));
+    const news = later.after('west', 'two', cursor)!;
+    expect(news.hashes).toEqual(hashes(2, 20));
+    expect(later.after('west', 'two', news.cursor)).toBeUndefined();
+    later.add('west', 'one', hashes(1, 30));
+    expect(later.after('west', 'two', news.cursor)!.hashes).toEqual(hashes(1, 30));
+
+    clock.ms += 900_000;
+    expect(board.after('west', 'three', 0)).toBeUndefined();
+  });
 });

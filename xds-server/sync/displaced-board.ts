@@ -9,17 +9,21 @@ interface Row {
   readonly hash: bigint;
   readonly nodeId: string;
   readonly number: number;
+  /** Of the time that has passed so far. */
   readonly atMs: number;
 }
 
 /**
  * What the Envoys of each frontend have displaced of late, so that each can hear it of the others. Rows are numbered from the
- * clock, so that numbers of a server that was here before are all older.
+ * clock, so that numbers of a server that was here before are all older. Where its clock was ahead of ours they are greater
+ * than any of ours, and an Envoy that knows such a number is told everything.
  */
 export class DisplacedBoard {
   readonly #now: () => number;
   readonly #rows = new Map<string, Row[]>();
   #last = 0;
+  #clockMs = 0;
+  #passedMs = 0;
 
   /** `now` in milliseconds since the epoch. */
   constructor(now: () => number) {
@@ -28,25 +32,35 @@ export class DisplacedBoard {
 
   add(frontendId: string, nodeId: string, hashes: readonly bigint[]): void {
     if (hashes.length === 0) return;
-    const atMs = this.#now();
     const rows = this.#rows.get(frontendId) ?? [];
     this.#rows.set(frontendId, rows);
-    this.#last = Math.max(this.#last, Math.floor(atMs) * 1_000);
+    this.#last = Math.max(this.#last, Math.floor(this.#now()) * 1_000);
+    const atMs = this.#passed();
     for (const hash of hashes) rows.push({ hash, nodeId, number: ++this.#last, atMs });
-    const outdated = rows.findIndex((row) => atMs - row.atMs < LONGEST_MS);
-    rows.splice(0, Math.max(outdated, rows.length - MOST_ROWS));
+    rows.splice(0, rows.length - MOST_ROWS);
   }
 
   /** What other nodes have displaced after a number, the oldest first; undefined when there is nothing. */
   after(frontendId: string, nodeId: string, cursor: number): DisplacedKeys | undefined {
     const rows = this.#rows.get(frontendId) ?? [];
+    const atMs = this.#passed();
+    const young = rows.findIndex((row) => atMs - row.atMs < LONGEST_MS);
+    rows.splice(0, young < 0 ? rows.length : young);
     const hashes: bigint[] = [];
-    for (let at = firstAfter(rows, cursor); at < rows.length; at++) {
+    for (let at = firstAfter(rows, cursor > this.#last ? 0 : cursor); at < rows.length; at++) {
       const row = rows[at]!;
       if (row.nodeId !== nodeId) hashes.push(row.hash);
       if (hashes.length === MAX_DISPLACED_ROWS) return { hashes, cursor: row.number };
     }
     return hashes.length === 0 ? undefined : { hashes, cursor: rows.at(-1)!.number };
+  }
+
+  /** Milliseconds that have passed so far; a clock that is set back stands still for a moment. */
+  #passed(): number {
+    const now = this.#now();
+    this.#passedMs += Math.max(0, now - this.#clockMs);
+    this.#clockMs = now;
+    return this.#passedMs;
   }
 }
 
