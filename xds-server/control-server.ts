@@ -79,6 +79,8 @@ const TICK_MS = 200;
 const DISCOVERY_WAIT_MS = 3_000;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
+/** A frontend that is so close to being found to surge is asked for its next report soon. */
+const URGENT_STRENGTH = 0.3;
 const LOADS_INTERVAL_MS = 2_000;
 const RELIEF_INTERVAL_MS = 1_000;
 /** An Envoy that has not called for this long does not share limits with the others. */
@@ -210,7 +212,9 @@ export class ControlServer implements ShownServer {
       hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
       onReport: (frontendId, nodeId, report) => {
         this.signals.acceptReport(frontendId, nodeId, report, Date.now());
+        if (this.signals.surgeStrength(frontendId, Date.now()) >= 1) this.#tickSoon();
       },
+      isUrgent: (frontendId) => this.signals.surgeStrength(frontendId, Date.now()) >= URGENT_STRENGTH,
       onAnswer: (status) => this.#metrics.countSync(status),
     });
     this.#publisher = new Publisher({

@@ -53,6 +53,13 @@ it('steady conditions are solved every ten seconds', () => {
   expect(schedule.isDue(1, { ...state, settledSeconds: 99, atMs: 20_000 }, 20_000)).toBe(true);
 });
 
+it('new demand does not wait after a solve that was made because time had passed', () => {
+  const schedule = solvedAt(10_000);
+  schedule.begin(1, state, 20_000);
+  schedule.end(true);
+  expect(schedule.isDue(1, moreDemand, 20_001)).toBe(true);
+});
+
 it('failed solves are repeated after 2, 4, 8, then every 10 s, and at once when supply changes', () => {
   const schedule = new SolveSchedule();
   for (const waitMs of [2_000, 4_000, 8_000, 10_000, 10_000]) {

@@ -1,6 +1,6 @@
 import type { FleetState } from '../fleet/fleet-state.js';
 
-/** Least time between two solves for changes of demand and network; changes of supply do not wait. */
+/** Least time between two solves for changes of demand and network; changes of supply do not wait, nor for idle solves. */
 const DEMAND_INTERVAL_MS = 1_000;
 /** Conditions that hold make moves cheaper, so there is something to solve even when nothing changes. */
 const IDLE_INTERVAL_MS = 10_000;
@@ -20,6 +20,8 @@ interface Reason {
 export class SolveSchedule {
   #last: Reason | undefined;
   #lastAtMs = 0;
+  /** When a solve last began for another reason than that time has passed. */
+  #movedAtMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
 
   /** Whether anything was solved yet, well or not. */
@@ -36,19 +38,25 @@ export class SolveSchedule {
     if (this.#failures > 0) {
       return sinceMs >= Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1));
     }
-    const isMoved = reason.demand !== this.#last.demand || reason.network !== this.#last.network;
-    if (isMoved) return sinceMs >= DEMAND_INTERVAL_MS;
+    const isMoved = !isSame(reason, this.#last);
+    if (isMoved) return nowMs - this.#movedAtMs >= DEMAND_INTERVAL_MS;
     return sinceMs >= IDLE_INTERVAL_MS;
   }
 
   begin(generation: number, state: FleetState, nowMs: number): void {
-    this.#last = reasonOf(generation, state);
+    const reason = reasonOf(generation, state);
+    if (this.#last === undefined || !isSame(reason, this.#last)) this.#movedAtMs = nowMs;
+    this.#last = reason;
     this.#lastAtMs = nowMs;
   }
 
   end(isGood: boolean): void {
     this.#failures = isGood ? 0 : this.#failures + 1;
   }
+}
+
+function isSame(a: Reason, b: Reason): boolean {
+  return a.supply === b.supply && a.demand === b.demand && a.network === b.network;
 }
 
 function reasonOf(generation: number, { fleet, engines, demands }: FleetState): Reason {

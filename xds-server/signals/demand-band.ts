@@ -1,16 +1,19 @@
+import type { ObservedWindow } from './rate-series.js';
+import { type KnownRate, type SurgeSign, surgeSign } from './surge.js';
+
 /** Least half-width of a band, as a share of the rate. */
 const LEAST_WIDTH = 0.05;
 const LARGEST_WIDTH = 0.5;
 /**
  * Standard deviations that a count must lie from the rate, and from the edge of its band, to be taken for a change.
  * Windows are looked at with every report, twice a second, so these are high enough that steady traffic moves a settled
- * rate less than once in hours; a rise by half at 40 requests/s still shows within about 3 s.
+ * rate less than once in hours. Surges are found sooner, by a test of their own.
  */
 const SIGMAS_FROM_RATE = 5.5;
 const SIGMAS_FROM_EDGE = 4;
-/** A change this large is believed on less evidence, once a window holds enough requests: surges must be seen fast. */
+/** A fall this large is believed on less evidence, once a window holds enough requests. */
 const LARGE_CHANGE = 0.4;
-/** A change is treated as large when its estimate, which is less than what was counted, still is. */
+/** A fall is treated as large when its estimate, which is less than what was counted, still is. */
 const LARGE_ESTIMATE = 0.32;
 const LARGE_CHANGE_COUNT = 150;
 const LARGE_SIGMAS_FROM_RATE = 4.5;
@@ -46,18 +49,11 @@ export interface BandState {
 /** How a rate moved: by a large change, or by a small one or because it is better known. */
 export type Move = 'large' | 'small';
 
-/** A count over the time up to now, and its variance over its mean in steady traffic. */
-export interface ObservedWindow {
-  readonly seconds: number;
-  readonly count: number;
-  readonly dispersion: number;
-}
-
 /**
  * Holds a rate still while counts agree with it: within max(5 %, two standard deviations of the count that it was
  * measured on). It moves only
- * - when a window of recent counts lies outside the band beyond doubt: at once if the change is large or goes on with
- *   one, and if not when it is known well; or
+ * - when recent counts show a surge, or lie outside the band beyond doubt: at once if it goes on with a surge, and if
+ *   not when it is known well; or
  * - while it is young, when twice as many counts differ from it by more than they are likely to be wrong.
  */
 export class DemandBand {
@@ -99,6 +95,11 @@ export class DemandBand {
     this.#moveTo({ requestsPerSecond, evidence: aged }, nowMs);
   }
 
+  /** What counts say for a surge. */
+  sign(windows: readonly ObservedWindow[]): SurgeSign {
+    return surgeSign(windows, this.#known);
+  }
+
   /** Looks at counts up to `endMs`, shortest window first; how the rate moved, if it did. */
   observe(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
     return this.#leave(windows, endMs) ?? this.#refine(windows.at(-1));
@@ -106,7 +107,7 @@ export class DemandBand {
 
   #leave(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
     const isSurging = endMs - this.#surgedMs < SURGE_SECONDS * 1_000;
-    const change = changeOf(windows, this.#state.requestsPerSecond, this.#width(), isSurging);
+    const change = changeOf(windows, this.#known, isSurging);
     if (change === undefined) return undefined;
     const { to, isRise, seconds, sigmas } = change;
     const sinceMs = endMs - seconds * 1_000;
@@ -125,8 +126,8 @@ export class DemandBand {
     this.#sinceMs = sinceMs;
   }
 
-  #width(): number {
-    return widthOf(this.#state.evidence);
+  get #known(): KnownRate {
+    return { ...this.#state, width: widthOf(this.#state.evidence) };
   }
 
   #refine(longest: ObservedWindow | undefined): Move | undefined {
@@ -153,9 +154,14 @@ export interface Change {
   readonly isLarge: boolean;
 }
 
+/** A rate that is known as well as a settled one. */
+export function settled(requestsPerSecond: number): KnownRate {
+  return { requestsPerSecond, evidence: SETTLED_EVIDENCE, width: LEAST_WIDTH };
+}
+
 /** The large rise over a rate that is known, if counts show one beyond doubt. */
-export function surge(windows: readonly ObservedWindow[], requestsPerSecond: number): Change | undefined {
-  const change = changeOf(windows, requestsPerSecond, LEAST_WIDTH, false);
+export function surge(windows: readonly ObservedWindow[], known: KnownRate): Change | undefined {
+  const change = changeOf(windows, known, false);
   return change?.isRise && change.isLarge ? change : undefined;
 }
 
@@ -166,11 +172,13 @@ export function surge(windows: readonly ObservedWindow[], requestsPerSecond: num
  */
 function changeOf(
   windows: readonly ObservedWindow[],
-  requestsPerSecond: number,
-  width: number,
+  known: KnownRate,
   isSurging: boolean,
 ): Change | undefined {
-  const shown = mostTelling(windows, requestsPerSecond, width, isSurging);
+  const { requestsPerSecond, width } = known;
+  const sign = surgeSign(windows, known);
+  const isSurge = sign.strength >= 1;
+  const shown = isSurge ? sign.window : mostTelling(windows, requestsPerSecond, width, isSurging);
   if (shown === undefined) return undefined;
   const isRise = shown.count > requestsPerSecond * shown.seconds;
   const starts = possibleStarts(windows, requestsPerSecond, width, isRise);
@@ -194,7 +202,7 @@ function changeOf(
     seconds: likeliest.window.seconds,
     sigmas: sigmasFrom(likeliest.window, requestsPerSecond),
     isRise,
-    isLarge: Math.abs(to.requestsPerSecond - requestsPerSecond) > LARGE_ESTIMATE * requestsPerSecond,
+    isLarge: isRise ? isSurge : to.requestsPerSecond < requestsPerSecond * (1 - LARGE_ESTIMATE),
   };
 }
 
@@ -280,11 +288,11 @@ function sigmasAway(
   if (seconds < LEAST_RISE_SECONDS || (!isRise && !isFall)) return 0;
   const edge = mean * (isRise ? 1 + width : 1 - width);
   const sigmas = sigmasFrom(window, requestsPerSecond);
-  const hasEnough = Math.max(count, mean) >= LARGE_CHANGE_COUNT * dispersion;
+  const isLargeFall = mean >= LARGE_CHANGE_COUNT * dispersion && count < mean * (1 - LARGE_CHANGE);
   const [fromRate, fromEdge] =
     isRise && isSurging
       ? [SURGE_SIGMAS_FROM_RATE, SURGE_SIGMAS_FROM_EDGE]
-      : hasEnough && isLarge(count, mean)
+      : isLargeFall
         ? [LARGE_SIGMAS_FROM_RATE, LARGE_SIGMAS_FROM_EDGE]
         : [SIGMAS_FROM_RATE, SIGMAS_FROM_EDGE];
   return rootDeviance(count, edge, dispersion) > fromEdge && sigmas > fromRate ? sigmas : 0;
@@ -297,10 +305,6 @@ function sigmasFrom(window: ObservedWindow, requestsPerSecond: number): number {
 /** A mean below one request would make a single one a surprise. */
 function meanOf({ seconds }: ObservedWindow, requestsPerSecond: number): number {
   return Math.max(requestsPerSecond * seconds, 1);
-}
-
-function isLarge(count: number, mean: number): boolean {
-  return Math.abs(count - mean) > LARGE_CHANGE * mean;
 }
 
 function evidenceOf({ count, dispersion }: ObservedWindow): number {

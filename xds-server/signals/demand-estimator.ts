@@ -1,7 +1,8 @@
 import type { Demand } from '../fleet/fleet-state.js';
-import { type BandState, DemandBand, type Move, type ObservedWindow, surge } from './demand-band.js';
-import { Dispersion } from './dispersion.js';
-import { RateSeries } from './rate-series.js';
+import { type BandState, DemandBand, type Move, settled, surge } from './demand-band.js';
+import { type Count, Dispersion } from './dispersion.js';
+import { type ObservedWindow, RateSeries } from './rate-series.js';
+import { surgeSign } from './surge.js';
 
 /** A node that has not reported for this long is silent: its last rate is assumed to go on. */
 const SILENT_AFTER_MS = 2_500;
@@ -48,6 +49,15 @@ interface Frontend {
   readonly nodes: Map<string, Node>;
   /** Of all its requests together. */
   readonly dispersion: Dispersion;
+}
+
+/** All requests of a frontend with several rows. */
+interface Together {
+  readonly rows: readonly Row[];
+  /** Of each row, in the order of `rows`. */
+  readonly windows: readonly (readonly ObservedWindow[])[];
+  readonly total: readonly ObservedWindow[];
+  readonly requestsPerSecond: number;
 }
 
 interface Node {
@@ -115,9 +125,8 @@ export class DemandEstimator {
   evaluate(nowMs: number): Move | undefined {
     let largest: Move | undefined;
     for (const frontend of this.#frontends.values()) {
-      const live = [...frontend.nodes.values()].filter((node) => nowMs - node.lastMs <= SILENT_AFTER_MS);
-      if (live.length === 0) continue;
-      const endMs = Math.min(...live.map((node) => node.lastMs));
+      const endMs = heardOfUntil(frontend, nowMs);
+      if (endMs === undefined) continue;
       for (const [nodeId, node] of frontend.nodes) {
         if (nowMs - node.lastMs > REMOVED_AFTER_MS) frontend.nodes.delete(nodeId);
       }
@@ -165,29 +174,39 @@ export class DemandEstimator {
   }
 
   /**
+   * How close a frontend is to being found to surge, from 0 to 1 and more, by what was reported so far of all its
+   * requests or of any of its rows. Only looks.
+   */
+  surgeStrength(frontendId: string, nowMs: number): number {
+    const frontend = this.#frontends.get(frontendId);
+    const endMs = frontend && heardOfUntil(frontend, nowMs);
+    if (frontend === undefined || endMs === undefined) return 0;
+    let most = 0;
+    for (const [id, row] of frontend.rows) {
+      if (!isMeasured(row)) continue;
+      const { strength } = row.band.sign(observed(frontend, id, row, row.band.sinceMs, endMs));
+      most = Math.max(most, strength);
+    }
+    const all = together(frontend, endMs);
+    if (all === undefined) return most;
+    return Math.max(most, surgeSign(all.total, settled(all.requestsPerSecond)).strength);
+  }
+
+  /**
    * Looks at all requests of a frontend together, which show a surge before its rows can: then each is moved to what was
    * counted of it since, drawn towards its former rate times the growth of all.
    */
   #followSurge(frontend: Frontend, endMs: number): boolean {
-    const rows = [...frontend.rows].filter(([, { band }]) => band.sinceMs !== Number.NEGATIVE_INFINITY);
-    if (rows.length < 2) return false;
-    const sinceMs = Math.max(...rows.map(([, { band }]) => band.sinceMs));
-    const count = (fromMs: number, toMs: number) =>
-      rows.reduce((sum, [, { series }]) => sum + series.count(fromMs, toMs), 0);
-    frontend.dispersion.observe(count, sinceMs, endMs);
-    const windows = rows.map(([id, row]) => observed(frontend, id, row, sinceMs, endMs));
-    const total = windows[0]!.map(({ seconds }, at) => ({
-      seconds,
-      count: windows.reduce((sum, own) => sum + own[at]!.count, 0),
-      dispersion: frontend.dispersion.of(seconds),
-    }));
-    const before = rows.reduce((sum, [, { band }]) => sum + band.state.requestsPerSecond, 0);
-    const change = surge(total, before);
-    if (change === undefined || before === 0) return false;
-    const growth = change.to.requestsPerSecond / before;
-    const at = total.findIndex(({ seconds }) => seconds === change.seconds);
-    rows.forEach(([, { band }], index) => {
-      const own = windows[index]![at]!;
+    const all = together(frontend, endMs, (count, sinceMs) =>
+      frontend.dispersion.observe(count, sinceMs, endMs),
+    );
+    if (all === undefined) return false;
+    const change = surge(all.total, settled(all.requestsPerSecond));
+    if (change === undefined || all.requestsPerSecond === 0) return false;
+    const growth = change.to.requestsPerSecond / all.requestsPerSecond;
+    const at = all.total.findIndex(({ seconds }) => seconds === change.seconds);
+    all.rows.forEach(({ band }, index) => {
+      const own = all.windows[index]![at]!;
       const scaled = band.state.requestsPerSecond * growth;
       const scaledSeconds = scaled > 0 ? SCALED_EVIDENCE / scaled : 0;
       const evidence = (scaled > 0 ? SCALED_EVIDENCE : 0) + own.count;
@@ -200,7 +219,7 @@ export class DemandEstimator {
   #observe(frontend: Frontend, id: string, row: Row, endMs: number): Move | undefined {
     const { band, series, dispersion } = row;
     if (row.counted < ENOUGH_COUNT) return undefined;
-    if (band.sinceMs === Number.NEGATIVE_INFINITY) {
+    if (!isMeasured(row)) {
       // Not at the very first request: a few single ones before the traffic sets in say nothing about it.
       const sinceMs = series.startOfLast(ENOUGH_COUNT, endMs);
       if (sinceMs === undefined) return undefined;
@@ -233,6 +252,40 @@ function idOf({ poolId, priority = 0 }: RateSeed): string {
 function newRow(seed: RateSeed): Row {
   const series = new RateSeries();
   return { seed, band: new DemandBand(seed), series, dispersion: new Dispersion(), counted: 0 };
+}
+
+function isMeasured({ band }: Row): boolean {
+  return band.sinceMs !== Number.NEGATIVE_INFINITY;
+}
+
+/** Up to when every live node has reported; undefined when there is none. */
+function heardOfUntil({ nodes }: Frontend, nowMs: number): number | undefined {
+  let untilMs: number | undefined;
+  for (const { lastMs } of nodes.values()) {
+    if (nowMs - lastMs <= SILENT_AFTER_MS) untilMs = Math.min(untilMs ?? lastMs, lastMs);
+  }
+  return untilMs;
+}
+
+/** Undefined where fewer than two rows are measured. `learn` gets what is counted since all of them are, beforehand. */
+function together(
+  frontend: Frontend,
+  endMs: number,
+  learn: (count: Count, sinceMs: number) => void = () => {},
+): Together | undefined {
+  const measured = [...frontend.rows].filter(([, row]) => isMeasured(row));
+  if (measured.length < 2) return undefined;
+  const rows = measured.map(([, row]) => row);
+  const sinceMs = Math.max(...rows.map(({ band }) => band.sinceMs));
+  learn((fromMs, toMs) => rows.reduce((sum, { series }) => sum + series.count(fromMs, toMs), 0), sinceMs);
+  const windows = measured.map(([id, row]) => observed(frontend, id, row, sinceMs, endMs));
+  const total = windows[0]!.map(({ seconds }, at) => ({
+    seconds,
+    count: windows.reduce((sum, own) => sum + own[at]!.count, 0),
+    dispersion: frontend.dispersion.of(seconds),
+  }));
+  const requestsPerSecond = rows.reduce((sum, { band }) => sum + band.state.requestsPerSecond, 0);
+  return { rows, windows, total, requestsPerSecond };
 }
 
 /** Counts of a row, with what nodes that fell silent would have reported at their last rate. */

@@ -213,6 +213,11 @@ export class Signals {
     );
   }
 
+  /** How close a frontend is to being found to surge, from 0 to 1 and more. Only looks. */
+  surgeStrength(frontendId: string, nowMs: number): number {
+    return this.#demand.surgeStrength(frontendId, nowMs);
+  }
+
   /** How turns follow each other; undefined before enough was counted. */
   turnGap(frontendId: string, poolId: string): TurnGapView | undefined {
     return this.#turnGaps.get(frontendId)?.view(id64(poolId));

@@ -132,6 +132,12 @@ describe('POST /v1/sync', () => {
     expect(await versionOf(response)).toBe(board.current('west')!.version);
   });
 
+  it('holds a caller only briefly when its next report is urgent', async () => {
+    const { board, call } = await start({ holdMs: 60_000, isUrgent: (frontendId) => frontendId === 'west' });
+    board.publish(content());
+    expect((await call(board.current('west')!.version)).status).toBe(304);
+  });
+
   it('gives a caller from the future the present content under a newer version', async () => {
     const { board, call } = await start();
     board.publish(content());

@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { RateSeries } from './rate-series.js';
+import { type KnownRate, surgeSign } from './surge.js';
+
+const START_MS = 1_600_000_000_000;
+const HISTORY_SECONDS = 400;
+
+function known(requestsPerSecond: number): KnownRate {
+  return { requestsPerSecond, evidence: Infinity, width: 0.05 };
+}
+
+/** Strength after even traffic at `rate`, and then `factor` times as much for `seconds`. */
+function strength(rate: number, factor: number, seconds: number, dispersion = 1, held = rate): number {
+  const series = new RateSeries();
+  const changeMs = START_MS + HISTORY_SECONDS * 1_000;
+  const endMs = changeMs + seconds * 1_000;
+  series.add(rate * HISTORY_SECONDS, START_MS, changeMs);
+  series.add(rate * factor * seconds, changeMs, endMs);
+  const windows = series.windows(endMs, START_MS).map((window) => ({ ...window, dispersion }));
+  return surgeSign(windows, known(held)).strength;
+}
+
+it('a rise by half is a surge after 2.5 s at 40 requests/s, and eight times later at 5', () => {
+  expect(strength(40, 1.5, 2.25)).toBeLessThan(1);
+  expect(strength(40, 1.5, 2.5)).toBeGreaterThanOrEqual(1);
+  expect(strength(5, 1.5, 18)).toBeLessThan(1);
+  expect(strength(5, 1.5, 20)).toBeGreaterThanOrEqual(1);
+});
+
+it('no rise by up to a fifth is ever a surge', () => {
+  const rate = fc.double({ min: 0.1, max: 1_000, noNaN: true });
+  const factor = fc.double({ min: 0, max: 1.2, noNaN: true });
+  const seconds = fc.double({ min: 0.1, max: 120, noNaN: true });
+  fc.assert(
+    fc.property(rate, factor, seconds, (...rise) => {
+      expect(strength(...rise)).toBeLessThan(1);
+    }),
+  );
+});
+
+it('requests that come in lumps must show a surge for longer', () => {
+  expect(strength(40, 1.5, 4.75, 2)).toBeLessThan(1);
+  expect(strength(40, 1.5, 5.25, 2)).toBeGreaterThanOrEqual(1);
+});
+
+it('a rise counts from where the rate was, not from where it is held', () => {
+  expect(strength(42, 1.5, 2.5, 1, 40)).toBeGreaterThanOrEqual(1);
+  expect(strength(42, 1.4, 2.5, 1, 40)).toBeLessThan(1);
+  expect(strength(40, 1.5, 2.5, 1, 42)).toBeGreaterThanOrEqual(1);
+});
+
+it('a burst of a second is no surge, and neither are a few requests where there were none', () => {
+  expect(strength(40, 2, 1)).toBeLessThan(1);
+  expect(strength(0, 1, 1, 1, 0)).toBe(0);
+  const windows = [{ seconds: 2, count: 100, dispersion: 1 }];
+  expect(surgeSign(windows, known(0)).strength).toBeLessThan(1);
+});

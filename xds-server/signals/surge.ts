@@ -1,0 +1,74 @@
+import type { ObservedWindow } from './rate-series.js';
+
+/** Growth that is looked for, and the largest that is no surge. */
+const SURGE = 1.5;
+const SMALL_RISE = 1.2;
+/**
+ * Log-likelihood by which a surge must explain counts better than the rate, and better than a small rise: what steady
+ * traffic and a lasting rise by a fifth are taken for by chance. `npm run bench -- demand` shows what other values would do.
+ */
+const ENOUGH_OVER_STEADY = 10;
+const ENOUGH_OVER_SMALL = 2.5;
+/** Shorter bursts are no demand, and neither is what a few requests (times the dispersion) look like. */
+const LEAST_SECONDS = 2;
+const LEAST_COUNT = 150;
+/** The held rate counts for so many requests at most, beside those that were counted before a window. */
+const HELD_EVIDENCE = 400;
+
+/** A rate that is known, and how well: the count that it was measured on; and half the width of its band, as a share. */
+export interface KnownRate {
+  readonly requestsPerSecond: number;
+  readonly evidence: number;
+  readonly width: number;
+}
+
+export interface SurgeSign {
+  /** Share of what it takes to believe in a surge: 1 and more is enough. */
+  readonly strength: number;
+  /** Since when the surge most likely lasts. */
+  readonly window: ObservedWindow | undefined;
+}
+
+/**
+ * What counts say for a surge by half. A sequential test, Page's CUSUM: the largest log-likelihood ratio over all times
+ * at which the surge may have begun, in the quasi-Poisson model (divided by the dispersion). It finds a change sooner
+ * than any window of fixed length at the same rate of false alarms (Lorden 1971). The second ratio is that of Wald's test
+ * between a surge and the likeliest small rise, which any time may have begun as well.
+ */
+export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate): SurgeSign {
+  const longest = windows.at(-1);
+  let window: ObservedWindow | undefined;
+  let surge = 0;
+  let small = 0;
+  for (const each of windows) {
+    // What came before must tell of the rate for as long.
+    if (longest === undefined || each.seconds < LEAST_SECONDS || each.seconds > longest.seconds / 2) continue;
+    const mean = meanOf(each, longest, known);
+    const asSurge = gain(each, mean, SURGE);
+    small = Math.max(small, gain(each, mean, Math.min(SMALL_RISE, Math.max(1, each.count / mean))));
+    if (asSurge <= surge || each.count < LEAST_COUNT * each.dispersion) continue;
+    surge = asSurge;
+    window = each;
+  }
+  const strength = Math.min(surge / ENOUGH_OVER_STEADY, (surge - small) / ENOUGH_OVER_SMALL);
+  return { strength: Math.max(0, strength), window };
+}
+
+/** Log-likelihood that a rate grown by `factor` gains over the rate that `mean` requests are expected at. */
+function gain({ count, dispersion }: ObservedWindow, mean: number, factor: number): number {
+  return (count * Math.log(factor) - (factor - 1) * mean) / dispersion;
+}
+
+/**
+ * Requests that a window would have at the rate from before it: within the band, where what was counted says. A mean
+ * below one request would make a single one a surprise.
+ */
+function meanOf(window: ObservedWindow, longest: ObservedWindow, known: KnownRate): number {
+  const { requestsPerSecond, evidence, width } = known;
+  const held = Math.min(HELD_EVIDENCE, evidence);
+  const rate =
+    (longest.count - window.count + held) /
+    (longest.seconds - window.seconds + held / Math.max(requestsPerSecond, Number.MIN_VALUE));
+  const within = Math.min(requestsPerSecond * (1 + width), Math.max(requestsPerSecond * (1 - width), rate));
+  return Math.max(1, within * window.seconds);
+}
