@@ -4,18 +4,24 @@ import { RateSeries } from './rate-series.js';
 import { type KnownRate, surgeSign } from './surge.js';
 
 const START_MS = 1_600_000_000_000;
-const HISTORY_SECONDS = 400;
 
 function known(requestsPerSecond: number): KnownRate {
   return { requestsPerSecond, evidence: Infinity, width: 0.05 };
 }
 
+interface Given {
+  readonly dispersion?: number;
+  readonly held?: number;
+  readonly historySeconds?: number;
+}
+
 /** Strength after even traffic at `rate`, and then `factor` times as much for `seconds`. */
-function strength(rate: number, factor: number, seconds: number, dispersion = 1, held = rate): number {
+function strength(rate: number, factor: number, seconds: number, given: Given = {}): number {
+  const { dispersion = 1, held = rate, historySeconds = 400 } = given;
   const series = new RateSeries();
-  const changeMs = START_MS + HISTORY_SECONDS * 1_000;
+  const changeMs = START_MS + historySeconds * 1_000;
   const endMs = changeMs + seconds * 1_000;
-  series.add(rate * HISTORY_SECONDS, START_MS, changeMs);
+  series.add(rate * historySeconds, START_MS, changeMs);
   series.add(rate * factor * seconds, changeMs, endMs);
   const windows = series.windows(endMs, START_MS).map((window) => ({ ...window, dispersion }));
   return surgeSign(windows, known(held)).strength;
@@ -40,19 +46,23 @@ it('no rise by up to a fifth is ever a surge', () => {
 });
 
 it('requests that come in lumps must show a surge for longer', () => {
-  expect(strength(40, 1.5, 4.75, 2)).toBeLessThan(1);
-  expect(strength(40, 1.5, 5.25, 2)).toBeGreaterThanOrEqual(1);
+  expect(strength(40, 1.5, 4.75, { dispersion: 2 })).toBeLessThan(1);
+  expect(strength(40, 1.5, 5.25, { dispersion: 2 })).toBeGreaterThanOrEqual(1);
 });
 
 it('a rise counts from where the rate was, not from where it is held', () => {
-  expect(strength(42, 1.5, 2.5, 1, 40)).toBeGreaterThanOrEqual(1);
-  expect(strength(42, 1.4, 2.5, 1, 40)).toBeLessThan(1);
-  expect(strength(40, 1.5, 2.5, 1, 42)).toBeGreaterThanOrEqual(1);
+  expect(strength(42, 1.5, 2.5, { held: 40 })).toBeGreaterThanOrEqual(1);
+  expect(strength(42, 1.4, 2.5, { held: 40 })).toBeLessThan(1);
+  expect(strength(40, 1.5, 2.5, { held: 42 })).toBeGreaterThanOrEqual(1);
+});
+
+it('a surge soon after the start is found as fast', () => {
+  expect(strength(40, 1.5, 2.5, { historySeconds: 2 })).toBeGreaterThanOrEqual(1);
 });
 
 it('a burst of a second is no surge, and neither are a few requests where there were none', () => {
   expect(strength(40, 2, 1)).toBeLessThan(1);
-  expect(strength(0, 1, 1, 1, 0)).toBe(0);
+  expect(strength(0, 1, 1)).toBe(0);
   const windows = [{ seconds: 2, count: 100, dispersion: 1 }];
   expect(surgeSign(windows, known(0)).strength).toBeLessThan(1);
 });

@@ -41,8 +41,9 @@ export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate):
   let surge = 0;
   let small = 0;
   for (const each of windows) {
-    // What came before must tell of the rate for as long.
-    if (longest === undefined || each.seconds < LEAST_SECONDS || each.seconds > longest.seconds / 2) continue;
+    if (longest === undefined || each.seconds < LEAST_SECONDS) continue;
+    // What came before must say more of the rate than the window does.
+    if (each.count > longest.count - each.count + heldEvidence(known)) continue;
     const mean = meanOf(each, longest, known);
     const asSurge = gain(each, mean, SURGE);
     small = Math.max(small, gain(each, mean, Math.min(SMALL_RISE, Math.max(1, each.count / mean))));
@@ -64,11 +65,15 @@ function gain({ count, dispersion }: ObservedWindow, mean: number, factor: numbe
  * below one request would make a single one a surprise.
  */
 function meanOf(window: ObservedWindow, longest: ObservedWindow, known: KnownRate): number {
-  const { requestsPerSecond, evidence, width } = known;
-  const held = Math.min(HELD_EVIDENCE, evidence);
+  const { requestsPerSecond, width } = known;
+  const held = heldEvidence(known);
   const rate =
     (longest.count - window.count + held) /
     (longest.seconds - window.seconds + held / Math.max(requestsPerSecond, Number.MIN_VALUE));
   const within = Math.min(requestsPerSecond * (1 + width), Math.max(requestsPerSecond * (1 - width), rate));
   return Math.max(1, within * window.seconds);
+}
+
+function heldEvidence({ evidence }: KnownRate): number {
+  return Math.min(HELD_EVIDENCE, evidence);
 }
