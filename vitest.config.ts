@@ -2,8 +2,6 @@ import { defineConfig } from 'vitest/config';
 
 // Unit and property tests sit beside the code. They leave nothing behind, so the files of one worker share what they
 // import. End-to-end tests (test/e2e) start real Envoys and wait most of the time: two cores carry two of them.
-const WORKERS = 2;
-
 export default defineConfig({
   test: {
     projects: [
@@ -17,7 +15,7 @@ export default defineConfig({
           // Seconds on an idle machine may be a minute on a busy one.
           testTimeout: 60_000,
           isolate: false,
-          maxWorkers: WORKERS,
+          maxWorkers: '100%',
           sequence: { groupOrder: 0 },
         },
       },
@@ -27,7 +25,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          maxWorkers: WORKERS,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },
