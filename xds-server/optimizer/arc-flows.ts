@@ -1,4 +1,4 @@
-import { type FlowProblem, loadsOf } from './flow-problem.js';
+import { type ArcProblem, loadsOf } from './flow-problem.js';
 
 /** Flows closer to a bound than this share of the largest row are at it. */
 const FLOW_TOLERANCE = 1e-12;
@@ -19,13 +19,13 @@ export class ArcFlows {
   readonly loads: Float64Array;
   /** Flows closer than this to an end of their range are there. */
   readonly tolerance: number;
-  readonly #flowProblem: FlowProblem;
+  readonly #flowProblem: ArcProblem;
   readonly #listed: Int32Array;
   /** By row: what moving a request costs. */
   readonly moveSeconds: Float64Array;
 
   /** Arcs marked in `free` may move from the start. */
-  constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
+  constructor(flowProblem: ArcProblem, start: Float64Array, free: Uint8Array) {
     const { served, kink, upper } = flowProblem;
     this.#flowProblem = flowProblem;
     this.#listed = new Int32Array(start.length);

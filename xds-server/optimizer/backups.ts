@@ -1,4 +1,6 @@
 import type { Optimum } from './optimum.js';
+import type { Problem } from './problem.js';
+import { missedArcs } from './working-set.js';
 
 /** Traffic without a plan for its loss is placed in this many equal parts, one after the other. */
 const PARTS = 32;
@@ -24,22 +26,14 @@ export interface ArcShare {
   readonly share: number;
 }
 
-interface PricedArc {
-  readonly arc: number;
-  readonly cost: number;
-}
-
 /** A row's traffic that has lost its engine. */
 interface Placement {
   readonly arc: number;
   /** Requests per second. */
   readonly flow: number;
-  /** Arcs that it may go to. */
-  readonly candidates: number[];
-  /** Shares of the flow that go to each of them. */
-  readonly taken: number[];
-  /** What the next part costs on each of them at least. */
-  readonly costs: number[];
+  /** Where the arcs are listed that it may go to: `first <= slot < end`. */
+  readonly first: number;
+  readonly end: number;
   /** Share that is still to be placed in parts. */
   open: number;
 }
@@ -60,6 +54,11 @@ export class BackupPlanner {
   /** Loads and capacities as they are, changed only while one engine is away. */
   readonly #loads: Float64Array;
   readonly #capacities: Float64Array;
+  /** By slot: an arc that traffic may go to, the share that does, and what the next part costs there at least. */
+  readonly #arcs: number[] = [];
+  readonly #taken: number[] = [];
+  readonly #costs: number[] = [];
+  #slots = 0;
 
   constructor(optimum: Optimum, weights: Float64Array) {
     const { problem } = optimum.flowProblem;
@@ -69,7 +68,7 @@ export class BackupPlanner {
     const prices = Float64Array.from(problem.columns, ({ congestion, capacity }, column) =>
       congestion.price(optimum.loads[column]! / capacity),
     );
-    this.#candidates = problem.rows.map((_, row) => this.#cheapestArcs(row, prices));
+    this.#candidates = cheapestArcs(problem, prices);
     const arcsOfColumn: number[][] = problem.columns.map(() => []);
     for (let arc = 0; arc < weights.length; arc++) {
       if (weights[arc]! > 0) arcsOfColumn[problem.arcColumn[arc]!]!.push(arc);
@@ -92,53 +91,52 @@ export class BackupPlanner {
     const share = lost / capacity;
     this.#loads[column]! *= 1 - share;
     this.#capacities[column] = lost < capacity ? capacity - lost : 0;
+    this.#slots = 0;
     const placements = this.#arcsOfColumn[column]!.map((arc) =>
       this.#placement(arc, this.#optimum.flows[arc]! * share, planned.get(arc) ?? []),
     );
     this.#limitOverload(placements);
-    const open = placements.filter((placement) => placement.open > 0);
-    const parts = open.map((placement) => placement.open / PARTS);
-    for (let part = 0; part < PARTS; part++) {
-      open.forEach((placement, at) => {
-        this.#placePart(placement, parts[at]!);
-      });
-    }
-    for (const { candidates } of placements) {
-      for (const arc of candidates) this.#restore(arcColumn[arc]!);
-    }
+    this.#placeOpen(placements.filter(({ open }) => open > 0));
+    for (let slot = 0; slot < this.#slots; slot++) this.#restore(arcColumn[this.#arcs[slot]!]!);
     this.#restore(column);
     return new Map(placements.map((placement) => [placement.arc, this.#sharesOf(placement)]));
   }
 
   #placement(arc: number, flow: number, planned: readonly ArcShare[]): Placement {
     const { arcRow, arcColumn } = this.#optimum.flowProblem.problem;
-    const candidates = this.#candidates[arcRow[arc]!]!.filter(
-      (each) => this.#capacities[arcColumn[each]!]! > 0,
-    );
-    const taken = new Array<number>(candidates.length).fill(0);
-    for (const { arc: to, share } of planned) {
-      const at = candidates.indexOf(to);
-      if (at < 0) {
-        candidates.push(to);
-        taken.push(share);
-      } else {
-        taken[at] = share;
-      }
+    const first = this.#slots;
+    for (const each of this.#candidates[arcRow[arc]!]!) {
+      if (this.#capacities[arcColumn[each]!]! > 0) this.#addSlot(each);
     }
-    const costs = new Array<number>(candidates.length).fill(-Infinity);
-    return { arc, flow, candidates, taken, costs, open: planned.length > 0 ? 0 : 1 };
+    for (const { arc: to, share } of planned) {
+      let slot = first;
+      while (slot < this.#slots && this.#arcs[slot] !== to) slot++;
+      if (slot === this.#slots) this.#addSlot(to);
+      this.#taken[slot] = share;
+    }
+    return { arc, flow, first, end: this.#slots, open: planned.length > 0 ? 0 : 1 };
+  }
+
+  #addSlot(arc: number): void {
+    this.#arcs[this.#slots] = arc;
+    this.#taken[this.#slots] = 0;
+    this.#costs[this.#slots] = -Infinity;
+    this.#slots++;
   }
 
   /** Adds what is planned to the loads, and opens what is too much for a column, for all rows in proportion. */
   #limitOverload(placements: readonly Placement[]): void {
     const { columns, arcColumn, arcWork } = this.#optimum.flowProblem.problem;
     const added = new Map<number, number>();
-    for (const { flow, candidates, taken } of placements) {
-      candidates.forEach((arc, at) => {
+    for (const { flow, first, end } of placements) {
+      for (let slot = first; slot < end; slot++) {
+        const arc = this.#arcs[slot]!;
+        const share = this.#taken[slot]!;
         const column = arcColumn[arc]!;
-        if (taken[at]! > 0) added.set(column, (added.get(column) ?? 0) + arcWork[arc]! * flow * taken[at]!);
-      });
+        if (share > 0) added.set(column, (added.get(column) ?? 0) + arcWork[arc]! * flow * share);
+      }
     }
+    if (added.size === 0) return;
     const kept = new Map<number, number>();
     for (const [column, load] of added) {
       const limit = columns[column]!.congestion.max * (1 + OVERLOAD_SLACK) * this.#capacities[column]!;
@@ -148,36 +146,50 @@ export class BackupPlanner {
       this.#loads[column]! += load * share;
     }
     for (const placement of placements) {
-      placement.candidates.forEach((arc, at) => {
-        const share = kept.get(arcColumn[arc]!) ?? 1;
-        placement.open += placement.taken[at]! * (1 - share);
-        placement.taken[at]! *= share;
-      });
+      for (let slot = placement.first; slot < placement.end; slot++) {
+        const share = kept.get(arcColumn[this.#arcs[slot]!]!) ?? 1;
+        placement.open += this.#taken[slot]! * (1 - share);
+        this.#taken[slot]! *= share;
+      }
     }
   }
 
-  #sharesOf({ candidates, taken }: Placement): ColumnBackup[] {
+  /** The columns of a row's backups, ascending. */
+  #sharesOf({ first, end }: Placement): ColumnBackup[] {
     const { arcColumn } = this.#optimum.flowProblem.problem;
     const shares: ColumnBackup[] = [];
-    candidates.forEach((arc, at) => {
-      if (taken[at]! > 0) shares.push({ column: arcColumn[arc]!, share: taken[at]! });
-    });
+    for (let slot = first; slot < end; slot++) {
+      if (!(this.#taken[slot]! > 0)) continue;
+      const backup = { column: arcColumn[this.#arcs[slot]!]!, share: this.#taken[slot]! };
+      let at = shares.length;
+      for (; at > 0 && shares[at - 1]!.column > backup.column; at--) shares[at] = shares[at - 1]!;
+      shares[at] = backup;
+    }
     return shares;
   }
 
+  /** Places what is open in equal parts, one of each row after the other. */
+  #placeOpen(open: readonly Placement[]): void {
+    const parts = open.map((placement) => placement.open / PARTS);
+    for (let part = 0; part < PARTS; part++) {
+      for (let at = 0; at < open.length; at++) this.#placePart(open[at]!, parts[at]!);
+    }
+  }
+
   /** Places a share of a row's traffic where it costs least. Costs only rise, so those known may be too low. */
-  #placePart({ flow, candidates, taken, costs }: Placement, share: number): void {
+  #placePart({ flow, first, end }: Placement, share: number): void {
     const { columns, arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
+    const costs = this.#costs;
     for (;;) {
       let best = -1;
       let least = Infinity;
-      for (let at = 0; at < costs.length; at++) {
-        if (!(costs[at]! < least)) continue;
-        least = costs[at]!;
-        best = at;
+      for (let slot = first; slot < end; slot++) {
+        if (!(costs[slot]! < least)) continue;
+        least = costs[slot]!;
+        best = slot;
       }
       if (best < 0) return;
-      const arc = candidates[best]!;
+      const arc = this.#arcs[best]!;
       const column = arcColumn[arc]!;
       const work = arcWork[arc]!;
       const load = this.#loads[column]! + work * flow * share;
@@ -185,7 +197,7 @@ export class BackupPlanner {
       costs[best] = cost;
       if (cost > least) continue;
       this.#loads[column] = load;
-      taken[best]! += share;
+      this.#taken[best]! += share;
       return;
     }
   }
@@ -194,24 +206,17 @@ export class BackupPlanner {
     this.#loads[column] = this.#optimum.loads[column]!;
     this.#capacities[column] = this.#optimum.flowProblem.problem.columns[column]!.capacity;
   }
-
-  #cheapestArcs(row: number, prices: Float64Array): readonly number[] {
-    const { rows, arcColumn, arcCost, arcWork, arcMax } = this.#optimum.flowProblem.problem;
-    const { firstArc, endArc } = rows[row]!;
-    const best: PricedArc[] = [];
-    for (let arc = firstArc; arc < endArc; arc++) {
-      if (arcMax[arc] === 0) continue;
-      const cost = arcCost[arc]! + arcWork[arc]! * prices[arcColumn[arc]!]!;
-      if (best.length > MOST_CANDIDATES && cost >= best[MOST_CANDIDATES]!.cost) continue;
-      insertCheap(best, { arc, cost });
-    }
-    return best.map(({ arc }) => arc);
-  }
 }
 
-/** Inserts an arc into a list of the cheapest, in its order. */
-function insertCheap(best: PricedArc[], arc: PricedArc): void {
-  const at = best.findIndex((other) => arc.cost < other.cost);
-  best.splice(at < 0 ? best.length : at, 0, arc);
-  best.length = Math.min(best.length, MOST_CANDIDATES + 1);
+/** By row: its cheapest arcs at these prices, best first. */
+function cheapestArcs(problem: Problem, prices: Float64Array): number[][] {
+  const { rows, arcRow, arcCost, arcMax } = problem;
+  const isClosed = new Uint8Array(arcMax.length);
+  for (let arc = 0; arc < arcMax.length; arc++) if (arcMax[arc] === 0) isClosed[arc] = 1;
+  const limits = new Float64Array(rows.length).fill(Infinity);
+  const cheapest: number[][] = rows.map(() => []);
+  for (const arc of missedArcs(problem, arcCost, prices, limits, isClosed, MOST_CANDIDATES + 1)) {
+    cheapest[arcRow[arc]!]!.push(arc);
+  }
+  return cheapest;
 }

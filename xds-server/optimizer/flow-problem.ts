@@ -9,8 +9,13 @@ import type { Problem } from './problem.js';
  * Moved flow, half the sum of all changes, is counted where it leaves, so that leaving an engine without capacity, which
  * has no arc, is free.
  */
-export interface FlowProblem {
+export interface FlowProblem extends ArcProblem {
   readonly problem: Problem;
+}
+
+/** As much of it as the search for the best flows needs. */
+export interface ArcProblem {
+  readonly problem: Pick<Problem, 'rows' | 'columns' | 'arcRow' | 'arcColumn' | 'arcCost' | 'arcWork'>;
   /** Requests per second by row. */
   readonly served: Float64Array;
   readonly lower: Float64Array;
@@ -34,7 +39,7 @@ export function buildFlowProblem(problem: Problem, served: Float64Array): FlowPr
 }
 
 /** Replica-seconds per second that arrive at each column. */
-export function loadsOf({ problem }: FlowProblem, flows: Float64Array): Float64Array {
+export function loadsOf({ problem }: ArcProblem, flows: Float64Array): Float64Array {
   const loads = new Float64Array(problem.columns.length);
   for (let arc = 0; arc < flows.length; arc++) {
     const flow = flows[arc]!;

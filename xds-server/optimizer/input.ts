@@ -264,7 +264,8 @@ function permuted(
   rows: readonly number[],
   columns: readonly number[],
 ): readonly (readonly number[])[] {
-  return rows.map((row) => columns.map((column) => matrix[row]![column]!));
+  const isInOrder = columns.every((column, at) => column === at);
+  return rows.map((row) => (isInOrder ? matrix[row]! : columns.map((column) => matrix[row]![column]!)));
 }
 
 /** Indices in the order of ids. */

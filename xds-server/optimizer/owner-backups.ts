@@ -1,5 +1,5 @@
-import { type ArcShare, BackupPlanner } from './backups.js';
-import { compare } from './collections.js';
+import { type ArcShare, BackupPlanner, type ColumnBackup } from './backups.js';
+import { compare, sum } from './collections.js';
 import { LossPlanner, type Placed, type Solve } from './loss.js';
 import type { Optimum } from './optimum.js';
 import type { BackupShares, EngineWeight } from './solution.js';
@@ -34,12 +34,9 @@ export function ownerBackups(placed: Placed, solve: Solve): readonly (readonly B
     const byArc = planner.withoutCapacity(loss.column, loss.capacity, planned(loss));
     members.forEach((member, at) => {
       if (capacities[at] !== loss.capacity) return;
+      const ownerId = idOf(placed, member);
       for (const [arc, shares] of byArc) {
-        const engines = shares.flatMap((each) => splitShare(placed, each.column, each.share, member));
-        backups[arcRow[arc]!]!.push({
-          ownerId: idOf(placed, member),
-          shares: engines.sort((a, b) => compare(a.engineId, b.engineId)),
-        });
+        backups[arcRow[arc]!]!.push({ ownerId, shares: splitShares(placed, shares, member) });
       }
     });
   }
@@ -70,15 +67,25 @@ function plannedFor(
   };
 }
 
-/** A column's share by capacity among its members, without the one that is gone. */
-function splitShare(placed: Placed, column: number, share: number, gone: number): EngineWeight[] {
-  const { members, capacities } = placed.optimum.flowProblem.problem.columns[column]!;
-  if (members.length === 1) return [{ engineId: idOf(placed, members[0]!), weight: share }];
-  const left = members.flatMap((member, at) =>
-    member === gone ? [] : [{ engineId: idOf(placed, member), capacity: capacities[at]! }],
-  );
-  const total = left.reduce((sum, { capacity }) => sum + capacity, 0);
-  return left.map(({ engineId, capacity }) => ({ engineId, weight: (share * capacity) / total }));
+/** Shares of columns, ascending, as shares of engines, ordered by id: a column's by capacity, without the one that is gone. */
+function splitShares(placed: Placed, shares: readonly ColumnBackup[], gone: number): EngineWeight[] {
+  const { columns } = placed.optimum.flowProblem.problem;
+  const engines: EngineWeight[] = [];
+  let isOrdered = true;
+  for (const { column, share } of shares) {
+    const { members, capacities } = columns[column]!;
+    if (members.length === 1) {
+      engines.push({ engineId: idOf(placed, members[0]!), weight: share });
+      continue;
+    }
+    isOrdered = false;
+    const left = sum(capacities.filter((_, at) => members[at] !== gone));
+    members.forEach((member, at) => {
+      if (member === gone) return;
+      engines.push({ engineId: idOf(placed, member), weight: (share * capacities[at]!) / left });
+    });
+  }
+  return isOrdered ? engines : engines.sort((a, b) => compare(a.engineId, b.engineId));
 }
 
 function idOf({ input }: Placed, engine: number): string {

@@ -1,5 +1,5 @@
 import { ArcFlows, BELOW, FIXED } from './arc-flows.js';
-import type { FlowProblem } from './flow-problem.js';
+import type { ArcProblem } from './flow-problem.js';
 import { Forest, Tree } from './forest.js';
 import type { Row } from './problem.js';
 import { TreePrices } from './tree-prices.js';
@@ -22,7 +22,7 @@ const MOST_CYCLE_STEPS = 60;
 /** Trees of fewer nodes go straight to their optimum. */
 const LEAST_APPROACH = 8;
 /** Prices of a tree are near enough for now when they are off by this share of what is gained most elsewhere. */
-const NEAR_SHARE = 1e-3;
+const NEAR_SHARE = 1e-2;
 const NOTHING_CUT: number[] = [];
 
 export interface PolishedFlows {
@@ -64,7 +64,7 @@ interface Cycle {
  * @param enough seconds: ends, without having converged, when no row can gain more by a shift of one request
  */
 export function polish(
-  flowProblem: FlowProblem,
+  flowProblem: ArcProblem,
   start: Float64Array,
   free: Uint8Array,
   enough = 0,
@@ -83,7 +83,7 @@ function turnTolerance(cost: number): number {
 }
 
 class Polisher {
-  readonly #flowProblem: FlowProblem;
+  readonly #flowProblem: ArcProblem;
   readonly #rows: number;
   readonly #arcs: ArcFlows;
   readonly #forest: Forest;
@@ -120,7 +120,7 @@ class Polisher {
   /** Whether a tree was left near its optimum instead of there. */
   #isNear = false;
 
-  constructor(flowProblem: FlowProblem, start: Float64Array, free: Uint8Array) {
+  constructor(flowProblem: ArcProblem, start: Float64Array, free: Uint8Array) {
     const { problem } = flowProblem;
     const nodes = problem.rows.length + problem.columns.length;
     this.#flowProblem = flowProblem;

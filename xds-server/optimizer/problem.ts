@@ -93,6 +93,7 @@ class ProblemBuilder {
   readonly #columnKinds: Int32Array;
   /** Profiles of all columns. */
   readonly #kinds: readonly Profile[];
+  readonly #prefills = new Map<readonly number[], Prefill>();
   readonly #horizon: number;
   readonly #rows: Row[] = [];
   readonly #warnings: string[] = [];
@@ -134,7 +135,8 @@ class ProblemBuilder {
 
   #addRow(arcs: ArcList, frontend: number, names: RowNames, eligible: readonly number[]): void {
     const network = this.#input.state.fleet.networkSeconds[frontend]!;
-    const reachable = eligible.filter((at) => network[this.#firstMembers[at]!]! < Infinity);
+    const isReachable = (at: number): boolean => network[this.#firstMembers[at]!]! < Infinity;
+    const reachable = eligible.every(isReachable) ? eligible : eligible.filter(isReachable);
     const key = keyOf(names);
     const { classes, mean } = this.#demands.get(key) ?? {
       classes: [],
@@ -209,6 +211,15 @@ class ProblemBuilder {
    * mean over the engines that could take the flow.
    */
   #moveSeconds(mean: MeanRequest, reachable: readonly number[]): number {
+    const { engines, perToken } = this.#prefill(reachable);
+    if (engines === 0) return LEAST_MOVE_SECONDS;
+    return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / engines / this.#horizon);
+  }
+
+  /** Number of engines of some columns, and the sum of their seconds per prompt token; once for rows that reach the same. */
+  #prefill(reachable: readonly number[]): Prefill {
+    const known = this.#prefills.get(reachable);
+    if (known) return known;
     let engines = 0;
     let perToken = 0;
     for (const at of reachable) {
@@ -216,8 +227,9 @@ class ProblemBuilder {
       engines += members.length;
       perToken += members.length * latencyFactor * profile.ttft.secondsPerUncachedPromptToken;
     }
-    if (engines === 0) return LEAST_MOVE_SECONDS;
-    return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / engines / this.#horizon);
+    const prefill = { engines, perToken };
+    this.#prefills.set(reachable, prefill);
+    return prefill;
   }
 
   #idOf(engine: number): string {
@@ -278,6 +290,11 @@ class ArcList {
       arcMax: this.max.subarray(0, this.size),
     };
   }
+}
+
+interface Prefill {
+  readonly engines: number;
+  readonly perToken: number;
 }
 
 interface RowNames {

@@ -1,8 +1,8 @@
-import type { FlowProblem } from './flow-problem.js';
+import type { ArcProblem, FlowProblem } from './flow-problem.js';
 
 /** A flow problem on some of the arcs. */
 export interface Restriction {
-  readonly flowProblem: FlowProblem;
+  readonly flowProblem: ArcProblem;
   /** Arc of the whole problem by arc of this one. */
   readonly arcs: Int32Array;
 }
@@ -21,15 +21,12 @@ export function restrict(whole: FlowProblem, isKept: Uint8Array): Restriction {
     arcs,
     flowProblem: {
       problem: {
-        ...problem,
+        columns: problem.columns,
         rows,
         arcRow: pickIndices(problem.arcRow, arcs),
         arcColumn: pickIndices(problem.arcColumn, arcs),
         arcCost: pick(problem.arcCost, arcs),
         arcWork: pick(problem.arcWork, arcs),
-        arcPrevious: pick(problem.arcPrevious, arcs),
-        arcMin: pick(problem.arcMin, arcs),
-        arcMax: pick(problem.arcMax, arcs),
       },
       served: whole.served,
       lower: pick(whole.lower, arcs),
@@ -39,14 +36,16 @@ export function restrict(whole: FlowProblem, isKept: Uint8Array): Restriction {
   };
 }
 
-/** Indices of the marked arcs, ascending. */
+/** Indices of the arcs marked with 1, ascending. */
 export function markedArcs(isKept: Uint8Array): Int32Array {
-  const arcs = new Int32Array(isKept.length);
   let size = 0;
-  for (let arc = 0; arc < isKept.length; arc++) {
-    if (isKept[arc]) arcs[size++] = arc;
+  for (let arc = 0; arc < isKept.length; arc++) size += isKept[arc]!;
+  const arcs = new Int32Array(size);
+  let at = 0;
+  for (let arc = 0; at < size; arc++) {
+    if (isKept[arc]) arcs[at++] = arc;
   }
-  return arcs.slice(0, size);
+  return arcs;
 }
 
 /** The values at these arcs. */

@@ -1,7 +1,7 @@
 import { type ArcFlows, BELOW } from './arc-flows.js';
 import type { Congestion } from './congestion.js';
+import type { ArcProblem } from './flow-problem.js';
 import type { Tree } from './forest.js';
-import type { Problem } from './problem.js';
 
 /** Loads fit together when they miss by no more than this share of the tree's capacity. */
 const LOAD_TOLERANCE = 1e-14;
@@ -17,7 +17,7 @@ const PATIENCE = 4;
  * the balance of the whole tree, in units of the root's.
  */
 export class TreePrices {
-  readonly #problem: Problem;
+  readonly #problem: ArcProblem['problem'];
   readonly #flows: ArcFlows;
   readonly #tree: Tree;
   readonly #rows: number;
@@ -42,7 +42,7 @@ export class TreePrices {
   #excessSlope = 0;
   #noise = 0;
 
-  constructor(problem: Problem, flows: ArcFlows, tree: Tree) {
+  constructor(problem: ArcProblem['problem'], flows: ArcFlows, tree: Tree) {
     this.#problem = problem;
     this.#flows = flows;
     this.#tree = tree;

@@ -6,7 +6,7 @@ import { pick, pickMarks, restrict } from './restrict.js';
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
 const CHEAPEST = 16;
 /** Arcs of a row that join when they turn out to be cheaper than those in use. */
-const MOST_JOINING = 8;
+const MOST_JOINING = 16;
 /** With no more seconds to be gained per request, prices tell well enough which arcs were missed. */
 const ROUGH_SECONDS = 0.1;
 
