@@ -45,7 +45,7 @@ it("an opponent's listener differs from Wardrop's in its filter and its cluster 
     { dynamic, complete },
     portsFrom(23_000),
     { headers: '/h', json: '/j' },
-    '/c.wasm',
+    { same: '/c.wasm', bare: '/bare.wasm' },
   ) as Made;
   const managers = new Map(
     made.static_resources.listeners.map(({ name, filter_chains: [{ filters }] }) => [
@@ -56,6 +56,7 @@ it("an opponent's listener differs from Wardrop's in its filter and its cluster 
   for (const [name, cluster, filters] of [
     ['none', 'round-robin', ['envoy.filters.http.router']],
     ['c', 'override', ['wasm', 'envoy.filters.http.router']],
+    ['bare-body', 'override', ['wasm', 'envoy.filters.http.router']],
     ['ext-proc', 'override', ['ext_proc', 'envoy.filters.http.router']],
   ] as const) {
     const { http_filters, route_config, ...rest } = managers.get(name)!;

@@ -3,6 +3,7 @@
 // of the filter, so that what differs is the filter: the protection of steering headers and the limits for long streams
 // are in all of them.
 
+import type { CFilters } from './opponents.js';
 import type { Ports } from './ports.js';
 
 const TYPE = 'type.googleapis.com/envoy.';
@@ -43,12 +44,12 @@ export interface Bootstraps {
   readonly complete: Bootstrap;
 }
 
-/** Adds the opponents to what `wardrop bootstrap` printed; `cFilter` is the module in C, if there is one. */
+/** Adds the opponents to what `wardrop bootstrap` printed; `cFilters` are the modules in C, if there are any. */
 export function withOpponents(
   { dynamic, complete }: Bootstraps,
   ports: Ports,
   sockets: Sockets,
-  cFilter: string | undefined,
+  cFilters: CFilters | undefined,
 ): object {
   const own = complete.static_resources.listeners![0]!;
   const like = (name: string, port: number, cluster: string, ...filters: object[]) =>
@@ -57,13 +58,20 @@ export function withOpponents(
     address: '127.0.0.1',
     port_value: ports.engines[0] + index,
   }));
+  const settings = `100,0,${MEASURED_PER_TICK},${ports.engines[0]}`;
   const listeners = [
     listener('defaults', ports.defaults, minimal('round-robin')),
     like('none', ports.none, 'round-robin'),
     like('maglev', ports.maglev, 'maglev'),
     like('ext-proc', ports.extProc, 'override', extProc('picker-headers', 'NONE')),
     like('ext-proc-body', ports.extProcBody, 'override', extProc('picker-json', 'BUFFERED')),
-    ...(cFilter ? [like('c', ports.c, 'override', wasm(cFilter, ports.engines[0]))] : []),
+    ...(cFilters
+      ? [
+          like('c', ports.c, 'override', wasm('c', cFilters.same, settings)),
+          like('bare', ports.bare, 'override', wasm('bare', cFilters.bare, '')),
+          like('bare-body', ports.bareBody, 'override', wasm('bare-body', cFilters.bare, 'wait')),
+        ]
+      : []),
   ];
   const clusters = [
     cluster('round-robin', engines.map(socketAddress), { lb_policy: 'ROUND_ROBIN' }),
@@ -138,17 +146,14 @@ function minimal(cluster: string): object {
   };
 }
 
-function wasm(file: string, firstEngine: number): object {
-  const configuration = {
-    '@type': 'type.googleapis.com/google.protobuf.StringValue',
-    value: `100,0,${MEASURED_PER_TICK},${firstEngine}`,
-  };
+function wasm(name: string, file: string, value: string): object {
   return extension('wasm', 'extensions.filters.http.wasm.v3.Wasm', {
     config: {
-      name: 'c',
-      root_id: 'c',
-      configuration,
-      vm_config: { vm_id: 'c', runtime: 'envoy.wasm.runtime.v8', code: { local: { filename: file } } },
+      name,
+      root_id: name,
+      configuration: { '@type': 'type.googleapis.com/google.protobuf.StringValue', value },
+      allow_on_headers_stop_iteration: true,
+      vm_config: { vm_id: name, runtime: 'envoy.wasm.runtime.v8', code: { local: { filename: file } } },
     },
   });
 }

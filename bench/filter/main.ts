@@ -5,7 +5,7 @@ import { checkEnvoyMemory } from './envoy-memory.js';
 import { Figures } from './figures.js';
 import { measureMemory } from './memory.js';
 import { countCalls, loadC, loadFilter, timeModules } from './modules.js';
-import { buildOpponents, type GoPrograms, Missing } from './opponents.js';
+import { buildOpponents, type CFilters, type GoPrograms, Missing } from './opponents.js';
 import { callsReport, envoyReport, memoryReport, modulesReport, total } from './report.js';
 import { type Effort, measureRounds } from './rounds.js';
 import type { Estimate } from './statistics.js';
@@ -50,24 +50,24 @@ const CHUNKED: readonly VariantName[] = ['none', 'maglev', 'filter', 'c', 'extPr
 async function main(): Promise<void> {
   const options = readArguments('filter');
   const size = options.quick ? quick : full;
-  const { go, cFilter } = await buildOpponents();
-  if (cFilter instanceof Missing)
-    report(`left out: everything about the C filter, because ${cFilter.reason}`);
-  const cFile = cFilter instanceof Missing ? undefined : cFilter;
+  const { go, cFilters } = await buildOpponents();
+  if (cFilters instanceof Missing)
+    report(`left out: everything about filters in C, because ${cFilters.reason}`);
+  const inC = cFilters instanceof Missing ? undefined : cFilters;
   report(`load average ${loadAverage()}`);
 
   const calls = countCalls(loadFilter(true));
   report(callsReport('filter', calls));
-  if (cFile) {
-    report(callsReport('C filter', countCalls(loadC(cFile, true))));
-    report(modulesReport(timeModules(cFile, size.batches)));
+  if (inC) {
+    report(callsReport('C filter', countCalls(loadC(inC.same, true))));
+    report(modulesReport(timeModules(inC.same, size.batches)));
   }
   const memory = measureMemory(size.installs, size.nodeRequests);
   for (const line of memoryReport(memory)) report(line);
 
   let figures: Figures | undefined;
   if (go instanceof Missing) report(`left out: everything on Envoy, because ${go.reason}`);
-  else figures = await measureOnEnvoy(go, cFile, size);
+  else figures = await measureOnEnvoy(go, inC, size);
   report(`load average ${loadAverage()}`);
 
   if (!options.json) return;
@@ -85,11 +85,11 @@ async function main(): Promise<void> {
   writeFileSync(options.json, `${JSON.stringify(json, null, 2)}\n`);
 }
 
-async function measureOnEnvoy(go: GoPrograms, cFile: string | undefined, size: Size): Promise<Figures> {
-  return inWorld(go, cFile, async (world, signal) => {
+async function measureOnEnvoy(go: GoPrograms, inC: CFilters | undefined, size: Size): Promise<Figures> {
+  return inWorld(go, inC, async (world, signal) => {
     if (!world.pinned)
       report('no two cores, or no taskset: Envoy shares its core with the load, so figures are rough');
-    const variants = variantsOf(world, cFile !== undefined);
+    const variants = variantsOf(world, inC !== undefined);
     const measured = await measureRounds(world, variants, size, { signal, progress });
     const figures = new Figures(measured, variants);
     for (const line of envoyReport(figures)) report(line);

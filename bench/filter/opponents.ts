@@ -14,8 +14,15 @@ const OUTPUT = join(ROOT, 'dist', 'opponents');
 export interface Opponents {
   /** Load generator, engines and picker: nothing is measured on Envoy without them. */
   readonly go: GoPrograms | Missing;
-  /** Path of the filter in C. */
-  readonly cFilter: string | Missing;
+  readonly cFilters: CFilters | Missing;
+}
+
+/** Paths of the filters in C. */
+export interface CFilters {
+  /** Makes the same host calls as Wardrop's. */
+  readonly same: string;
+  /** Makes none. */
+  readonly bare: string;
 }
 
 export interface GoPrograms {
@@ -35,8 +42,8 @@ export class Missing {
 /** Builds the opponents, quickly when nothing has changed. */
 export async function buildOpponents(): Promise<Opponents> {
   mkdirSync(OUTPUT, { recursive: true });
-  const [go, cFilter] = await Promise.all([buildGo(), buildC()]);
-  return { go, cFilter };
+  const [go, cFilters] = await Promise.all([buildGo(), buildC()]);
+  return { go, cFilters };
 }
 
 async function buildGo(): Promise<GoPrograms | Missing> {
@@ -51,19 +58,23 @@ async function buildGo(): Promise<GoPrograms | Missing> {
   return { loadGenerator: program('loadgen'), engines: program('backend'), picker: program('epp') };
 }
 
-async function buildC(): Promise<string | Missing> {
-  const source = join(SOURCES, 'wasm', 'filter.c');
-  const object = join(OUTPUT, 'filter.o');
-  const output = join(OUTPUT, 'filter.wasm');
-  const clang = process.env.CLANG || 'clang';
+async function buildC(): Promise<CFilters | Missing> {
   try {
-    await run(clang, ['--target=wasm32', '-O3', '-mbulk-memory', '-c', '-o', object, source]);
-    // Linked without -O: clang would run whatever wasm-opt is on PATH, and npm puts one there that is not made for it.
-    const linker = ['-Wl,--no-entry', '-Wl,--strip-all'];
-    await run(clang, ['--target=wasm32', '-nostdlib', ...linker, '-o', output, object]);
+    return { same: await compileC('filter'), bare: await compileC('bare') };
   } catch (error) {
     return new Missing(explain(error, 'clang', 'install clang and lld (CLANG names another clang)'));
   }
+}
+
+async function compileC(name: string): Promise<string> {
+  const source = join(SOURCES, 'wasm', `${name}.c`);
+  const object = join(OUTPUT, `${name}.o`);
+  const output = join(OUTPUT, `${name}.wasm`);
+  const clang = process.env.CLANG || 'clang';
+  await run(clang, ['--target=wasm32', '-O3', '-mbulk-memory', '-c', '-o', object, source]);
+  // Linked without -O: clang would run whatever wasm-opt is on PATH, and npm puts one there that is not made for it.
+  const linker = ['-Wl,--no-entry', '-Wl,--strip-all'];
+  await run(clang, ['--target=wasm32', '-nostdlib', ...linker, '-o', output, object]);
   return output;
 }
 

@@ -15,6 +15,8 @@ export interface Ports {
   readonly maglev: number;
   readonly filter: number;
   readonly c: number;
+  readonly bare: number;
+  readonly bareBody: number;
   readonly extProc: number;
   readonly extProcBody: number;
   /** First ports of four engines each; a fifth is taken by the engines' own business. */
@@ -32,6 +34,8 @@ export function portsFrom(base: number): Ports {
     maglev: base + 5,
     filter: base + 6,
     c: base + 7,
+    bare: base + 21,
+    bareBody: base + 22,
     extProc: base + 8,
     extProcBody: base + 9,
     engines: [base + 10, base + 15],

@@ -8,11 +8,14 @@ export type VariantName =
   | 'maglev'
   | 'filter'
   | 'c'
+  | 'bare'
   | 'extProc'
   | 'noneBody2k'
+  | 'bareBody2k'
   | 'filterBody2k'
   | 'extProcBody2k'
   | 'noneBody100k'
+  | 'bareBody100k'
   | 'filterBody100k'
   | 'extProcBody100k';
 
@@ -48,6 +51,7 @@ export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: bo
     const load = (port: number) => ({ ...common, bodyBytes, port });
     return [
       { name: floor, floor, load: load(ports.none) },
+      ...(withC ? [{ name: `bareBody${size}` as const, floor, load: load(ports.bareBody) }] : []),
       { name: `filterBody${size}`, floor, load: load(ports.filter) },
       { name: `extProcBody${size}`, floor, load: load(ports.extProcBody), pickerPid: jsonPickerPid },
     ];
@@ -57,7 +61,7 @@ export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: bo
     headers('defaults', ports.defaults),
     headers('maglev', ports.maglev),
     headers('filter', ports.filter),
-    ...(withC ? [headers('c', ports.c)] : []),
+    ...(withC ? [headers('c', ports.c), headers('bare', ports.bare)] : []),
     { ...headers('extProc', ports.extProc), pickerPid },
     ...bodies('2k', 2048),
     ...bodies('100k', 102_400),

@@ -9,7 +9,7 @@ import { type Child, Children } from '../../simulator/demo/children.js';
 import { READY_PATH } from '../../wire/names.js';
 import { type Bootstrap, withOpponents } from './envoy-config.js';
 import { FRONTEND, fleetConfig } from './fleet.js';
-import type { GoPrograms } from './opponents.js';
+import type { CFilters, GoPrograms } from './opponents.js';
 import { freePorts, type Ports } from './ports.js';
 
 const CLI = fileURLToPath(new URL('../../xds-server/cli/main.js', import.meta.url));
@@ -28,7 +28,7 @@ export interface World {
 /** Starts everything, lets `use` measure, and leaves nothing behind, however it ends. */
 export async function inWorld<T>(
   { loadGenerator, engines, picker }: GoPrograms,
-  cFilter: string | undefined,
+  cFilters: CFilters | undefined,
   use: (world: World, ending: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const envoyBinary = process.env.ENVOY_BIN;
@@ -72,7 +72,7 @@ export async function inWorld<T>(
     const complete = await bootstrapOf(configFile, ports, '--static');
     writeFileSync(
       bootstrapFile,
-      JSON.stringify(withOpponents({ dynamic, complete }, ports, sockets, cFilter)),
+      JSON.stringify(withOpponents({ dynamic, complete }, ports, sockets, cFilters)),
     );
     const options = ['--concurrency', '1', '--log-level', 'warning', '--disable-hot-restart'];
     const envoy = start('Envoy', on(0, envoyBinary, '-c', bootstrapFile, ...options));
