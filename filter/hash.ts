@@ -50,6 +50,13 @@ export function secondHash(hash: u64): u64 {
   return mix64(hash ^ 0xa0761d6478bd642f);
 }
 
+/** What stands for a key in the table of displaced ones that has begun at the backup of its own point. */
+// @ts-ignore: decorator
+@inline
+export function awayHash(hash: u64): u64 {
+  return mix64(hash ^ 0xe7037ed1a0b428db);
+}
+
 /** The second point of a key hash, independent of the first. */
 // @ts-ignore: decorator
 @inline

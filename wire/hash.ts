@@ -56,6 +56,11 @@ export function secondHash(hash: bigint): bigint {
   return mix64(hash ^ 0xa0761d6478bd642fn);
 }
 
+/** What stands for a key among the displaced ones that has begun at the backup of its own point. */
+export function awayHash(hash: bigint): bigint {
+  return mix64(hash ^ 0xe7037ed1a0b428dbn);
+}
+
 /** Second, independent point of the same key: requests whose point lies below fraction x 2^32 are shed. */
 export function shedPoint(hash: bigint): number {
   return Number(mix64(hash ^ 0x9e3779b97f4a7c15n) >> 32n);

@@ -12,7 +12,7 @@ export const MAX_ROWS = 1 << 20;
 
 /** `WSNP`. */
 export const SNAPSHOT_MAGIC = 0x504e5357;
-export const SNAPSHOT_FORMAT = 4;
+export const SNAPSHOT_FORMAT = 5;
 
 // Header. A text is a u32 offset from the start of the snapshot and a u32 length.
 export const HEADER_MAGIC = 0; // u32
@@ -127,7 +127,8 @@ export const ENGINE_REPLICAS_COUNT = 20; // u32
 export const ENGINE_OVERFLOW = 24; // f64, share of its keys that go to their backups
 export const ENGINE_REPLICA_LIMIT = 32; // f64, requests in flight from one Envoy per ready replica
 export const ENGINE_PROBE = 40; // text, path asked for to measure the round trip; empty: none is
-export const ENGINE_SIZE = 48;
+export const ENGINE_BUSY = 48; // f64, requests in flight from one Envoy above which conversations begin at backups
+export const ENGINE_SIZE = 56;
 
 export const REPLICA_SEED = 0; // u64, id64 of the address: the replica's seed in rendezvous hashing
 export const REPLICA_ADDRESS = 8; // text

@@ -220,11 +220,13 @@ class Reader {
       const overflow = this.#data.getFloat64(at + L.ENGINE_OVERFLOW, true);
       const replicaLimit = this.#data.getFloat64(at + L.ENGINE_REPLICA_LIMIT, true);
       const probePath = this.#text(at + L.ENGINE_PROBE);
+      const busyAbove = this.#data.getFloat64(at + L.ENGINE_BUSY, true);
       return {
         id,
         ...(overflow !== 0 && { overflow }),
         ...(replicaLimit !== Number.POSITIVE_INFINITY && { replicaLimit }),
         ...(probePath !== '' && { probePath }),
+        ...(busyAbove !== Number.POSITIVE_INFINITY && { busyAbove }),
         replicas: this.#rows(replicas, L.REPLICA_SIZE, (row) => {
           const address = this.#text(row + L.REPLICA_ADDRESS);
           const seed = this.#data.getBigUint64(row + L.REPLICA_SEED, true);

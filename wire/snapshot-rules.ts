@@ -131,6 +131,7 @@ function checkEngine(engine: SnapshotEngine, path: string): void {
   );
   check(isShare(engine.overflow ?? 0), `${path}.overflow`, 'must be between 0 and 1');
   check((engine.replicaLimit ?? 0) >= 0, `${path}.replicaLimit`, 'must be 0 or more');
+  check((engine.busyAbove ?? 0) >= 0, `${path}.busyAbove`, 'must be 0 or more');
   if (engine.probePath !== undefined) checkName(engine.probePath, `${path}.probePath`, visible);
   checkUnique(engine.replicas, (replica) => replica.address, `${path}.replicas`, 'address');
   for (const [index, replica] of engine.replicas.entries()) {

@@ -108,6 +108,8 @@ export interface SnapshotEngine {
   readonly overflow?: number;
   /** Requests in flight from one Envoy, per ready replica, above which no new one is sent; absent without limit. */
   readonly replicaLimit?: number;
+  /** Requests in flight from one Envoy above which new conversations begin at the backup; absent when none do. */
+  readonly busyAbove?: number;
   /** Path that replicas are asked for to measure round trips; absent when they are not. */
   readonly probePath?: string;
   readonly replicas: readonly SnapshotReplica[];

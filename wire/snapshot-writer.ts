@@ -138,6 +138,7 @@ export function encodeSnapshot(view: SnapshotView): Uint8Array {
     out.setFloat64(at + L.ENGINE_OVERFLOW, engine.overflow ?? 0, true);
     out.setFloat64(at + L.ENGINE_REPLICA_LIMIT, engine.replicaLimit ?? Number.POSITIVE_INFINITY, true);
     text(at + L.ENGINE_PROBE, engine.probePath ?? '');
+    out.setFloat64(at + L.ENGINE_BUSY, engine.busyAbove ?? Number.POSITIVE_INFINITY, true);
     replicasStart += engine.replicas.length;
   }
   for (const [index, replica] of replicas.entries()) {

@@ -48,7 +48,7 @@ import { explain, type OptimizerInput, type Solution, whatChanged } from './opti
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
-import type { Relief } from './plan/snapshot-view.js';
+import { noRelief, type Relief } from './plan/snapshot-view.js';
 import { type Discovered, Discovery } from './signals/discovery.js';
 import { type LoadSources, loadAt } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
@@ -130,7 +130,7 @@ export class ControlServer implements ShownServer {
   #reliefAtMs = 0;
   #savedAtMs = 0;
   readonly #reliefWatch = new ReliefWatch();
-  #relief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
+  #relief = noRelief;
   #ticker: NodeJS.Timeout | undefined;
   #isTickDue = false;
   #reloading: Promise<boolean> = Promise.resolve(true);
@@ -433,7 +433,7 @@ export class ControlServer implements ShownServer {
       capacities: this.#view.capacities,
       outside: new Map([...this.#view.outside].map(([id, { requests }]) => [id, requests])),
       loads: this.loadSources,
-      envoys: Math.max(1, this.board.holders().filter(({ atMs }) => nowMs - atMs < ENVOY_GONE_MS).length),
+      envoys: this.board.envoysSince(nowMs - ENVOY_GONE_MS),
       nowMs,
     });
     if (isDeepStrictEqual(relief, this.#relief)) return;

@@ -89,7 +89,7 @@ function views(): SnapshotView[] {
   const common = { version: 3, planId: '00000000000000aa', issuedAtMs: 1, frontendId: 'west', salt: 's' };
   const engines = ['a', 'b', 'c'].map((id, at) => ({
     id,
-    ...(at === 1 && { overflow: 0.5, replicaLimit: 3 }),
+    ...(at === 1 && { overflow: 0.5, replicaLimit: 3, busyAbove: 2 }),
     replicas: [0, 1].map((port) => ({ address: `10.0.${at}.1:${8000 + port}`, ready: port === 0 })),
   }));
   const pool = {

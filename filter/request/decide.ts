@@ -355,7 +355,7 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   if (named && keyed) {
     const pool = poolFor(named, carried);
     if (pool >= 0 && !nativeSteering) {
-      const point = placeAgain(pool, hash);
+      const point = placeAgain(stream, pool, hash);
       if (pick(stream, pool, segment, point, true, worst)) return passTo(stream, pool, hash, keyed);
     }
   }

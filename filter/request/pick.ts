@@ -74,6 +74,19 @@ export function ownerOf(segment: usize, hash: u64): usize {
   return usable(owner, hash, HEALTHY) && !overflows(owner) ? owner : 0;
 }
 
+/** The backup of a hash that falls in a segment, if it would be picked and is not busy itself; 0 else. */
+export function backupOf(segment: usize, hash: u64): usize {
+  const backup = <usize>load<u32>(segment, BOUND_BACKUP);
+  setOverflowHash(hash);
+  return usable(backup, hash, HEALTHY) && !overflows(backup) && !isBusy(backup) ? backup : 0;
+}
+
+/** Whether this Envoy has more in flight at an engine than new conversations should add to. */
+export function isBusy(flow: usize): bool {
+  const engine = changetype<FlowState>(flow).engine;
+  return <f64>(engine.inFlight + engine.othersInFlight) > engine.busyAbove;
+}
+
 /**
  * Chooses engine and replica for a key, by the segment that its hash falls in, and appends them to the stream, then up to
  * two entries for retries: another replica of the engine, and a replica of another engine. False when no engine of the
@@ -97,7 +110,7 @@ export function pick(
   const backup = segment ? <usize>load<u32>(segment, BOUND_BACKUP) : 0;
 
   let level = HEALTHY;
-  let chosen = chooseHealthy(owner, backup, hash);
+  let chosen = chooseHealthy(owner, backup, hash, stream.away);
   // Who is only full is not down: looking further would bring up those who are.
   while (!chosen && !atLimit && ++level <= worst) chosen = choose(owner, backup, hash, level);
   if (!chosen) return false;
@@ -145,11 +158,15 @@ export function pickAt(stream: Stream, pool: u32, engine: u32, hash: u64, level:
 let leftOwner: bool = false;
 
 /**
- * Of the healthy ones: the owner, unless the key overflows from there; else, if there is any from which it does not,
- * the backup or the next in fixed order; else as without overflow.
+ * Of the healthy ones: the owner, unless the key overflows from there, or has begun at the backup, which is there;
+ * else, if there is any from which it does not overflow, the backup or the next in fixed order; else as without overflow.
  */
-function chooseHealthy(owner: usize, backup: usize, hash: u64): usize {
+function chooseHealthy(owner: usize, backup: usize, hash: u64, away: bool): usize {
   setOverflowHash(isHot(owner, hash) ? random() : hash);
+  if (away && usable(backup, hash, HEALTHY) && !overflows(backup)) {
+    leftOwner = true;
+    return backup;
+  }
   const fits = usable(owner, hash, HEALTHY);
   if (fits && !overflows(owner)) {
     leftOwner = false;

@@ -2,13 +2,15 @@
 // hash cannot see that an engine happens to be busy. A new conversation has no cache anywhere, so it takes the better of
 // two points of the partition (power of two choices): its own, unless the second is clearly better off. As both fall in
 // the segments in proportion to the weights, the flows stay the plan's, and the plan moves a displaced key like any other.
+// Where a frontend has one engine alone, both points lead there. So while this Envoy has more in flight at the engine than its
+// part of what a full one has, a new conversation begins at the backup: a plan follows a surge of demand seconds later.
 
 import { placement } from '../config';
-import { secondHash } from '../hash';
+import { awayHash, secondHash } from '../hash';
 import { displace, isDisplaced } from '../state/displaced';
 import { ReplicaUsage } from '../state/replica-usage';
 import { FlowState, ReplicaState } from '../state/rows';
-import { ownerOf, segmentAt } from './pick';
+import { backupOf, isBusy, ownerOf, segmentAt } from './pick';
 import { best } from './replicas';
 import { Stream } from './streams';
 
@@ -18,23 +20,39 @@ const MARGIN: f64 = 2;
 /** The segment that the hash falls in which was returned last; 0 if the pool has no partition. */
 export let segment: usize = 0;
 
-/** The hash that a request goes by: its key's own, or that of the key's second point. */
+/** The hash that a request goes by: its key's own, or that of the key's second point; notes where it is away. */
 export function place(stream: Stream, pool: u32, hash: u64, keyed: bool): u64 {
   const places = placement && !stream.observed;
-  if (places && keyed && isDisplaced(hash)) return follow(pool, hash);
+  if (places && keyed) {
+    if (isDisplaced(hash)) return follow(pool, hash);
+    stream.away = isDisplaced(awayHash(hash));
+  }
   segment = segmentAt(pool, hash);
-  if (!places || (keyed && (!stream.begins || hasBegun(hash)))) return hash;
+  if (!places || stream.away || (keyed && (!stream.begins || hasBegun(hash)))) return hash;
+  const home = ownerOf(segment, hash);
+  if (!home) return hash;
+  const replica = best;
   const second = secondHash(hash);
-  const other = segmentAt(pool, second);
-  if (!isBetter(segment, hash, other, second)) return hash;
-  segment = other;
+  const next = segmentAt(pool, second);
+  const other = ownerOf(next, second);
+  const better = other != 0 && isBetter(home, replica, other, best);
+  if (isBusy(home) && (other == 0 || isBusy(other)) && backupOf(segment, hash)) {
+    if (keyed) displace(awayHash(hash));
+    stream.away = true;
+    return hash;
+  }
+  if (!better) return hash;
+  segment = next;
   if (keyed) displace(hash);
   return second;
 }
 
 /** The same for a request that begins nothing. */
-export function placeAgain(pool: u32, hash: u64): u64 {
-  if (placement && isDisplaced(hash)) return follow(pool, hash);
+export function placeAgain(stream: Stream, pool: u32, hash: u64): u64 {
+  if (placement) {
+    if (isDisplaced(hash)) return follow(pool, hash);
+    stream.away = isDisplaced(awayHash(hash));
+  }
   segment = segmentAt(pool, hash);
   return hash;
 }
@@ -48,14 +66,9 @@ function follow(pool: u32, hash: u64): u64 {
   return hash;
 }
 
-/** Whether the second segment's engine, or replica, has clearly less in flight for its share than the first's. */
-function isBetter(first: usize, hash: u64, next: usize, second: u64): bool {
-  const home = ownerOf(first, hash);
-  if (!home) return false;
-  const replica = best;
-  const other = ownerOf(next, second);
-  if (!other) return false;
-  if (home == other) return sentTo(replica) > sentTo(best) + MARGIN;
+/** Whether the second point's engine, or replica, has clearly less in flight for its share than the first's. */
+function isBetter(home: usize, replica: usize, other: usize, otherReplica: usize): bool {
+  if (home == other) return sentTo(replica) > sentTo(otherReplica) + MARGIN;
   const from = changetype<FlowState>(home);
   const to = changetype<FlowState>(other);
   return inFlight(from) * to.share > (inFlight(to) + MARGIN) * from.share;

@@ -48,6 +48,8 @@ export class Stream {
   asksForStream: bool;
   /** Its body says that it is the first request of a conversation. */
   begins: bool;
+  /** Its conversation has begun, or begins, at the backup of its point because the owner was busy. */
+  away: bool;
   /** The first entry tests a trickling engine or replica. */
   probesEngine: bool;
   probesReplica: bool;

@@ -46,6 +46,8 @@ export let nearest: usize = 0;
 export let nearestCount: u32 = 0;
 /** Whether any engine has a limit to its requests in flight. */
 export let hasLimits: bool = false;
+/** Whether what the other VMs of this Envoy have in flight counts for any engine. */
+export let countsOthers: bool = false;
 
 /** Pointers to class states, in the order of CLASSES. */
 export let classStates: usize = 0;
@@ -130,6 +132,7 @@ function bindEngines(now: u64): void {
   let replica = section(L.HEADER_REPLICAS);
   let place: usize = 0;
   hasLimits = false;
+  countsOthers = false;
   for (let i: usize = 0; i < <usize>engineCount; i++) {
     const hash = load<u64>(row, L.ENGINE_HASH);
     const engine = changetype<EngineState>(engineBinder.bind(i, hash));
@@ -156,6 +159,8 @@ function bindEngines(now: u64): void {
     }
     const limit = load<f64>(row, L.ENGINE_REPLICA_LIMIT);
     hasLimits = hasLimits || limit != Infinity;
+    engine.busyAbove = load<f64>(row, L.ENGINE_BUSY);
+    countsOthers = countsOthers || hasLimits || engine.busyAbove != Infinity;
     // Where nobody looks ready, readiness may be ignored, and the limit with it.
     engine.mostInFlight = readyCount > 0 ? limit * <f64>readyCount : Infinity;
     row += L.ENGINE_SIZE;
@@ -265,6 +270,7 @@ export function drop(): void {
   nearestCount = 0;
   engineCount = 0;
   hasLimits = false;
+  countsOthers = false;
 }
 
 /** Share of the hash space from a point to another, or of all of it where they are the same. */

@@ -349,6 +349,7 @@ function checkEngines(): Refusal {
       replicaCount > replicaRows - replicas ||
       !isShare(load<f64>(row, L.ENGINE_OVERFLOW)) ||
       !(load<f64>(row, L.ENGINE_REPLICA_LIMIT) >= 0) ||
+      !(load<f64>(row, L.ENGINE_BUSY) >= 0) ||
       !isProbe(row + L.ENGINE_PROBE)
     ) {
       return Refusal.ENGINE;

@@ -65,6 +65,8 @@ export class EngineState extends Guarded {
   othersInFlight: u32;
   /** The brake: with this many in flight, no more are sent. */
   mostInFlight: f64;
+  /** With more than this in flight, new conversations begin at backups. */
+  busyAbove: f64;
   /** The id, for response headers: the snapshot that named it may be gone by then. */
   idLength: u32;
   id0: u64;

@@ -1,4 +1,4 @@
-// The emergency brake's count: what the other VMs of this Envoy have in flight at each engine. Every VM writes its own
+// What the other VMs of this Envoy have in flight at each engine, for the emergency brake and for placement. Every VM writes its own
 // numbers on each tick, and adds up those of the others, so they are one tick old; a VM that is gone is left out.
 
 import { Region, resetArena, resultAt, resultLength } from '../abi/memory';

@@ -11,7 +11,7 @@ import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/dec
 import { startPeriod } from '../request/measure';
 import { watchNeedHeaders } from '../request/need-headers';
 import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
-import { classCount, classRows, classState, drop, hasLimits, snapshot, version } from '../snapshot/current';
+import { classCount, classRows, classState, countsOthers, drop, snapshot, version } from '../snapshot/current';
 import { tickBudget } from '../state/budget';
 import { flushCounters, recordSnapshot } from '../state/counters';
 import { forgetDisplaced, setDisplacedClock } from '../state/displaced';
@@ -127,7 +127,7 @@ export function tick(): void {
 
   publishUsage(incarnation, wall);
   if (slot >= 0) publishInFlight(slot, wall);
-  if (hasLimits) addUpInFlight(slot, wall);
+  if (countsOthers) addUpInFlight(slot, wall);
   setDisplacedClock(now);
   exchangeDisplaced();
   const rests = refusedMs > 0 && now - refusedMs < REFUSED_MS;

@@ -12,7 +12,7 @@ import { withTrickle } from '../../xds-server/control/trickle.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
-import type { Relief } from '../../xds-server/plan/snapshot-view.js';
+import { noRelief } from '../../xds-server/plan/snapshot-view.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
 import { type LoadSources, loadAt } from '../../xds-server/signals/engine-load.js';
 import { ReplicaReading } from '../../xds-server/signals/replica-reading.js';
@@ -57,7 +57,7 @@ export class ControlLoop {
   readonly config: Config;
   plan: Plan | null = null;
   view: SignalsView;
-  relief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
+  relief = noRelief;
   failures = 0;
   /** Pool ids by class of the scenario. */
   readonly poolIds: readonly string[];
@@ -148,7 +148,7 @@ export class ControlLoop {
       capacities: this.view.capacities,
       outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
       loads: this.#loads,
-      envoys: this.#frontendOf.length,
+      envoys: new Map(this.#scenario.frontends.map(({ id, envoys = 1 }) => [id, envoys])),
       nowMs: atMs,
     });
     if (isDeepStrictEqual(relief, this.relief)) return false;

@@ -30,16 +30,14 @@ function written<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as T;
 }
 
+const requests = fc.double({ min: 0, max: 1e6, noNaN: true }).map((value) => value + 0);
+
 const engine: fc.Arbitrary<SnapshotEngine> = fc
   .record({
     id: visible,
     overflow,
-    replicaLimit: fc.option(
-      fc.double({ min: 0, max: 1e6, noNaN: true }).map((value) => value + 0),
-      {
-        nil: undefined,
-      },
-    ),
+    replicaLimit: fc.option(requests, { nil: undefined }),
+    busyAbove: fc.option(requests, { nil: undefined }),
     probePath: fc.option(
       visible.map((path) => `/${path}`),
       { nil: undefined },

@@ -4,7 +4,7 @@ import { filterModule } from '../../simulator/filter-host/build.js';
 import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { Random } from '../../simulator/random.js';
 import { encodeDisplaced } from '../../wire/displaced-writer.js';
-import { keyHash, partitionPoint, secondHash } from '../../wire/hash.js';
+import { awayHash, keyHash, partitionPoint, secondHash } from '../../wire/hash.js';
 import { SYNC_DISPLACED_HEADER } from '../../wire/names.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
@@ -121,6 +121,90 @@ describe('a new conversation', () => {
     expect(new Set(outcomes.map(({ reason }) => reason))).toEqual(new Set(['no-key', 'placed']));
     vm.tick();
     expect([...vm.host.shared.keys()].filter((name) => name.includes('displaced'))).toEqual([]);
+  });
+});
+
+describe('where this Envoy has too much in flight at the only engine of its plan', () => {
+  const busy = sketch([{ weight: 1, busyAbove: 4 }, { weight: 0 }]);
+  const [key, another] = keys as [string, string];
+  const fill = (vm: Vm, count: number) => keys.slice(-count).map((each) => send(vm, each, LATER));
+  const free = (streams: Stream[]) => {
+    for (const stream of streams) stream.respond(200).end();
+  };
+
+  it('a new conversation begins at the backup, and its later requests follow when all is well again', () => {
+    const vm = started(busy);
+    const streams = fill(vm, 4);
+    expect(answered(send(vm, key, FIRST))).toEqual({ engine: 0, reason: 'planned' });
+    streams.push(...fill(vm, 1));
+    expect(answered(send(vm, another, FIRST))).toEqual({ engine: 1, reason: 'overflow' });
+    expect(answered(send(vm, undefined, FIRST))).toEqual({ engine: 1, reason: 'overflow' });
+    expect(answered(send(vm, 'in-between', LATER))).toEqual({ engine: 0, reason: 'planned' });
+    free(streams);
+    expect(answered(send(vm, another, LATER))).toEqual({ engine: 1, reason: 'overflow' });
+    const read = vm.request({ ':method': 'GET', ':path': '/v1/x', 'x-session-id': another }, { ended: true });
+    expect(answered(read).engine).toBe(1);
+    expect(answered(send(vm, 'fresh', FIRST))).toEqual({ engine: 0, reason: 'planned' });
+  });
+
+  it('it goes home while the backup is of no use, and begins there where the backup is busy itself', () => {
+    const vm = started(busy);
+    const streams = fill(vm, 5);
+    expect(answered(send(vm, key, FIRST)).engine).toBe(1);
+    deliver(
+      vm,
+      sketch(
+        [
+          { weight: 1, busyAbove: 4 },
+          { weight: 0, ready: false },
+        ],
+        { version: 2 },
+      ),
+    );
+    expect(answered(send(vm, key, LATER))).toEqual({ engine: 0, reason: 'planned' });
+    expect(answered(send(vm, another, FIRST))).toEqual({ engine: 0, reason: 'planned' });
+    deliver(
+      vm,
+      sketch(
+        [
+          { weight: 1, busyAbove: 4 },
+          { weight: 0, busyAbove: 0 },
+        ],
+        { version: 3 },
+      ),
+    );
+    expect(answered(send(vm, key, LATER)).engine).toBe(1);
+    streams.push(send(vm, key, LATER));
+    expect(answered(send(vm, 'fresh', FIRST))).toEqual({ engine: 0, reason: 'planned' });
+    free(streams);
+  });
+
+  it('counts what the other VMs of the Envoy have in flight, as of the last tick', () => {
+    const host = new Host(module);
+    const vm = started(busy, host);
+    const beside = host.startVm(config);
+    beside.tick();
+    fill(beside, 5);
+    expect(answered(send(vm, key, FIRST)).engine).toBe(0);
+    beside.tick();
+    vm.tick();
+    expect(answered(send(vm, another, FIRST))).toEqual({ engine: 1, reason: 'overflow' });
+  });
+
+  it('is told to other Envoys, which follow', () => {
+    const vm = started(busy);
+    fill(vm, 5);
+    send(vm, key, FIRST);
+    const hash = awayHash(keyHash(busy.salt, '', key)) & ~1n;
+    vm.tick();
+    vm.answer(304);
+    vm.host.nowMs += 1_000;
+    vm.tick();
+    expect(decodeUsageReport(vm.call!.body).displaced).toEqual([hash]);
+    const other = started(busy);
+    other.tick();
+    other.answer(200, encodeDisplaced({ hashes: [hash], cursor: 1 }));
+    expect(answered(send(other, key, LATER))).toEqual({ engine: 1, reason: 'overflow' });
   });
 });
 

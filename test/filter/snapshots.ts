@@ -13,6 +13,7 @@ export interface EngineSketch {
   readonly ready?: boolean;
   readonly overflow?: number;
   readonly replicaLimit?: number;
+  readonly busyAbove?: number;
 }
 
 /**
@@ -56,6 +57,7 @@ export function sketch(
       id: `e${index}`,
       ...(engine.overflow !== undefined && { overflow: engine.overflow }),
       ...(engine.replicaLimit !== undefined && { replicaLimit: engine.replicaLimit }),
+      ...(engine.busyAbove !== undefined && { busyAbove: engine.busyAbove }),
       replicas: Array.from({ length: engine.replicas ?? 1 }, (_, replica) => ({
         address: `10.0.${index}.${replica}:8000`,
         ready: engine.ready ?? true,

@@ -7,6 +7,7 @@ import type { Fleet } from '../fleet/fleet.js';
 import { engineStates } from '../fleet/testing/engine-states.js';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import type { Plan } from '../plan/plan.js';
+import { noRelief } from '../plan/snapshot-view.js';
 import { SnapshotBoard } from '../sync/snapshot-board.js';
 import type { EnvoyOptions, ResourceSet } from '../xds/index.js';
 import { ENDPOINTS_TYPE } from '../xds/protocol/type-url.js';
@@ -65,7 +66,7 @@ class World {
   steered = 1;
   readonly publisher = new Publisher({
     steered: () => this.steered,
-    relief: () => ({ engines: new Map(), replicas: new Map(), limits: new Map() }),
+    relief: () => noRelief,
     xds: {
       setResources: (_frontendId, set) => this.events.push(`envoy: ${endpointsOf(set)}`),
       settled: () =>

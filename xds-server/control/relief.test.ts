@@ -28,7 +28,7 @@ function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> 
     capacities: [],
     outside: new Map(),
     loads: { pages: new Map(), responses: () => undefined },
-    envoys: 1,
+    envoys: new Map([['f', 1]]),
     nowMs: 0,
     ...change,
   };
@@ -49,9 +49,16 @@ describe('relief', () => {
   });
 
   it('divides limits by the Envoys that share them, and leaves room for requests from elsewhere', () => {
-    expect(watchFor(0, {}, { envoys: 4 }).limits.get('b')).toBe(2.5);
+    expect(watchFor(0, {}, { envoys: new Map([['f', 4]]) }).limits.get('b')).toBe(2.5);
     expect(watchFor(0, {}, { outside: new Map([['b', 6.5]]) }).limits.get('b')).toBe(4);
     expect(watchFor(0, {}, { outside: new Map([['b', 99]]) }).limits.get('b')).toBe(0);
+  });
+
+  it('says what engines have in flight when they are full, by the curves of their profiles', () => {
+    expect([...watchFor(0, {}).full]).toEqual([
+      ['a', 39],
+      ['b', 7],
+    ]);
   });
 
   it('lets keys overflow from the engine with too much in flight, and from no other', () => {

@@ -20,6 +20,8 @@ const LEAST_IN_FLIGHT = 4;
 const CORRECTED_MS = 60_000;
 /** Limits take account of outside requests in steps of this share of the limit, so that they do not flutter. */
 const OUTSIDE_STEP = 0.1;
+/** So many digits of what full engines have in flight are told, so that sizes of requests do not make it flutter. */
+const FULL_DIGITS = 2;
 
 export interface ReliefInput {
   readonly config: Pick<Config, 'profiles' | 'policy' | 'expectedDemand'>;
@@ -34,8 +36,8 @@ export interface ReliefInput {
   readonly outside: ReadonlyMap<string, number>;
   /** What engines say themselves. */
   readonly loads: LoadSources;
-  /** Envoys that share the limits; at least 1. */
-  readonly envoys: number;
+  /** Envoys that share the limits, by the id of their frontend. */
+  readonly envoys: ReadonlyMap<string, number>;
   readonly nowMs: number;
 }
 
@@ -68,6 +70,8 @@ export class ReliefWatch {
       engines: this.#engines.fractions,
       replicas: this.#replicas.fractions,
       limits: limits(input, allowances),
+      full: full(input, allowances),
+      envoys: input.envoys,
     };
   }
 }
@@ -157,6 +161,10 @@ function limits(
   { state, outside, envoys }: ReliefInput,
   allowances: ReadonlyMap<string, Allowance>,
 ): Relief['limits'] {
+  const sharers = Math.max(
+    1,
+    [...envoys.values()].reduce((sum, count) => sum + count, 0),
+  );
   return new Map(
     state.engines.flatMap((engine): [string, number][] => {
       const allowance = allowances.get(engine.id);
@@ -165,7 +173,19 @@ function limits(
       const total = allowance.limit * ready;
       const step = OUTSIDE_STEP * total;
       const taken = Math.floor((outside.get(engine.id) ?? 0) / step) * step;
-      return [[engine.id, Number((Math.max(0, total - taken) / ready / envoys).toPrecision(6))]];
+      return [[engine.id, Number((Math.max(0, total - taken) / ready / sharers).toPrecision(6))]];
+    }),
+  );
+}
+
+/** Without ready replicas an engine gets no new conversations anyway. */
+function full({ state }: ReliefInput, allowances: ReadonlyMap<string, Allowance>): Relief['full'] {
+  return new Map(
+    state.engines.flatMap((engine): [string, number][] => {
+      const allowance = allowances.get(engine.id);
+      const ready = readyOf(engine).length;
+      if (allowance === undefined || ready === 0) return [];
+      return [[engine.id, Number((allowance.most * ready * engine.ramp).toPrecision(FULL_DIGITS))]];
     }),
   );
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkSnapshot } from '../../wire/snapshot-rules.js';
 import { evolvePlan } from './evolve.js';
 import { HASH_SPACE } from './plan.js';
-import { buildSnapshotView, type SnapshotViewInput } from './snapshot-view.js';
+import { buildSnapshotView, noRelief, type SnapshotViewInput } from './snapshot-view.js';
 import { evolveInput, POOL } from './testing/fleet.js';
 
 function viewInput(weights: Record<string, number>, replicas = [2, 1, 1]): SnapshotViewInput {
@@ -145,8 +145,22 @@ describe('buildSnapshotView', () => {
     ]);
   });
 
+  it('takes an engine for busy with more in flight than the part of an Envoy in what a full one has, and some', () => {
+    const relief = { ...noRelief, full: new Map([['e0', 400]]), envoys: new Map([['west', 2]]) };
+    const { plan, ...rest } = viewInput({ e0: 0.5, e1: 0.5 });
+    const mine = plan.rows.find(({ frontendId }) => frontendId === 'west')!;
+    const theirs = { ...mine, frontendId: 'east', demandRps: 3 * mine.demandRps };
+    const view = buildSnapshotView({ ...rest, plan: { ...plan, rows: [mine, theirs] }, relief });
+    checkSnapshot(view);
+    // A quarter of 400 for two Envoys is 50 each; 3 standard deviations of it are more than 30 %.
+    expect(view.engines.map(({ busyAbove }) => busyAbove)).toEqual([71.2, undefined, undefined]);
+    const alone = buildSnapshotView({ ...rest, plan, relief: { ...relief, envoys: new Map() } });
+    expect(alone.engines[0]!.busyAbove).toBe(520);
+  });
+
   it('tells how engines are relieved, and the share of keys that are steered', () => {
     const relief = {
+      ...noRelief,
       engines: new Map([['e1', 0.3]]),
       replicas: new Map([['10.0.0.1:8000', 0.2]]),
       limits: new Map([['e0', 4]]),

@@ -36,9 +36,19 @@ export interface Relief {
   readonly replicas: ReadonlyMap<string, number>;
   /** Requests in flight that each Envoy may have per ready replica, by engine id; no limit where absent. */
   readonly limits: ReadonlyMap<string, number>;
+  /** Requests in flight at engines that are full, by id; absent where nobody knows. */
+  readonly full: ReadonlyMap<string, number>;
+  /** Envoys that share the requests of a frontend, by its id; one where absent. */
+  readonly envoys: ReadonlyMap<string, number>;
 }
 
-const noRelief: Relief = { engines: new Map(), replicas: new Map(), limits: new Map() };
+export const noRelief: Relief = {
+  engines: new Map(),
+  replicas: new Map(),
+  limits: new Map(),
+  full: new Map(),
+  envoys: new Map(),
+};
 
 /** Priority of requests that ask for none. */
 const DEFAULT_PRIORITY = 0;
@@ -80,6 +90,7 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
         ...(isMeasured(index) && isVisible(healthPath) && { probePath: healthPath }),
         ...(relief.engines.has(id) && { overflow: relief.engines.get(id)! }),
         ...(relief.limits.has(id) && { replicaLimit: relief.limits.get(id)! }),
+        ...busyAbove(plan, frontendId, id, relief),
         replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({
           address,
           ready,
@@ -93,6 +104,35 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
     }),
     nearest: nearestOf(fleet, frontendId),
   };
+}
+
+/**
+ * Above an Envoy's part of what a full engine has in flight, by this share or by this many standard deviations of a random
+ * number of that size, whichever is more, an engine is busy.
+ */
+const BUSY_SHARE = 0.3;
+const BUSY_SIGMA = 3;
+
+/** An Envoy's part is that of its frontend in the flows of the plan. Nobody is busy whom the plan gives nothing. */
+function busyAbove(
+  { rows }: Plan,
+  frontendId: string,
+  engineId: string,
+  { full, envoys }: Relief,
+): Pick<SnapshotEngine, 'busyAbove'> {
+  const inFlight = full.get(engineId);
+  if (inFlight === undefined) return {};
+  let all = 0;
+  let own = 0;
+  for (const row of rows) {
+    const flow = row.demandRps * (row.weights.find((other) => other.engineId === engineId)?.weight ?? 0);
+    all += flow;
+    if (row.frontendId === frontendId) own += flow;
+  }
+  if (own === 0) return {};
+  const part = (inFlight * own) / all / (envoys.get(frontendId) ?? 1);
+  const above = part + Math.max(BUSY_SHARE * part, BUSY_SIGMA * Math.sqrt(part));
+  return { busyAbove: Number(above.toPrecision(3)) };
 }
 
 /** Indexes of the engines that the frontend can reach, the nearest first. */

@@ -83,6 +83,15 @@ export class SnapshotBoard {
     return [...this.#holders.values()];
   }
 
+  /** How many Envoys have called since then, by the id of their frontend. */
+  envoysSince(atMs: number): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const holder of this.#holders.values()) {
+      if (holder.atMs > atMs) counts.set(holder.frontendId, (counts.get(holder.frontendId) ?? 0) + 1);
+    }
+    return counts;
+  }
+
   /** Whether all Envoys of the frontend that call at all hold its present snapshot. */
   isTaken(frontendId: string): boolean {
     const snapshot = this.current(frontendId);
