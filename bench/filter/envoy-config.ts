@@ -3,6 +3,7 @@
 // of the filter, so that what differs is the filter: the protection of steering headers and the limits for long streams
 // are in all of them.
 
+import { FILTER } from './modules.js';
 import type { CFilters } from './opponents.js';
 import type { Ports } from './ports.js';
 
@@ -86,6 +87,27 @@ export function withOpponents(
       ...dynamic.static_resources,
       listeners,
       clusters: [...dynamic.static_resources.clusters, ...clusters],
+    },
+  };
+}
+
+/**
+ * An Envoy by itself with one listener, with Wardrop's filter if there is a configuration for it, and one cluster for its
+ * requests. The filter decides, but the route leads to that cluster whatever it says.
+ */
+export function smallBootstrap(ports: Ports, filter: string | undefined, syncCluster: string): object {
+  const at = (port: number) => ({ address: '127.0.0.1', port_value: port });
+  const manager = minimal('engines');
+  const http_filters = [...(filter === undefined ? [] : [wasm('wardrop', FILTER, filter)]), ROUTER];
+  return {
+    admin: { address: socketAddress(at(ports.smallAdmin)) },
+    node: { id: 'small', cluster: 'small' },
+    static_resources: {
+      listeners: [listener('small', ports.small, { ...manager, http_filters })],
+      clusters: [
+        cluster('engines', [socketAddress(at(ports.engines[0]))], {}),
+        cluster(syncCluster, [socketAddress(at(ports.smallSync))], {}),
+      ],
     },
   };
 }

@@ -6,7 +6,8 @@ import { Figures } from './figures.js';
 import { measureMemory } from './memory.js';
 import { countCalls, loadC, loadFilter, timeModules } from './modules.js';
 import { buildOpponents, type CFilters, type GoPrograms, Missing } from './opponents.js';
-import { callsReport, envoyReport, memoryReport, modulesReport, total } from './report.js';
+import { callsReport, envoyReport, memoryReport, modulesReport, residentReport, total } from './report.js';
+import { measureResident, type ResidentMemory } from './resident-memory.js';
 import { type Effort, measureRounds } from './rounds.js';
 import type { Estimate } from './statistics.js';
 import { type VariantName, variantsOf } from './variants.js';
@@ -18,7 +19,11 @@ interface Size extends Effort {
   /** Requests over which memory is watched, under Node and on Envoy. */
   readonly nodeRequests: number;
   readonly envoyRequests: number;
+  readonly residentRounds: number;
 }
+
+/** For each worker, when resident memory is measured. */
+const RESIDENT_REQUESTS = 5_000;
 
 const full: Size = {
   rounds: 30,
@@ -28,6 +33,7 @@ const full: Size = {
   installs: 10_000,
   nodeRequests: 10_000_000,
   envoyRequests: 1_000_000,
+  residentRounds: 5,
 };
 
 const quick: Size = {
@@ -38,6 +44,7 @@ const quick: Size = {
   installs: 500,
   nodeRequests: 500_000,
   envoyRequests: 20_000,
+  residentRounds: 1,
 };
 
 /** In the order of `--json`. */
@@ -65,9 +72,10 @@ async function main(): Promise<void> {
   const memory = measureMemory(size.installs, size.nodeRequests);
   for (const line of memoryReport(memory)) report(line);
 
-  let figures: Figures | undefined;
+  let measuredThere: OnEnvoy | undefined;
   if (go instanceof Missing) report(`left out: everything on Envoy, because ${go.reason}`);
-  else figures = await measureOnEnvoy(go, inC, size);
+  else measuredThere = await measureOnEnvoy(go, inC, size);
+  const figures = measuredThere?.figures;
   report(`load average ${loadAverage()}`);
 
   if (!options.json) return;
@@ -79,13 +87,19 @@ async function main(): Promise<void> {
     added: each(NAMES.slice(1), (name) => (measured(name) ? figures?.addedMicros(name) : undefined)),
     perChunkMicros: each(CHUNKED, (name) => (measured(name) ? figures?.chunkMicros(name) : undefined)),
     memoryMiBPerVm: memory.mibPerVm,
+    residentMiBPerVm: rounded(measuredThere?.resident.loaded),
     installMs: { p50: thousandths(memory.installMs.p50), p99: thousandths(memory.installMs.p99) },
     hostCalls: total(calls),
   };
   writeFileSync(options.json, `${JSON.stringify(json, null, 2)}\n`);
 }
 
-async function measureOnEnvoy(go: GoPrograms, inC: CFilters | undefined, size: Size): Promise<Figures> {
+interface OnEnvoy {
+  readonly figures: Figures;
+  readonly resident: ResidentMemory;
+}
+
+async function measureOnEnvoy(go: GoPrograms, inC: CFilters | undefined, size: Size): Promise<OnEnvoy> {
   return inWorld(go, inC, async (world, signal) => {
     if (!world.pinned)
       report('no two cores, or no taskset: Envoy shares its core with the load, so figures are rough');
@@ -94,7 +108,9 @@ async function measureOnEnvoy(go: GoPrograms, inC: CFilters | undefined, size: S
     const figures = new Figures(measured, variants);
     for (const line of envoyReport(figures)) report(line);
     report(await checkEnvoyMemory(world, variants, size.envoyRequests, signal));
-    return figures;
+    const resident = await measureResident(world, size.residentRounds, RESIDENT_REQUESTS, signal);
+    report(residentReport(resident));
+    return { figures, resident };
   });
 }
 

@@ -21,8 +21,7 @@ export interface MemoryResult {
 /** A VM with a large snapshot: its memory, what an install takes, and what grows with installs and requests. */
 export function measureMemory(installs: number, requests: number): MemoryResult {
   const host = loadFilter();
-  const engines = Math.floor((100 * SNAPSHOT_BYTES) / snapshotOf(100, REPLICAS).length);
-  const snapshots = [2, 3, 4, 5].map((version) => snapshotOf(engines, REPLICAS, version));
+  const snapshots = [2, 3, 4, 5].map(largeSnapshot);
   const next = (index: number) => snapshots[index % snapshots.length]!;
   for (let i = 0; i < SETTLING; i++) host.answer(next(i));
   serve(host, 2 * REQUESTS_PER_TICK);
@@ -41,6 +40,12 @@ export function measureMemory(installs: number, requests: number): MemoryResult 
     requests,
     growth: host.memoryBytes - before,
   };
+}
+
+/** A snapshot of a MiB. */
+export function largeSnapshot(version: number): Uint8Array {
+  const engines = Math.floor((100 * SNAPSHOT_BYTES) / snapshotOf(100, REPLICAS).length);
+  return snapshotOf(engines, REPLICAS, version);
 }
 
 function serve(host: ModuleHost, requests: number): void {

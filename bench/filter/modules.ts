@@ -10,14 +10,14 @@ import { HEADER_MODEL } from './fleet.js';
 import { type Exchange, ModuleHost } from './module-host.js';
 import { type Estimate, estimate, median } from './statistics.js';
 
-const FILTER = fileURLToPath(new URL('../../filter/wardrop.wasm', import.meta.url));
+export const FILTER = fileURLToPath(new URL('../../filter/wardrop.wasm', import.meta.url));
 /** As many as the C filter picks among. */
 const ENGINES = 100;
 const KEYS = 64;
 /** Requests between two ticks: so few for each engine that the tokens of every answer are read. */
 const BETWEEN_TICKS = 2 * KEYS;
 const TICKS = 80;
-const FRONTEND_ID = 'west';
+export const FRONTEND_ID = 'west';
 
 const ANSWER = JSON.stringify({
   id: 'chatcmpl-1',

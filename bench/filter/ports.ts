@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 
 const FIRST = 23_000;
 const END = 24_000;
-const SPAN = 25;
+const SPAN = 26;
 
 /** What the bench listens on, on loopback. */
 export interface Ports {
@@ -19,6 +19,10 @@ export interface Ports {
   readonly bareBody: number;
   readonly extProc: number;
   readonly extProcBody: number;
+  /** An Envoy by itself, its admin, and what it calls in place of a control server. */
+  readonly small: number;
+  readonly smallAdmin: number;
+  readonly smallSync: number;
   /** First ports of four engines each; a fifth is taken by the engines' own business. */
   readonly engines: readonly [number, number];
 }
@@ -38,6 +42,9 @@ export function portsFrom(base: number): Ports {
     bareBody: base + 22,
     extProc: base + 8,
     extProcBody: base + 9,
+    small: base + 23,
+    smallAdmin: base + 24,
+    smallSync: base + 25,
     engines: [base + 10, base + 15],
   };
 }

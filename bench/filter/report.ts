@@ -1,6 +1,7 @@
 import type { Figures } from './figures.js';
 import type { MemoryResult } from './memory.js';
 import type { Calls, ModuleTimes } from './modules.js';
+import type { ResidentMemory } from './resident-memory.js';
 import type { Estimate } from './statistics.js';
 import type { VariantName } from './variants.js';
 
@@ -90,6 +91,14 @@ export function memoryReport(result: MemoryResult): string[] {
       `${installMs.p50.toFixed(2)} ms, p99 ${installMs.p99.toFixed(2)} ms (wanted 1 and 5)`,
     `growth over ${installs} installs and ${requests} requests: ${growth} bytes`,
   ];
+}
+
+export function residentReport({ snapshotBytes, idle, loaded, first, linear }: ResidentMemory): string {
+  return (
+    `a further VM with a snapshot of ${(snapshotBytes / 2 ** 20).toFixed(2)} MiB adds to Envoy's resident memory ` +
+    `${text(idle)} MiB before the first request, ${text(loaded)} MiB after some; linear ${linear.toFixed(2)} MiB ` +
+    `(wanted 8 at most); the filter adds ${text(first)} MiB to an Envoy with one worker`
+  );
 }
 
 export function total(calls: Calls): number {

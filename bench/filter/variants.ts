@@ -32,19 +32,24 @@ export interface Variant {
 const SMALL_BODY = 256;
 const KEY = 'conv-00000000';
 
-/** All variants, a floor before those that are compared with it. */
-export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: boolean): Variant[] {
-  const common = { headers: { 'x-tenant': 'acme' }, keyHeader: false, model: BODY_MODEL };
-  const inHeaders = {
+/** Requests that give model and key in headers. */
+export function headerLoad(port: number): Variant['load'] {
+  return {
     headers: { 'x-tenant': 'acme', 'x-session-id': KEY, 'x-wardrop-model': HEADER_MODEL },
     keyHeader: true,
     model: HEADER_MODEL,
     bodyBytes: SMALL_BODY,
+    port,
   };
+}
+
+/** All variants, a floor before those that are compared with it. */
+export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: boolean): Variant[] {
+  const common = { headers: { 'x-tenant': 'acme' }, keyHeader: false, model: BODY_MODEL };
   const headers = (name: VariantName, port: number): Variant => ({
     name,
     floor: 'none',
-    load: { ...inHeaders, port },
+    load: headerLoad(port),
   });
   const bodies = (size: '2k' | '100k', bodyBytes: number): Variant[] => {
     const floor: VariantName = `noneBody${size}`;

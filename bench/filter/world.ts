@@ -23,6 +23,8 @@ export interface World {
   readonly loadCommand: readonly string[];
   /** Whether cores could be kept apart. */
   readonly pinned: boolean;
+  /** Starts another Envoy, on any core, and waits until a URL of it answers. */
+  startEnvoy(bootstrap: object, workers: number, readyUrl: string): Promise<Child>;
 }
 
 /** Starts everything, lets `use` measure, and leaves nothing behind, however it ends. */
@@ -74,8 +76,10 @@ export async function inWorld<T>(
       bootstrapFile,
       JSON.stringify(withOpponents({ dynamic, complete }, ports, sockets, cFilters)),
     );
-    const options = ['--concurrency', '1', '--log-level', 'warning', '--disable-hot-restart'];
-    const envoy = start('Envoy', on(0, envoyBinary, '-c', bootstrapFile, ...options));
+    const options = (workers: number) => [
+      ...['--concurrency', `${workers}`, '--log-level', 'warning', '--disable-hot-restart'],
+    ];
+    const envoy = start('Envoy', on(0, envoyBinary, '-c', bootstrapFile, ...options(1)));
     await envoy.ready(`http://127.0.0.1:${ports.filter}${READY_PATH}`, signal);
     return await use(
       {
@@ -85,6 +89,13 @@ export async function inWorld<T>(
         jsonPickerPid: json.pid,
         loadCommand: pinned ? ['taskset', '-c', '1', loadGenerator] : [loadGenerator],
         pinned,
+        async startEnvoy(bootstrap, workers, readyUrl) {
+          const file = join(folder, 'small.json');
+          writeFileSync(file, JSON.stringify(bootstrap));
+          const another = start('small Envoy', [envoyBinary, ['-c', file, ...options(workers)]]);
+          await another.ready(readyUrl, signal);
+          return another;
+        },
       },
       signal,
     );
