@@ -43,7 +43,7 @@ export function introduction({ warmupSeconds, seconds }: Span): string {
   ];
   if (SCALE !== 1)
     lines.push(
-      `All rates and speeds are scaled by ${SCALE}, and clients' pauses to match, for the sake of the machine.`,
+      `All rates and speeds are scaled by ${SCALE}, and the times of clients to match, for the sake of the machine.`,
     );
   return lines.join('\n');
 }

@@ -84,10 +84,10 @@ export function* clientTurns(
 }
 
 /** A client gives up when the answer is not complete by then. */
-export const CLIENT_TIMEOUT_MS = 10_000;
+export const CLIENT_TIMEOUT_MS = 10_000 / SCALE;
 
 /** A request is served well when its answer is complete in time and, if streamed, has begun in time. */
-export const SLO = { firstTokenMs: 500, completeMs: 2000 };
+export const SLO = { firstTokenMs: 500 / SCALE, completeMs: 2_000 / SCALE };
 
 /** Longest event-loop delay, at the 99th percentile of any process of ours, that still allows to trust the times. */
 export const MAX_LAG_MS = 20;
