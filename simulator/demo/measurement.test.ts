@@ -82,12 +82,12 @@ describe('Measurement', () => {
   });
 
   it('explains by chance what whole conversations do by chance, and nothing more', () => {
-    const play = (weightOfA: number, turns: number) => {
+    const play = (weightOfA: number, turns: number, plannedOfA = 0.5) => {
       const measurement = new Measurement(SECONDS);
       const random = new Random(5);
       const planned: Weights = new Map([
-        ['a', 0.5],
-        ['b', 0.5],
+        ['a', plannedOfA],
+        ['b', 1 - plannedOfA],
       ]);
       for (let conversation = 0; conversation < 1000; conversation++) {
         const headers = { 'x-engine': random.unit() < weightOfA ? 'a' : 'b' };
@@ -99,6 +99,8 @@ describe('Measurement', () => {
     };
     expect(unexplainedFlows(play(0.5, 4))).toEqual([]);
     expect(unexplainedFlows(play(0.6, 4)).map(({ engine }) => engine)).toEqual(['a', 'b']);
+    // Where five conversations in a thousand are due, it happens that none comes.
+    expect(unexplainedFlows(play(0, 4, 0.005))).toEqual([]);
     const errors = [1, 4].map((turns) => play(0.5, turns).flows[0]!.standardErrorRps / turns);
     expect(errors[0]).toBeCloseTo(errors[1]!);
   });

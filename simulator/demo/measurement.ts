@@ -115,24 +115,30 @@ export class Measurement {
   }
 
   #flow(frontend: string, engine: string, samples: readonly Sample[]): Flow {
-    const differences = new Map<string, number>();
+    const conversations = new Map<string, { turns: number; planned: number }>();
     let planned = 0;
     let measured = 0;
     for (const sample of samples) {
       const expected = sample.weights.get(engine) ?? 0;
-      const actual = shareServedBy(engine, sample);
       planned += expected;
-      measured += actual;
+      measured += shareServedBy(engine, sample);
       const { conversationId } = sample.turn;
-      differences.set(conversationId, (differences.get(conversationId) ?? 0) + actual - expected);
+      const conversation = conversations.get(conversationId) ?? { turns: 0, planned: 0 };
+      conversation.turns++;
+      conversation.planned += expected;
+      conversations.set(conversationId, conversation);
     }
-    const squares = [...differences.values()].reduce((sum, difference) => sum + difference ** 2, 0);
+    // All turns of a conversation go here with the probability of one: the variance of a coin, times the turns squared.
+    const variance = [...conversations.values()].reduce(
+      (sum, one) => sum + one.planned * (one.turns - one.planned),
+      0,
+    );
     return {
       frontend,
       engine,
       plannedRps: planned / this.#seconds,
       measuredRps: measured / this.#seconds,
-      standardErrorRps: Math.sqrt(squares) / this.#seconds,
+      standardErrorRps: Math.sqrt(Math.max(0, variance)) / this.#seconds,
     };
   }
 
