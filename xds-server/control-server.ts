@@ -56,6 +56,7 @@ import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
 import type { Signals, SignalsView } from './signals/signals.js';
+import { URGENT_STRENGTH } from './signals/surge.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
 import { SyncServer } from './sync/sync-server.js';
 import { frontendOf, type NodeIdentity, type NodeView, type ResourceStatus, XdsServer } from './xds/index.js';
@@ -79,8 +80,6 @@ const TICK_MS = 200;
 const DISCOVERY_WAIT_MS = 3_000;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
-/** A frontend that is so close to being found to surge is asked for its next report soon. */
-const URGENT_STRENGTH = 0.3;
 const LOADS_INTERVAL_MS = 2_000;
 const RELIEF_INTERVAL_MS = 1_000;
 /** An Envoy that has not called for this long does not share limits with the others. */

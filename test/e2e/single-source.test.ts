@@ -26,6 +26,7 @@ interface FleetJson {
 }
 
 interface PlanJson {
+  readonly createdAtMs: number;
   readonly rows: readonly {
     readonly frontendId: string;
     readonly poolId: string;
@@ -126,11 +127,15 @@ it('an engine that wants TLS and credentials is probed and served with them, wha
   expect(secure.attempts.every(isOurs)).toBe(true);
 });
 
-it('a surge by half at 40 requests/s is planned for at once', async () => {
+it('a surge by half at 40 requests/s is planned for within 3 s', async () => {
   const more = new OpenLoop(url, RATE / 2, keysOf(50));
-  // Three seconds, and what a busy machine takes.
-  await eventually('a plan for the surge', async () => (await plannedFor()) > 1.25 * RATE, 5_000);
-  expect((await more.stop()).filter(({ status }) => status !== 200)).toEqual([]);
+  await eventually('a plan for the surge', async () => (await plannedFor()) > 1.25 * RATE, 8_000);
+  const { createdAtMs } = await mesh.api<PlanJson>('/v1/plan');
+  const results = await more.stop();
+  expect(results.filter(({ status }) => status !== 200)).toEqual([]);
+  const sent = results.filter(({ atMs }) => atMs <= createdAtMs).length;
+  // Requests are the clock, which a busy machine slows down too; half a second is for what it does later than that.
+  expect(sent).toBeLessThanOrEqual(3.5 * (RATE / 2));
 });
 
 it('no source that freezes or says nonsense, and no failure of all pages, costs a request or spoils the plan, and the admin view tells', async () => {

@@ -15,6 +15,9 @@ const LEAST_COUNT = 150;
 /** The held rate counts for so many requests at most, beside those that were counted before a window. */
 const HELD_EVIDENCE = 400;
 
+/** A frontend that is so close to being found to surge is asked for its next report soon. */
+export const URGENT_STRENGTH = 0.3;
+
 /** A rate that is known, and how well: the count that it was measured on; and half the width of its band, as a share. */
 export interface KnownRate {
   readonly requestsPerSecond: number;
