@@ -23,6 +23,8 @@ const MOST_CYCLE_STEPS = 60;
 const LEAST_APPROACH = 8;
 /** Prices of a tree are near enough for now when they are off by this share of what is gained most elsewhere. */
 const NEAR_SHARE = 1e-2;
+/** What is taken to be gained before anybody has looked, in seconds: trees that are at their optimum may stay there. */
+const FIRST_GAIN = 1e-3;
 const NOTHING_CUT: number[] = [];
 
 export interface PolishedFlows {
@@ -116,7 +118,7 @@ class Polisher {
   #pass = 0;
   /** Rows that gained much when all were looked at last, and what the best one gained then. */
   #candidates = new Int32Array();
-  #mostGain = 0;
+  #mostGain = FIRST_GAIN;
   /** Whether a tree was left near its optimum instead of there. */
   #isNear = false;
 
@@ -341,6 +343,10 @@ class Polisher {
     for (let node = todo.pop(); node !== undefined; node = todo.pop()) {
       if (this.#settledIn[node] === this.#pass) continue;
       this.#take(node);
+      if (this.#tree.size === 1) {
+        this.#note(this.#rootPrice());
+        continue;
+      }
       const cut = this.#approach() ?? this.#arrive();
       for (const arc of cut) todo.push(this.#rowNode(arc), this.#columnNode(arc));
     }

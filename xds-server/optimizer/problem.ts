@@ -175,14 +175,20 @@ class ProblemBuilder {
         (mean.outputTokens - 1) * idleTbotSeconds(profile),
       work: workSeconds(profile, mean),
     }));
-    for (const at of reachable) {
+    const row = this.#rows.length;
+    for (let index = 0; index < reachable.length; index++) {
+      const at = reachable[index]!;
       const engine = this.#firstMembers[at]!;
       const { idle, work } = requests[this.#columnKinds[at]!]!;
-      const egress = egressSecondsPerDollar * (dollars?.[engine] ?? 0);
+      const egress = dollars ? egressSecondsPerDollar * dollars[engine]! : 0;
       const tie = TIE_SECONDS * fractionOf(rowHash, this.#columnHashes[at]!);
-      const cost = network[engine]! + this.#latencyFactors[at]! * idle + egress + tie;
-      arcs.add(this.#rows.length, at, cost, work);
+      const arc = arcs.size + index;
+      arcs.row[arc] = row;
+      arcs.column[arc] = at;
+      arcs.cost[arc] = network[engine]! + this.#latencyFactors[at]! * idle + egress + tie;
+      arcs.work[arc] = work;
     }
+    arcs.size += reachable.length;
   }
 
   #noteWeightsInForce(arcs: ArcList, key: string, firstArc: number): void {
@@ -256,14 +262,6 @@ class ArcList {
     this.previous = new Float64Array(most);
     this.min = new Float64Array(most);
     this.max = new Float64Array(most).fill(1);
-  }
-
-  add(row: number, column: number, cost: number, work: number): void {
-    this.row[this.size] = row;
-    this.column[this.size] = column;
-    this.cost[this.size] = cost;
-    this.work[this.size] = work;
-    this.size++;
   }
 
   /** The arc to a column among those from `firstArc` on, which ascend by column; -1 when there is none. */
