@@ -24,6 +24,8 @@ export const ATTEMPTS_HEADER = 'x-envoy-attempt-count';
 
 /** Names the model; needed when more than one is served and bodies are not read. */
 export const MODEL_HEADER = 'x-wardrop-model';
+/** `true`: the request begins a conversation, so that no engine has anything of it; for where its body does not tell. */
+export const NEW_HEADER = 'x-wardrop-new';
 /** The affinity key, before all other headers that may carry one. */
 export const KEY_HEADER = 'x-wardrop-key';
 /**

@@ -1,7 +1,13 @@
 // Step 1: what the headers say of a request. One host call fetches all of them; a small hash table picks out the
 // names that matter.
 
-import { CLIENT_STEERING_HEADERS, KEY_HEADERS, MAX_KEY_HEADERS, MODEL_HEADER } from '../../wire/names';
+import {
+  CLIENT_STEERING_HEADERS,
+  KEY_HEADERS,
+  MAX_KEY_HEADERS,
+  MODEL_HEADER,
+  NEW_HEADER,
+} from '../../wire/names';
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, sameName, Text } from '../abi/text';
@@ -18,7 +24,8 @@ const CLIENT_RETRIES: i32 = 4;
 const CONTENT_TYPE: i32 = 5;
 const CONTENT_ENCODING: i32 = 6;
 const CONTENT_LENGTH: i32 = 7;
-const FIRST_KEY: i32 = 8;
+const NEW: i32 = 8;
+const FIRST_KEY: i32 = 9;
 const FIRST_STEERING: i32 = FIRST_KEY + MAX_KEY_HEADERS;
 
 export let pathAt: usize = 0;
@@ -31,6 +38,8 @@ export let tenantAt: usize = 0;
 export let tenantLength: usize = 0;
 export let keyAt: usize = 0;
 export let keyLength: usize = 0;
+/** The client says that a conversation begins. */
+export let saysNew: bool = false;
 /** The client says that this is a retry of its own. */
 export let clientRetry: bool = false;
 export let typeAt: usize = 0;
@@ -55,6 +64,7 @@ export function watchHeaders(): void {
   watch(new Text(':path'), PATH);
   watch(new Text(':method'), METHOD);
   watch(new Text(MODEL_HEADER), MODEL);
+  watch(new Text(NEW_HEADER), NEW);
   watch(new Text('x-stainless-retry-count'), CLIENT_RETRIES);
   watch(new Text('content-type'), CONTENT_TYPE);
   watch(new Text('content-encoding'), CONTENT_ENCODING);
@@ -157,6 +167,7 @@ function takeList(pairs: usize, size: usize): void {
   encodingLength = 0;
   contentLength = 0;
   bodyless = false;
+  saysNew = false;
   clientRetry = false;
   steeringSent = 0;
   headerNeeds = 0;
@@ -210,6 +221,10 @@ function takeList(pairs: usize, size: usize): void {
         encodingLength = length;
         break;
       }
+      case NEW: {
+        saysNew = equals(value, length, TRUE.at, TRUE.length);
+        break;
+      }
       case CONTENT_LENGTH: {
         contentLength = number(value, length);
         break;
@@ -258,6 +273,7 @@ function number(at: usize, length: usize): u64 {
   return value;
 }
 
+const TRUE = new Text('true');
 const GET = new Text('GET');
 const HEAD = new Text('HEAD');
 const OPTIONS = new Text('OPTIONS');

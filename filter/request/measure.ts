@@ -8,6 +8,7 @@ import { recordFirstToken } from '../state/counters';
 import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
 import { FlowState } from '../state/rows';
 import { tokensOf } from './answer';
+import { saysNew } from './attributes';
 import { completeBody } from './body';
 import { promptTokens } from './needs';
 import { Stream } from './streams';
@@ -44,8 +45,9 @@ export function countsTokens(flow: FlowState, streamed: bool): bool {
 /** A stream of OpenAI's begins with an event that has the role, and ends with one that says so. */
 const EVENTS_WITHOUT_TOKEN: u32 = 2;
 
-/** Keeps what the body, if it was read, says of prompt and answer. */
+/** Keeps what the body, if it was read, says of prompt and answer, and whether a conversation begins. */
 export function notePrompt(stream: Stream, offered: bool): void {
+  stream.begins = saysNew;
   const at = completeBody(stream);
   if (!at) return;
   const body = changetype<Found>(at);
@@ -57,8 +59,8 @@ export function notePrompt(stream: Stream, offered: bool): void {
     kindOf(body, Field.PREVIOUS_RESPONSE_ID) == Kind.TEXT ||
     kindOf(body, Field.CONVERSATION) == Kind.TEXT;
   // A text to complete (`prompt`) does not tell whether it goes on.
-  stream.begins =
-    !continues && (kindOf(body, Field.MESSAGES) != Kind.ABSENT || kindOf(body, Field.INPUT) != Kind.ABSENT);
+  const tells = kindOf(body, Field.MESSAGES) != Kind.ABSENT || kindOf(body, Field.INPUT) != Kind.ABSENT;
+  stream.begins = !continues && (tells || saysNew);
   if (!offered) return;
   stream.pool.bodiesRead++;
   if (continues) stream.pool.followUps++;

@@ -46,7 +46,7 @@ export class Stream {
   /** Decided on and counted, but not steered. */
   observed: bool;
   asksForStream: bool;
-  /** Its body says that it is the first request of a conversation. */
+  /** Its body or the client says that it is the first request of a conversation. */
   begins: bool;
   /** Its conversation has begun, or begins, at the backup of its point because the owner was busy. */
   away: bool;

@@ -217,6 +217,21 @@ it('whatever may go on stays where its key says: later turns, texts to complete,
   expect(answered(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': three })).engine).toBe(0);
 });
 
+it('what the client says is new is placed where no body tells, and a later turn is none whatever it says', () => {
+  const vm = started(twoEngines);
+  occupy(vm, twoEngines, 0, 40);
+  const says = (key: string, value = 'true') => ({ 'x-session-id': key, 'x-wardrop-new': value });
+  const mine = keysOf(twoEngines, 0, 1).slice(0, 5) as [string, string, string, string, string];
+  const inHeaders = (key: string, value?: string) =>
+    answered(vm.request({ 'x-wardrop-model': 'm', ...says(key, value) }));
+  expect(inHeaders(mine[0])).toEqual({ engine: 1, reason: 'placed' });
+  expect(answered(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': mine[0] })).engine).toBe(1);
+  expect(answered(vm.request(says(mine[1])).send('{"prompt":"Once upon a time"}', true)).engine).toBe(1);
+  expect(answered(vm.request(says(mine[2])).send(LATER, true)).engine).toBe(0);
+  for (const value of ['', '1', 'True', 'false']) expect(inHeaders(mine[3], value).engine).toBe(0);
+  expect(inHeaders(mine[4]).engine).toBe(1);
+});
+
 it('a key that conversations share stays where one of them has begun', () => {
   const vm = started(twoEngines);
   const [shared, fresh] = keysOf(twoEngines, 0, 1) as [string, string];
