@@ -6,6 +6,8 @@ import { missedArcs } from './working-set.js';
 const PARTS = 32;
 /** Columns considered for one row: those that are cheapest now. */
 const MOST_CANDIDATES = 8;
+/** Slots that there is room for at first. */
+const FIRST_SLOTS = 256;
 /**
  * How far above its hard limit, as a share of it, an engine may be driven by what comes from a lost one before the next
  * plan moves other traffic out of the way. That takes two seconds at most, in which requests gather one second of
@@ -55,9 +57,9 @@ export class BackupPlanner {
   readonly #loads: Float64Array;
   readonly #capacities: Float64Array;
   /** By slot: an arc that traffic may go to, the share that does, and what the next part costs there at least. */
-  readonly #arcs: number[] = [];
-  readonly #taken: number[] = [];
-  readonly #costs: number[] = [];
+  #arcs = new Int32Array(FIRST_SLOTS);
+  #taken = new Float64Array(FIRST_SLOTS);
+  #costs = new Float64Array(FIRST_SLOTS);
   #slots = 0;
 
   constructor(optimum: Optimum, weights: Float64Array) {
@@ -118,6 +120,11 @@ export class BackupPlanner {
   }
 
   #addSlot(arc: number): void {
+    if (this.#slots === this.#arcs.length) {
+      this.#arcs = grown(this.#arcs, new Int32Array(2 * this.#slots));
+      this.#taken = grown(this.#taken, new Float64Array(2 * this.#slots));
+      this.#costs = grown(this.#costs, new Float64Array(2 * this.#slots));
+    }
     this.#arcs[this.#slots] = arc;
     this.#taken[this.#slots] = 0;
     this.#costs[this.#slots] = -Infinity;
@@ -206,6 +213,12 @@ export class BackupPlanner {
     this.#loads[column] = this.#optimum.loads[column]!;
     this.#capacities[column] = this.#optimum.flowProblem.problem.columns[column]!.capacity;
   }
+}
+
+/** A larger array that begins with the values of a smaller one. */
+function grown<T extends Int32Array | Float64Array>(from: T, to: T): T {
+  to.set(from);
+  return to;
 }
 
 /** By row: its cheapest arcs at these prices, best first. */

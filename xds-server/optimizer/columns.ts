@@ -104,10 +104,13 @@ function engineKeys({ state, policy }: OptimizerInput): (engine: number) => stri
 
 /** Whether two engines are as far from every frontend as each other, in seconds and in dollars. */
 function isSameWay({ state }: OptimizerInput, a: number, b: number): boolean {
-  const { networkSeconds, egressDollarsPerRequest = [] } = state.fleet;
-  return [networkSeconds, egressDollarsPerRequest].every((matrix) =>
-    matrix.every((row) => row[a] === row[b]),
-  );
+  const { networkSeconds, egressDollarsPerRequest } = state.fleet;
+  return isSameColumn(networkSeconds, a, b) && isSameColumn(egressDollarsPerRequest ?? [], a, b);
+}
+
+function isSameColumn(matrix: readonly (readonly number[])[], a: number, b: number): boolean {
+  for (const row of matrix) if (row[a] !== row[b]) return false;
+  return true;
 }
 
 /** Indices of the pools of each engine, ascending. */
