@@ -61,6 +61,15 @@ describe('relief', () => {
     ]);
   });
 
+  it('sends nobody to an engine with a penalty, however few requests it has', () => {
+    const { state } = inputOf({});
+    const slow = state.engines.map((engine) =>
+      engine.id === 'a' ? engine : { ...engine, latencyFactor: 3 },
+    );
+    const relief = watchFor(20, { a: 170, b: 1 }, { state: { ...state, engines: slow } });
+    expect([...relief.engines.keys()]).toEqual([]);
+  });
+
   it('lets keys overflow from the engine with too much in flight, and from no other', () => {
     expect([...watchFor(20, { a: 170, b: 1 }).engines.keys()]).toEqual(['a']);
     expect([...watchFor(20, { a: 30, b: 10 }).engines.keys()]).toEqual(['b']);

@@ -123,9 +123,11 @@ function engineLoads(
     return [{ ...load, most: most * replicas * engine.ramp, limit: limit * replicas, requestSeconds }];
   });
   const hasRoom = new Set(loads.filter((load) => load.inFlight < load.most).map(({ id }) => id));
-  // Who has no limit has room as long as it is up.
   for (const engine of state.engines) {
+    // Who has no limit has room as long as it is up.
     if (!allowances.has(engine.id) && readyOf(engine).length > 0) hasRoom.add(engine.id);
+    // Who is slow has few requests because it is sent few.
+    if (engine.latencyFactor > 1) hasRoom.delete(engine.id);
   }
   return loads.map((load) => ({
     ...load,

@@ -49,6 +49,7 @@ class Fleet {
       isFrozen?: boolean;
       unrestMs?: number;
       waiting?: number;
+      outliers?: readonly string[];
     } = {},
   ): void {
     for (let step = 0; step < seconds; step++) {
@@ -61,6 +62,7 @@ class Fleet {
             ...{ requests: perSecond, workSeconds: work, networkSeconds: 0 },
             ...{ ended: perSecond, endedWorkSeconds: work },
             ...{ answered: perSecond, answeredWorkSeconds: work, coldWorkSeconds: work, toldAnswers: 0 },
+            ...{ timedAnswers: perSecond, staySeconds: requests },
           },
           this.nowMs,
         );
@@ -68,6 +70,7 @@ class Fleet {
         if (change.waiting !== undefined) this.watch.acceptQueue(id, change.waiting, this.nowMs);
         return {
           ...{ id, held, traffic, mix, profile: change.profile ?? profile, isWhole: true },
+          isOutlier: change.outliers?.includes(id) ?? false,
           ...{ readyReplicas: change.replicas ?? 1, isFrozen: change.isFrozen ?? false },
         };
       });
@@ -99,6 +102,35 @@ describe('measured capacities', () => {
     const queued = new Fleet();
     queued.run(20, { a: quiet, b: { ...overrun, requests: 1.1 * FULL } }, { waiting: 1 });
     expect(queued.share('b')).toBeCloseTo(0.7);
+  });
+
+  it('are also what an engine slower than its like gets done with nearly as many requests', () => {
+    const slow = { requests: 0.4 * FULL, perSecond: 30 };
+    const alike = new Fleet();
+    alike.run(60, { a: quiet, b: slow });
+    expect(alike.share('b')).toBe(1);
+    const outlier = new Fleet();
+    outlier.run(20, { a: quiet, b: slow }, { outliers: ['b'] });
+    expect(outlier.share('b')).toBeCloseTo(0.3);
+    const idle = new Fleet();
+    idle.run(60, { a: quiet, b: slow }, { outliers: ['b'], waiting: 0 });
+    expect(idle.share('b')).toBe(1);
+  });
+
+  it('are not what a slow engine gets done that has little to do', () => {
+    const fleet = new Fleet();
+    fleet.run(60, { a: quiet, b: { requests: 6, perSecond: 10 } }, { outliers: ['b'] });
+    expect(fleet.share('b')).toBe(1);
+  });
+
+  it('rise again however few requests an engine gets, when their answers are as quick as its profile says', () => {
+    const fleet = new Fleet();
+    fleet.run(20, { a: quiet, b: { requests: 3 * FULL, perSecond: 10 } });
+    expect(fleet.share('b')).toBeCloseTo(0.1);
+    fleet.run(60, { a: quiet, b: { requests: 2, perSecond: 2 } });
+    expect(fleet.share('b')).toBeCloseTo(0.1);
+    fleet.run(60, { a: quiet, b: { requests: 0.2, perSecond: 2 } });
+    expect(fleet.share('b')).toBeGreaterThan(0.8);
   });
 
   it('wait for a minute after conversations were moved, also by a correction', () => {

@@ -25,7 +25,9 @@ export interface MeasuredEngine {
   readonly readyReplicas: number;
   /** Whether all of them are there for Wardrop alone, neither drained nor warming up. */
   readonly isWhole: boolean;
-  /** Whether nothing is to follow from what it shows now: a fault of its own explains it, or the operator says so. */
+  /** Whether it is slower than its like at its load. */
+  readonly isOutlier: boolean;
+  /** Whether nothing is to follow from what it shows now, because the operator says so. */
   readonly isFrozen: boolean;
 }
 
@@ -127,6 +129,7 @@ export class CapacityWatch {
     const source = {
       ...engine,
       replicas: readyReplicas,
+      isReduced: watched.capacity.share < 1,
       steadySeconds: (nowMs - watched.steadySinceMs) / 1_000,
     };
     const look = capacityLook(source, (seconds) => hasQueue(watched, seconds, nowMs), nowMs);

@@ -16,6 +16,8 @@ function run(traffic: EngineTraffic, requests: number, fromSecond: number, toSec
         answeredWorkSeconds: 0,
         coldWorkSeconds: 0,
         toldAnswers: 0,
+        timedAnswers: 0,
+        staySeconds: 0,
       },
       START_MS + half * 500,
     );

@@ -21,6 +21,9 @@ export interface Traffic {
   readonly coldWorkSeconds: number;
   /** Those of them that came from engines that tell how much of their prompts was in a cache. */
   readonly toldAnswers: number;
+  /** Answers whose times are told, and how long they took, the network left out. */
+  readonly timedAnswers: number;
+  readonly staySeconds: number;
 }
 
 const NAMES = [
@@ -31,6 +34,8 @@ const NAMES = [
   'endedWorkSeconds',
   'answered',
   'answeredWorkSeconds',
+  'timedAnswers',
+  'staySeconds',
   'coldWorkSeconds',
   'toldAnswers',
 ] as const;

@@ -10,7 +10,7 @@ const profile = {
   tbot: { baseSeconds: 0.01, kappa: 0.5 },
   maxFittedRho: 0.95,
 };
-const idle = { rho: 0, peakRho: 0, requests: 0, networkSeconds: 0.005 };
+const idle = { rho: 0, peakRho: 0, requests: 0, networkSeconds: 0.005, doneRho: 0 };
 const usage = {
   ...noEngineUsage(1n, 2n),
   firstTokenCount: 2,
@@ -31,6 +31,7 @@ it('streams, whole answers and token paces are each compared with what the profi
       observedSeconds: 0.05,
       expectedSeconds: expect.closeTo(0.035),
       mostSeconds: expect.closeTo(0.035),
+      slowness: expect.closeTo(1.5),
     },
     {
       atMs: 7,
@@ -39,6 +40,7 @@ it('streams, whole answers and token paces are each compared with what the profi
       observedSeconds: 0.5,
       expectedSeconds: expect.closeTo(0.435),
       mostSeconds: expect.closeTo(0.435),
+      slowness: expect.closeTo(1.151),
     },
     {
       atMs: 7,
@@ -47,6 +49,7 @@ it('streams, whole answers and token paces are each compared with what the profi
       observedSeconds: 0.01,
       expectedSeconds: 0.01,
       mostSeconds: expect.closeTo(0.01),
+      slowness: 1,
     },
   ]);
 });
@@ -69,4 +72,10 @@ it('nothing is said of what was not measured or the profile does not know', () =
     'firstToken',
     'whole',
   ]);
+});
+
+it('a few milliseconds do not make an engine slow', () => {
+  const quick = { ...usage, firstTokenSecondsSum: 2 * 0.039, paceSecondsSum: 80 * 0.0105 };
+  const [firstToken, , pace] = latencySamples(quick, idle, profile, mix, 0);
+  expect([firstToken!.slowness, pace!.slowness]).toEqual([1, 1]);
 });

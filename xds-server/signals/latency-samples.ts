@@ -13,6 +13,8 @@ export interface LatencySample {
   readonly expectedSeconds: number;
   /** The most that it explains: at the highest load of the last seconds, with all requests under way in a queue. */
   readonly mostSeconds: number;
+  /** How many times slower than by the profile the engine must be for it, at what it gets done; 1..20. */
+  readonly slowness: number;
 }
 
 /** Enough answers to stop looking further back, and few enough to be there soon. */

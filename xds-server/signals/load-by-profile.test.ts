@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { knowsLatency, queueSeconds, rhoOf, stayAt } from './load-by-profile.js';
+import { knowsLatency, queueSeconds, rhoOf, slownessOf, stayAt } from './load-by-profile.js';
 
 const mix = { uncachedPromptTokens: 100, outputTokens: 40 };
 const profile = {
@@ -41,4 +41,25 @@ describe('utilisation by the number of requests', () => {
 it('requests wait only when there are more than can be served, as long as the work of the others takes', () => {
   expect(queueSeconds(10, profile, mix)).toBe(0);
   expect(queueSeconds(1_000, profile, mix)).toBeCloseTo(1_000 * work - stayAt(profile, mix, 0.98));
+});
+
+describe('how many times slower an engine is', () => {
+  const secondsAt = (rho: number) => stayAt(profile, mix, rho);
+
+  it('is what is left when its load has explained its part', () => {
+    fc.assert(
+      fc.property(
+        fc.double({ min: 1, max: 20, noNaN: true }),
+        fc.double({ min: 0, max: 0.95, noNaN: true }),
+        (slowness, rho) => {
+          const observed = slowness * secondsAt(rho);
+          expect(slownessOf(observed, rho / slowness, secondsAt) / slowness).toBeCloseTo(1, 2);
+        },
+      ),
+    );
+  });
+
+  it('is one for whoever is faster than its profile', () => {
+    expect(slownessOf(secondsAt(0.5) / 2, 0.5, secondsAt)).toBe(1);
+  });
 });

@@ -43,3 +43,27 @@ export function fullRequests(profile: Profile, mix: TokenMix): number {
 export function queueSeconds(requests: number, profile: Profile, mix: TokenMix): number {
   return Math.max(0, requests * workSeconds(profile, mix) - stayAt(profile, mix, FULL_RHO));
 }
+
+/** No engine is taken for more times slower than this, or for faster. */
+const MOST_SLOWNESS = 20;
+const SLOWNESS_STEPS = 16;
+
+/**
+ * How many times slower than its profile an engine is, 1..20, whose requests take `observedSeconds` while it gets done
+ * `doneRho` of what its profile says it can. One that is s times slower takes s times as long at s times the utilisation,
+ * so this is what is left when load has explained its part. `secondsAt`: by the profile, at a utilisation.
+ */
+export function slownessOf(
+  observedSeconds: number,
+  doneRho: number,
+  secondsAt: (rho: number) => number,
+): number {
+  let low = 1;
+  let high = MOST_SLOWNESS;
+  for (let step = 0; step < SLOWNESS_STEPS; step++) {
+    const slowness = Math.sqrt(low * high);
+    if (slowness * secondsAt(slowness * doneRho) < observedSeconds) low = slowness;
+    else high = slowness;
+  }
+  return low;
+}

@@ -75,8 +75,15 @@ describe('the capacity of a full engine', () => {
     expect(capacity.sinceMs).toBeUndefined();
   });
 
-  it('is never less than half: what is slower is an outlier', () => {
-    expect(look(new MeasuredCapacity(), full(0.1), 0, 60)).toBe(0.5);
+  it('is never less than a tenth', () => {
+    expect(look(new MeasuredCapacity(), full(0.4), 0, 60)).toBe(0.4);
+    expect(look(new MeasuredCapacity(), full(0.01), 0, 60)).toBe(0.1);
+  });
+
+  it('is at least what it surely gets done, full or not', () => {
+    const capacity = new MeasuredCapacity();
+    look(capacity, full(0.2), 0, 3);
+    expect(look(capacity, withRoom(0.9, 0.5), 4, 4)).toBeGreaterThan(0.45);
   });
 });
 
@@ -95,6 +102,23 @@ describe('the capacity of an engine with room', () => {
     expect(look(capacity, withRoom(1), 10, 29)).toBe(0.7);
     expect(look(capacity, withRoom(1), 30, 30)).toBeCloseTo(0.77);
     expect(look(capacity, withRoom(1), 31, 120)).toBe(1);
+  });
+
+  it('rises by up to twice every ten seconds once it has shown with room what it showed when full', () => {
+    const capacity = new MeasuredCapacity();
+    look(capacity, full(0.1), 0, 3);
+    expect(look(capacity, withRoom(0.1, 0.05), 4, 24)).toBe(0.1);
+    expect(look(capacity, withRoom(1, 0.05), 25, 35)).toBeCloseTo(0.2);
+    expect(look(capacity, withRoom(1, 0.05), 36, 70)).toBe(1);
+  });
+
+  it('rises from less than half by half of the way while it has not, and waits longer after each time that was too early', () => {
+    const capacity = new MeasuredCapacity();
+    look(capacity, full(0.25), 0, 3);
+    expect(look(capacity, withRoom(1, 0.2), 4, 24)).toBeCloseTo(0.5);
+    expect(look(capacity, full(0.25), 25, 30)).toBe(0.25);
+    expect(look(capacity, withRoom(1, 0.2), 31, 70)).toBe(0.25);
+    expect(look(capacity, withRoom(1, 0.2), 71, 71)).toBeCloseTo(0.5);
   });
 
   it('stays while nothing is known', () => {
@@ -151,7 +175,7 @@ it('the share stays within its bounds, falls below 1 only for a full engine, and
         const before = capacity.share;
         look(capacity, at, second, second + times);
         second += times + 1;
-        expect(capacity.share).toBeGreaterThanOrEqual(0.5);
+        expect(capacity.share).toBeGreaterThanOrEqual(0.1);
         expect(capacity.share).toBeLessThanOrEqual(1.25);
         expect(capacity.sinceMs !== undefined).toBe(capacity.share !== 1);
         if (at === undefined) expect(capacity.share).toBe(before);

@@ -1,8 +1,8 @@
 import { MOST_HEALTH } from '../fleet/fleet-state.js';
 import { type CapacityLook, shareOf } from './capacity-look.js';
 
-/** What is slower than this is no wrong profile but an outlier. */
-const LEAST_SHARE = 0.5;
+/** Some requests always go where they may, to see whether it can do more. */
+const LEAST_SHARE = 0.1;
 /** A full engine counts when it has been full for this long beyond the time of a look; the best of that time counts. */
 const FULL_MS = 3_000;
 /** A correction begins when it is sure to be more than this, by two standard deviations of the answers counted. */
@@ -13,6 +13,11 @@ const DEAD_BAND = 0.05;
 /** Evidence below capacity must last for this long before the share rises by one step. */
 const CALM_MS = 20_000;
 const STEP = 1.1;
+/** Of an engine that once showed with room what it had shown when full, half of that is enough for a step that much larger. */
+const CONFIRMED_CALM_MS = 10_000;
+const CONFIRMED_STEP = 2;
+/** Below this share a step goes half of the way to what is shown, as a multiple. */
+const LOW_SHARE = 0.5;
 /** What an engine with room must show beyond its share; it takes the curves of the profile for right, so it is less sure. */
 const RISE_FACTOR = 1.15;
 /** With room and this share of what the profile says, a lowered share ends step by step. */
@@ -21,7 +26,8 @@ const USUAL = 0.9;
 const NO_LONGER_RAISED = 1.1;
 /** Less than this share of its capacity in use tells nothing about an engine that is to get more than that. */
 const LEAST_DONE = 0.5;
-/** A rise that was too early makes the next one wait twice as long, up to this many times. */
+/** A rise that was too early makes the next one wait so many times as long, up to this many times. */
+const PATIENCE_STEP = 2;
 const MOST_PATIENCE = 64;
 const FORGIVEN_MS = 3_600_000;
 
@@ -30,7 +36,7 @@ export interface CapacityView {
   readonly engineId: string;
   /** `usual`: as the profile says. `corrected`. `observed`: would be, but corrections are not in force. */
   readonly state: 'usual' | 'corrected' | 'observed';
-  /** 0.5..1.25 of the capacity that its profile gives it. */
+  /** 0.1..1.25 of the capacity that its profile gives it. */
   readonly share: number;
   readonly sinceMs: number | null;
   /** When it was last lowered. */
@@ -59,10 +65,11 @@ export class MeasuredCapacity {
   #full: { readonly sinceMs: number; readonly most: CapacityLook } | undefined;
   #calm: { readonly sinceMs: number; readonly least: number; readonly most: number } | undefined;
   #patience = 1;
+  #isConfirmed = false;
   #loweredMs: number | undefined;
   #roseMs = Number.NEGATIVE_INFINITY;
 
-  /** 0.5..1.25; 1 while there is nothing to correct. */
+  /** 0.1..1.25; 1 while there is nothing to correct. */
   get share(): number {
     return this.#share;
   }
@@ -96,10 +103,15 @@ export class MeasuredCapacity {
       this.#meet(this.#full.most, nowMs);
       this.#full = undefined;
     }
-    if (this.#calm !== undefined && nowMs - this.#calm.sinceMs >= CALM_MS * this.#patience) {
+    if (look !== undefined) this.#credit(look, nowMs);
+    if (this.#calm !== undefined && nowMs - this.#calm.sinceMs >= this.#calmMs) {
       this.#conclude(this.#calm, look!, nowMs);
       this.#calm = undefined;
     }
+  }
+
+  get #calmMs(): number {
+    return this.#isConfirmed && this.#share < 1 ? CONFIRMED_CALM_MS : CALM_MS * this.#patience;
   }
 
   view(engineId: string): CapacityView {
@@ -131,23 +143,38 @@ export class MeasuredCapacity {
     } else if (Math.min(1, doneRho) >= share + DEAD_BAND) this.#riseTo(Math.min(1, doneRho), nowMs);
   }
 
+  /** What an engine surely gets done, it can do. */
+  #credit({ doneRho, answers }: CapacityLook, nowMs: number): void {
+    const surely = Math.min(1, doneRho * (1 - ENTRY_SIGMAS / Math.sqrt(Math.max(1, answers))));
+    if (this.#share < 1 && surely >= this.#share + DEAD_BAND) this.#riseTo(surely, nowMs);
+  }
+
   /** An engine with room lets conclude what it could do. */
   #conclude(
     { least, most }: { least: number; most: number },
     { doneRho }: CapacityLook,
     nowMs: number,
   ): void {
-    if (this.#share > 1 && most < NO_LONGER_RAISED) this.#fallTo(1, nowMs);
-    else if (this.#share < 1 && least >= USUAL) this.#riseTo(Math.min(1, STEP * this.#share), nowMs);
-    else if (least >= RISE_FACTOR * this.#share && (this.#share < 1 || doneRho >= LEAST_DONE))
-      this.#riseTo(Math.min(STEP * this.#share, least), nowMs);
+    const share = this.#share;
+    if (share > 1 && most < NO_LONGER_RAISED) this.#fallTo(1, nowMs);
+    else if (share < 1 && !this.#isConfirmed && most < Math.sqrt(share)) this.#isConfirmed = true;
+    else if (share < 1 && least >= USUAL) this.#riseTo(Math.min(1, this.#stepUp(least)), nowMs);
+    else if (least >= RISE_FACTOR * share && (share < 1 || doneRho >= LEAST_DONE))
+      this.#riseTo(Math.min(this.#stepUp(least), least), nowMs);
+  }
+
+  #stepUp(shown: number): number {
+    const share = this.#share;
+    if (share < 1 && this.#isConfirmed) return CONFIRMED_STEP * share;
+    return share < LOW_SHARE ? Math.max(STEP * share, Math.sqrt(share * shown)) : STEP * share;
   }
 
   #fallTo(share: number, nowMs: number): void {
     this.#loweredMs = nowMs;
+    this.#isConfirmed = false;
     const sinceRise = nowMs - this.#roseMs;
     if (sinceRise > FORGIVEN_MS) this.#patience = 1;
-    else this.#patience = Math.min(MOST_PATIENCE, 2 * this.#patience);
+    else this.#patience = Math.min(MOST_PATIENCE, PATIENCE_STEP * this.#patience);
     this.#moveTo(share, nowMs);
   }
 

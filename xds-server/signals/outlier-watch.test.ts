@@ -37,6 +37,7 @@ class World {
           observedSeconds,
           expectedSeconds: NORMAL,
           mostSeconds: this.loadExplains,
+          slowness: Math.max(1, observedSeconds / NORMAL),
         });
       }
       this.watch.evaluate(this.engines, this.pools, () => false, nowMs);
@@ -85,6 +86,27 @@ describe('an engine that turns slow', () => {
     world.run(60, { a: NORMAL, b: NORMAL });
     world.run(1_200, { a: NORMAL, b: 10 * NORMAL });
     expect(world.watch.severity('b')).toBeGreaterThan(8);
+  });
+
+  it('keeps its penalty when its load explains its slowness, and loses it when its answers are as fast as its profile says', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(10, { a: NORMAL, b: 4 * NORMAL });
+    world.loadExplains = 20 * NORMAL;
+    world.run(120, { a: NORMAL, b: 4 * NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'penalised', evidence: { slowness: expect.closeTo(4) } });
+    expect(world.watch.severity('b')).toBeCloseTo(4);
+    world.run(40, { a: NORMAL, b: NORMAL });
+    expect(world.view('b').state).toBe('usual');
+  });
+
+  it('does not keep it for a slowness that its like have too', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL });
+    world.run(10, { a: NORMAL, b: 4 * NORMAL, c: NORMAL });
+    expect(world.view('b').state).toBe('penalised');
+    world.run(60, { a: 3 * NORMAL, b: 3 * NORMAL, c: 3 * NORMAL });
+    expect(world.view('b').state).toBe('usual');
   });
 
   it('keeps what it has when a penalty would cost its pool more than half', () => {
@@ -163,6 +185,7 @@ describe('what is no outlier', () => {
           observedSeconds,
           expectedSeconds: 0.001,
           mostSeconds: 0.001,
+          slowness: 1,
         });
       }
       watch.evaluate(world.engines, world.pools, () => false, second * 1_000);

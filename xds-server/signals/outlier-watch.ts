@@ -43,6 +43,11 @@ export interface OutlierView {
     readonly excess: number;
     /** The same divided by that of engines of its kind or pool, if they are slow too. */
     readonly relativeExcess: number;
+    /**
+     * Times slower that the engine is by its answers at what it gets done, divided in the same way; a penalty does not fall
+     * below it. Null while there are too few answers.
+     */
+    readonly slowness: number | null;
   } | null;
   /** In words; null without a penalty. */
   readonly endsWhen: string | null;
@@ -98,6 +103,11 @@ export class OutlierWatch {
     return watched === undefined || watched.isLimited ? 1 : watched.penalty.severity;
   }
 
+  /** How slow it is beside its like, beyond what its load explains; 1 where nothing is known. */
+  relativeExcess(engineId: string): number {
+    return this.#watched.get(engineId)?.evidence?.relativeExcess ?? 1;
+  }
+
   get views(): readonly OutlierView[] {
     return [...this.#watched].map(([engineId, watched]) => viewOf(engineId, watched));
   }
@@ -127,7 +137,8 @@ export class OutlierWatch {
     this.#judge(engines, pools, nowMs);
     for (const { id } of engines) {
       const watched = this.#of(id);
-      if (!isFrozen(id)) watched.penalty.advance(actionable(watched.evidence), nowMs);
+      if (isFrozen(id)) continue;
+      watched.penalty.advance(actionable(watched.evidence), nowMs, watched.evidence?.slowness ?? 1);
     }
     this.#limit(engines, pools);
     this.#findDrift(engines, nowMs);
@@ -153,13 +164,18 @@ export class OutlierWatch {
       const evidence = this.#evidenceOf(engine, nowMs);
       if (evidence !== undefined) judged.set(engine.id, evidence);
     }
-    const shared = sharedExcesses(engines, pools, judged);
+    const excesses = shared(engines, pools, (id) => judged.get(id)?.excess);
+    const slownesses = shared(engines, pools, (id) => judged.get(id)?.slowness ?? undefined);
     for (const { id } of engines) {
       const evidence = judged.get(id);
       this.#of(id).evidence =
         evidence === undefined
           ? null
-          : { ...evidence, relativeExcess: evidence.excess / Math.max(1, shared.get(id) ?? 1) };
+          : {
+              ...evidence,
+              relativeExcess: evidence.excess / excesses(id),
+              slowness: evidence.slowness === null ? null : evidence.slowness / slownesses(id),
+            };
     }
   }
 
@@ -170,6 +186,7 @@ export class OutlierWatch {
       const recent = samples[kind].recent(nowMs);
       return recent === undefined ? [] : [compared(kind, recent)];
     });
+    const slowness = known.length === 0 ? null : Math.max(...known.map((each) => each.slowness ?? 1));
     if (stay !== undefined) {
       const excess = stay.observedSeconds / stay.expectedSeconds;
       known.push({
@@ -178,12 +195,14 @@ export class OutlierWatch {
         mostSeconds: stay.expectedSeconds,
         excess,
         relativeExcess: excess,
+        slowness,
       });
     }
-    return known.reduce<Evidence | undefined>(
+    const worst = known.reduce<Evidence | undefined>(
       (worst, each) => (worst === undefined || each.excess > worst.excess ? each : worst),
       undefined,
     );
+    return worst && { ...worst, slowness };
   }
 
   /** Lets penalties stand, those in force first, as long as no pool loses too much by them. */
@@ -247,6 +266,7 @@ function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidenc
     mostSeconds: typical(samples, ({ mostSeconds }) => mostSeconds),
     excess,
     relativeExcess: excess,
+    slowness: typical(samples, (sample) => sample.slowness),
   };
 }
 
@@ -254,26 +274,26 @@ function overExpected({ observedSeconds, expectedSeconds }: LatencySample): numb
   return observedSeconds / Math.max(expectedSeconds, 1e-6);
 }
 
-/** How slow those are that an engine is compared with: the most of its kind's and its pools' middle ones. */
-function sharedExcesses(
+/** How slow those are that an engine is compared with, at least 1: the most of its kind's and its pools' middle ones. */
+function shared(
   engines: readonly JudgedEngine[],
   pools: readonly Pool[],
-  judged: ReadonlyMap<string, Evidence>,
-): ReadonlyMap<string, number> {
+  slowOf: (engineId: string) => number | undefined,
+): (engineId: string) => number {
   const kinds = new Map<string, string[]>();
   for (const { id, profileId } of engines) {
     const kin = kinds.get(profileId) ?? [];
     kinds.set(profileId, kin);
     kin.push(id);
   }
-  const shared = new Map<string, number>();
+  const most = new Map<string, number>();
   for (const group of [...kinds.values(), ...pools.map(({ engineIds }) => engineIds)]) {
-    const known = group.filter((id) => judged.has(id));
+    const known = group.filter((id) => slowOf(id) !== undefined);
     if (known.length < 2) continue;
-    const middle = lowerMedian(known.map((id) => judged.get(id)!.excess));
-    for (const id of known) shared.set(id, Math.max(shared.get(id) ?? 1, middle));
+    const middle = lowerMedian(known.map((id) => slowOf(id)!));
+    for (const id of known) most.set(id, Math.max(most.get(id) ?? 1, middle));
   }
-  return shared;
+  return (engineId) => most.get(engineId) ?? 1;
 }
 
 /** How slow an engine is to be taken for; a few milliseconds are never worth anything. */
@@ -293,7 +313,7 @@ function viewOf(engineId: string, { penalty, evidence, isLimited }: Watched): Ou
     sinceMs: penalty.sinceMs ?? null,
     evidence,
     endsWhen: isPenalised
-      ? 'it falls step by step while answers begin sooner than its severity says, and while too few arrive to tell'
+      ? 'it falls step by step while answers take less time than those of an engine so many times slower would at what it gets done, and while too few arrive to tell'
       : null,
   };
 }

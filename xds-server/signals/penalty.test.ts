@@ -41,6 +41,22 @@ describe('a penalty', () => {
     expect(penalty.sinceMs).toBeUndefined();
   });
 
+  it('does not end because the load is gone that would explain more, while answers are as slow as before', () => {
+    const penalty = new Penalty();
+    run(penalty, 4, 0, 2_000);
+    for (let nowMs = 2_500; nowMs <= 60_000; nowMs += 500) penalty.advance(0.5, nowMs, 3.5);
+    expect(penalty.severity).toBe(4);
+    for (let nowMs = 60_500; nowMs <= 90_000; nowMs += 500) penalty.advance(0.5, nowMs, 1);
+    expect(penalty.severity).toBe(1);
+  });
+
+  it('falls to how slow the engine was at most lately, as answers scatter', () => {
+    const penalty = new Penalty();
+    run(penalty, 8, 0, 2_000);
+    for (let at = 0; at < 200; at++) penalty.advance(0.5, 2_500 + 500 * at, at % 20 === 0 ? 3 : 1.5);
+    expect(penalty.severity).toBe(3);
+  });
+
   it('eases while nothing is heard, so that requests come back', () => {
     const penalty = new Penalty();
     run(penalty, 10, 0, 2_000);

@@ -8,6 +8,8 @@ const MOST_SEVERITY = 10;
 const DEAD_FACTOR = 1.25;
 /** It may halve this often. */
 const FALL_INTERVAL_MS = 5_000;
+/** By how slow the engine was at most over this time: when it has little to do, its answers scatter. */
+const SLOWNESS_MS = 15_000;
 /** Without evidence it falls by this factor, this often, so that requests come back to give some. */
 const EASE_INTERVAL_MS = 10_000;
 const EASE_FACTOR = 0.7;
@@ -22,6 +24,7 @@ export class Penalty {
   #slowSinceMs: number | undefined;
   #lastFallMs = 0;
   #lastHeardMs = 0;
+  #slownesses: readonly { readonly atMs: number; readonly slowness: number }[] = [];
 
   /** 1..10; 1 is none. */
   get severity(): number {
@@ -45,13 +48,19 @@ export class Penalty {
     this.#severity = 1;
     this.#sinceMs = undefined;
     this.#slowSinceMs = undefined;
+    this.#slownesses = [];
   }
 
-  /** `excess`: times slower than expected, compared with its like; undefined when there is too little evidence. */
-  advance(excess: number | undefined, nowMs: number): void {
+  /**
+   * `excess`: times slower than load explains at the most, compared with its like; undefined when there is too little
+   * evidence. `slowness`: times slower that the engine must be for its answers at what it gets done now. The first is
+   * sure enough to begin with; it is gone with the load, which a penalty takes away. The second stays, and does not fall
+   * below it.
+   */
+  advance(excess: number | undefined, nowMs: number, slowness = 1): void {
     if (excess === undefined) this.#withoutEvidence(nowMs);
     else if (this.#sinceMs === undefined) this.#mayBegin(excess, nowMs);
-    else this.#follow(excess, nowMs);
+    else this.#follow(excess, slowness, nowMs);
   }
 
   #mayBegin(excess: number, nowMs: number): void {
@@ -63,14 +72,19 @@ export class Penalty {
     if (nowMs - this.#slowSinceMs >= ENTRY_MS) this.resume(excess, nowMs, nowMs);
   }
 
-  #follow(excess: number, nowMs: number): void {
+  #follow(excess: number, slowness: number, nowMs: number): void {
     this.#lastHeardMs = nowMs;
     const target = Math.min(MOST_SEVERITY, Math.max(1, excess));
+    this.#slownesses = [
+      ...this.#slownesses.filter(({ atMs }) => nowMs - atMs < SLOWNESS_MS),
+      { atMs: nowMs, slowness },
+    ];
+    const least = Math.max(target, ...this.#slownesses.map((each) => each.slowness));
     if (target > this.#severity * DEAD_FACTOR || target === MOST_SEVERITY) {
       this.#severity = target;
       this.#lastFallMs = nowMs;
-    } else if (target < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
-      this.#fallTo(Math.max(target, this.#severity / 2), nowMs);
+    } else if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
+      this.#fallTo(Math.max(least, this.#severity / 2), nowMs);
     }
   }
 

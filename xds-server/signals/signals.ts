@@ -63,6 +63,8 @@ export interface SignalsView {
 const SILENT_ALARM_SECONDS = 10;
 /** Utilisation may have been higher over so short a time. */
 const PEAK_SECONDS = 3;
+/** What an engine gets done is what it can do when it is so many times slower than its like with many requests. */
+const OUTLIER_EXCESS = 1.5;
 /** An answer may have waited for all requests that its engine held within this time. */
 const HELD_SECONDS = 10;
 
@@ -443,7 +445,9 @@ export class Signals {
           traffic,
           readyReplicas: replicas.filter(({ ready }) => ready).length,
           isWhole: health === 1 && ramp === 1 && drain === 1,
-          isFrozen: this.#orders.order(id) !== undefined || this.#outliers.penalty(id).sinceMs !== undefined,
+          isOutlier:
+            this.#outliers.relativeExcess(id) >= OUTLIER_EXCESS * Math.min(1, this.#shareInForce(id)),
+          isFrozen: this.#orders.order(id) !== undefined,
         },
       ];
     });
@@ -564,6 +568,7 @@ export class Signals {
     const profile = this.#known.profiles.get(engine.profile)!;
     const work = workSeconds(profile, shape);
     const requests = usage.planned + usage.diverted;
+    const networkSeconds = this.#networkSeconds(frontendId, engineId);
     const uncached = uncachedPerAnswer(usage);
     // Prompts that a move has taken from their caches are more work, for a while, and no fault of the engine.
     const asAnswered = {
@@ -574,13 +579,14 @@ export class Signals {
       {
         requests,
         workSeconds: requests * work,
-        networkSeconds: requests * this.#networkSeconds(frontendId, engineId),
+        networkSeconds: requests * networkSeconds,
         ended: usage.ended,
         endedWorkSeconds: usage.ended * work,
         answered,
         answeredWorkSeconds: answered * work,
         coldWorkSeconds: answered * workSeconds(profile, asAnswered),
         toldAnswers: uncached === undefined ? 0 : answered,
+        ...staysOf(usage, networkSeconds),
       },
       nowMs,
     );
@@ -605,11 +611,13 @@ export class Signals {
     const answers = usage.firstTokenCount + usage.wholeCount + usage.paceTokens;
     if (answers === 0 || capacity === 0 || !knowsLatency(profile)) return;
     const shape = this.#known.expected.get(rowKey(frontendId, poolId))!;
+    const rates = this.#traffic.get(engineId)!.rates(nowMs);
     const load = {
-      rho: this.#traffic.get(engineId)!.rates(nowMs).workSeconds / capacity,
+      rho: rates.workSeconds / capacity,
       peakRho: this.#traffic.get(engineId)!.rates(nowMs, PEAK_SECONDS).workSeconds / capacity,
       requests: (this.#held.get(engineId)?.most(HELD_SECONDS, nowMs) ?? 0) / capacity,
       networkSeconds: this.#networkSeconds(frontendId, engineId),
+      doneRho: (rates.endedWorkSeconds / capacity) * this.#shareInForce(engineId),
     };
     for (const sample of latencySamples(usage, load, profile, shape, nowMs)) {
       this.#outliers.add(engineId, sample);
@@ -662,6 +670,16 @@ function uncachedPerAnswer(usage: EngineUsage): number | undefined {
   const { usageCount, promptTokens, cachedTokens, cachedOfTokens } = usage;
   if (usageCount === 0 || cachedOfTokens === 0) return undefined;
   return (promptTokens / usageCount) * (1 - cachedTokens / cachedOfTokens);
+}
+
+/** Answers whose times are told, and the seconds that they spent in the engine: streams until they end, too. */
+function staysOf(
+  { firstTokenCount, firstTokenSecondsSum, paceSecondsSum, wholeCount, wholeSecondsSum }: EngineUsage,
+  networkSeconds: number,
+): { readonly timedAnswers: number; readonly staySeconds: number } {
+  const timedAnswers = firstTokenCount + wholeCount;
+  const seconds = firstTokenSecondsSum + paceSecondsSum + wholeSecondsSum;
+  return { timedAnswers, staySeconds: Math.max(0, seconds - timedAnswers * networkSeconds) };
 }
 
 /** Names of the ledger; the filter of a node and its Envoy count apart. */

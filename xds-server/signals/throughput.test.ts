@@ -48,6 +48,8 @@ function worst(rps: (second: number) => number, slowness: (second: number) => nu
         answeredWorkSeconds: 0,
         coldWorkSeconds: 0,
         toldAnswers: 0,
+        timedAnswers: 0,
+        staySeconds: 0,
       },
       nowMs,
     );

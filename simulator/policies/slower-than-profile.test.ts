@@ -1,0 +1,86 @@
+import { describe, expect, it, vi } from 'vitest';
+import { turningPoints } from '../experiments/measures.js';
+import { type QueueingEngine, runQueueingFleet } from './testing/queueing-fleet.js';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/** 50 requests/s of each replica. */
+const profile = {
+  work: { secondsPerRequest: 0.02 },
+  ttft: { baseSeconds: 0.02, queueSeconds: 0.02 },
+  tbot: { baseSeconds: 0 },
+};
+/** When the engine turns slow, and when its weight is to have settled. */
+const SLOW = 30;
+const SETTLED = SLOW + 30;
+
+function fleetOf(requestsPerSecond: number, b: Pick<QueueingEngine, 'slots' | 'serviceSeconds'>) {
+  return {
+    requestsPerSecond,
+    profile,
+    engines: [
+      { id: 'a', replicas: 2, rttSeconds: 0.02, slots: () => 1, serviceSeconds: () => 0.02 },
+      { id: 'b', replicas: 1, rttSeconds: 0.05, ...b },
+    ],
+  };
+}
+
+describe('an engine far slower than its profile', () => {
+  it.each([
+    [0.1, 75],
+    [0.4, 90],
+    [0.6, 100],
+  ])(
+    'at %d of it gets less, with few turns and little in flight, and is back within two minutes of recovering',
+    async (speed, requestsPerSecond) => {
+      const recovered = SLOW + 100;
+      const serviceSeconds = (second: number) => 0.02 / (second >= SLOW && second < recovered ? speed : 1);
+      const samples = await runQueueingFleet(
+        fleetOf(requestsPerSecond, { slots: () => 1, serviceSeconds }),
+        recovered + 120,
+      );
+      const usual = samples.find(({ second }) => second === SLOW)!.weights[1]!;
+      const slow = samples.filter(({ second }) => second >= SLOW && second < recovered);
+      const settled = slow.filter(({ second }) => second >= SETTLED);
+      expect(
+        turningPoints(
+          settled.map(({ weights }) => weights[1]!),
+          0.02,
+        ).turns,
+      ).toBeLessThanOrEqual(1);
+      // It gets what it can do, and takes a few seconds for what it has.
+      const sent = settled.at(-1)!.weights[1]! * requestsPerSecond;
+      expect(sent).toBeGreaterThan(0);
+      expect(sent).toBeLessThan(speed * 50);
+      expect(settled.at(-1)!.inFlight[1]).toBeLessThan(3 * speed * 50);
+      const { outliers, capacities } = settled.at(-1)!.view;
+      const states = [outliers, capacities].map((views) => views.find(({ engineId }) => engineId === 'b')!);
+      expect(states.some(({ sinceMs, endsWhen }) => sinceMs !== null && endsWhen !== null)).toBe(true);
+      expect(samples.at(-1)!.weights[1]).toBeGreaterThan(0.8 * usual);
+    },
+  );
+
+  it('in how many requests it serves at a time settles by what it got done when it was full', async () => {
+    const slots = (second: number) => (second >= SLOW ? 8 : 20);
+    const fleet = fleetOf(75, { slots, serviceSeconds: () => 0.4 });
+    const samples = await runQueueingFleet(
+      {
+        ...fleet,
+        profile: { ...profile, ttft: { ...profile.ttft, baseSeconds: 0.4 } },
+        engines: fleet.engines.map((engine) =>
+          engine.id === 'b' ? engine : { ...engine, slots: () => 20, serviceSeconds: () => 0.4 },
+        ),
+      },
+      SLOW + 100,
+    );
+    const settled = samples.filter(({ second }) => second >= SETTLED);
+    expect(
+      turningPoints(
+        settled.map(({ weights }) => weights[1]!),
+        0.02,
+      ).turns,
+    ).toBeLessThanOrEqual(1);
+    const { capacities } = settled.at(-1)!.view;
+    expect(capacities.find(({ engineId }) => engineId === 'b')).toMatchObject({ state: 'corrected' });
+  });
+});
