@@ -33,6 +33,8 @@ export interface RunningCapacity {
   /** Of the capacity by the profile. */
   readonly share: number;
   readonly sinceMs: number;
+  /** Names the profile and the requests that it was measured against; absent in older files. */
+  readonly basis?: string;
 }
 
 export const OPERATOR_ACTIONS = ['drain', 'undrain', 'hold-penalty', 'release-penalty'] as const;

@@ -419,6 +419,11 @@ describe('Signals', () => {
     restarted.resume(signals.operations, 120_000);
     expect(restarted.evaluate(120_000).state.engines[1]!.health).toBeCloseTo(0.7);
 
+    const slower = WITH_LATENCY.replace('secondsPerRequest: 0.1', 'secondsPerRequest: 0.14');
+    const refitted = new Signals(configOf(['a', 'b'], 20, '{}', slower), [], 120_000);
+    refitted.resume(signals.operations, 120_000);
+    expect(refitted.evaluate(120_000).state.engines[1]!.health).toBe(1);
+
     const observed = new Signals(configOf(['a', 'b'], 20, '{outlierPenalty: observe}', WITH_LATENCY), [], 0);
     observed.resume(signals.operations, 120_000);
     expect(observed.evaluate(120_000).state.engines[1]!.health).toBe(1);

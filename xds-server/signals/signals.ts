@@ -290,7 +290,7 @@ export class Signals {
       sinceMs === null ? [] : [{ engineId, severity, sinceMs }],
     );
     const capacities = this.#measured.views.flatMap(({ engineId, share, sinceMs }) =>
-      sinceMs === null ? [] : [{ engineId, share, sinceMs }],
+      sinceMs === null ? [] : [{ engineId, share, sinceMs, basis: this.#basisOf(engineId) }],
     );
     return {
       ...this.#orders.state,
@@ -307,9 +307,20 @@ export class Signals {
     for (const { engineId, severity, sinceMs } of operations.penalties) {
       this.#outliers.penalty(engineId).resume(severity, sinceMs, nowMs);
     }
-    for (const { engineId, share, sinceMs } of operations.capacities ?? []) {
-      if (this.#known.engineIndex.has(engineId)) this.#measured.capacity(engineId).resume(share, sinceMs);
+    for (const { engineId, share, sinceMs, basis } of operations.capacities ?? []) {
+      if (!this.#known.engineIndex.has(engineId)) continue;
+      // Of another profile nothing is known yet.
+      if (basis !== undefined && basis !== this.#basisOf(engineId)) continue;
+      this.#measured.capacity(engineId).resume(share, sinceMs);
     }
+  }
+
+  /** Names what the capacity of an engine is measured against. */
+  #basisOf(engineId: string): string {
+    const { engineIndex, fleet, profiles, mixes } = this.#known;
+    const index = engineIndex.get(engineId);
+    const profile = index === undefined ? undefined : profiles.get(fleet.engines[index]!.profile);
+    return id64(JSON.stringify([profile, mixes.get(engineId)])).toString(16);
   }
 
   /**
