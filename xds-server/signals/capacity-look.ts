@@ -7,12 +7,13 @@ import type { RequestsHeld } from './requests-held.js';
 const STAYS = 2;
 const ENOUGH_ANSWERS = 400;
 /** What is far off is seen by fewer. */
-const ENOUGH_OF_OUTLIER = 100;
+const FEW_ANSWERS = 100;
 const LEAST_SECONDS = 5;
 const LONGEST_SECONDS = 55;
 /** Fewer requests than these under way tell nothing when they are counted now and then; what answers took tells more. */
 const LEAST_HELD = 3;
 const LEAST_TIMED = 8;
+const SPARSE_SECONDS = [5, 10, 20, 30] as const;
 /** What times of answers may be off by. */
 const TIMES_OFF_SECONDS = 0.005;
 /** Where no page tells of a queue, this many times as many requests as by the profile are one. */
@@ -51,9 +52,14 @@ export function capacityLook(
 ): CapacityLook | undefined {
   const work = workSeconds(profile, mix);
   if (replicas === 0 || !(work > 0) || !knowsLatency(profile)) return undefined;
-  const enough = isOutlier && !isReduced ? ENOUGH_OF_OUTLIER : ENOUGH_ANSWERS;
-  const forCount = Math.min(LONGEST_SECONDS, (enough * work) / replicas);
-  const seconds = Math.ceil(Math.max(LEAST_SECONDS, forCount, STAYS * stayAt(profile, mix, 1)));
+  const shortest = Math.max(LEAST_SECONDS, STAYS * stayAt(profile, mix, 1));
+  // The recovery of an engine that gets few requests is to show soon.
+  const isSparse = isReduced && held.mean(LEAST_SECONDS, nowMs) < LEAST_HELD;
+  const enough = isOutlier && !isReduced ? FEW_ANSWERS : ENOUGH_ANSWERS;
+  const forCount = isSparse
+    ? secondsForTimed(traffic, nowMs)
+    : Math.min(LONGEST_SECONDS, (enough * work) / replicas);
+  const seconds = Math.ceil(Math.max(shortest, forCount));
   if (seconds > LONGEST_SECONDS || seconds > steadySeconds) return undefined;
   const least = held.least(seconds, nowMs);
   if (least === undefined) return undefined;
@@ -78,6 +84,12 @@ export function capacityLook(
     heldRho,
     isFull: queue !== false && (leastHeld >= full || isSlowAndFull),
   };
+}
+
+/** Over how long there were enough answers with a time; the longest if there were not. */
+function secondsForTimed(traffic: EngineTraffic, nowMs: number): number {
+  const isEnough = (seconds: number) => traffic.rates(nowMs, seconds).timedAnswers * seconds >= LEAST_TIMED;
+  return SPARSE_SECONDS.find(isEnough) ?? SPARSE_SECONDS.at(-1)!;
 }
 
 /** Requests under way by what answers took (Little's law), at most; undefined with too few. */

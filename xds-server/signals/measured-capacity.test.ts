@@ -115,10 +115,10 @@ describe('the capacity of an engine with room', () => {
   it('rises from less than half by half of the way while it has not, and waits longer after each time that was too early', () => {
     const capacity = new MeasuredCapacity();
     look(capacity, full(0.25), 0, 3);
-    expect(look(capacity, withRoom(1, 0.2), 4, 24)).toBeCloseTo(0.5);
-    expect(look(capacity, full(0.25), 25, 30)).toBe(0.25);
-    expect(look(capacity, withRoom(1, 0.2), 31, 70)).toBe(0.25);
-    expect(look(capacity, withRoom(1, 0.2), 71, 71)).toBeCloseTo(0.5);
+    expect(look(capacity, withRoom(1, 0.2), 4, 14)).toBeCloseTo(0.5);
+    expect(look(capacity, full(0.25), 15, 20)).toBe(0.25);
+    expect(look(capacity, withRoom(1, 0.2), 21, 40)).toBe(0.25);
+    expect(look(capacity, withRoom(1, 0.2), 41, 41)).toBeCloseTo(0.5);
   });
 
   it('stays while nothing is known', () => {

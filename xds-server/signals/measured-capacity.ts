@@ -13,11 +13,11 @@ const DEAD_BAND = 0.05;
 /** Evidence below capacity must last for this long before the share rises by one step. */
 const CALM_MS = 20_000;
 const STEP = 1.1;
-/** Of an engine that once showed with room what it had shown when full, half of that is enough for a step that much larger. */
-const CONFIRMED_CALM_MS = 10_000;
-const CONFIRMED_STEP = 2;
-/** Below this share a step goes half of the way to what is shown, as a multiple. */
+/** Half of that for an engine that had less than this share left; then a step goes half of the way to what is shown, as a multiple. */
 const LOW_SHARE = 0.5;
+const LOW_CALM_MS = 10_000;
+/** An engine that has shown with room what it had shown when full need not wait, and may rise by so much. */
+const CONFIRMED_STEP = 2;
 /** What an engine with room must show beyond its share; it takes the curves of the profile for right, so it is less sure. */
 const RISE_FACTOR = 1.15;
 /** With room and this share of what the profile says, a lowered share ends step by step. */
@@ -66,6 +66,7 @@ export class MeasuredCapacity {
   #calm: { readonly sinceMs: number; readonly least: number; readonly most: number } | undefined;
   #patience = 1;
   #isConfirmed = false;
+  #isLow = false;
   #loweredMs: number | undefined;
   #roseMs = Number.NEGATIVE_INFINITY;
 
@@ -83,6 +84,7 @@ export class MeasuredCapacity {
   resume(share: number, sinceMs: number): void {
     this.#share = bounded(share);
     this.#sinceMs = this.#share === 1 ? undefined : sinceMs;
+    this.#isLow = this.#share < LOW_SHARE;
   }
 
   end(): void {
@@ -98,7 +100,10 @@ export class MeasuredCapacity {
     this.#look = look;
     const isTelling = look?.isFull && (isUsual || look.knowsCache || look.mostRho > this.#share);
     this.#full = isTelling ? moreOf(this.#full, look, nowMs) : undefined;
-    this.#calm = look === undefined || look.isFull ? undefined : rangeOf(this.#calm, look, nowMs);
+    this.#calm =
+      look === undefined || look.isFull
+        ? undefined
+        : rangeOf(this.#calm, look, RISE_FACTOR * this.#share, nowMs);
     if (this.#full !== undefined && nowMs - this.#full.sinceMs >= FULL_MS) {
       this.#meet(this.#full.most, nowMs);
       this.#full = undefined;
@@ -111,7 +116,8 @@ export class MeasuredCapacity {
   }
 
   get #calmMs(): number {
-    return this.#isConfirmed && this.#share < 1 ? CONFIRMED_CALM_MS : CALM_MS * this.#patience;
+    if (this.#isConfirmed && this.#share < 1) return LOW_CALM_MS;
+    return (this.#isLow ? LOW_CALM_MS : CALM_MS) * this.#patience;
   }
 
   view(engineId: string): CapacityView {
@@ -166,12 +172,13 @@ export class MeasuredCapacity {
   #stepUp(shown: number): number {
     const share = this.#share;
     if (share < 1 && this.#isConfirmed) return CONFIRMED_STEP * share;
-    return share < LOW_SHARE ? Math.max(STEP * share, Math.sqrt(share * shown)) : STEP * share;
+    return this.#isLow ? Math.max(STEP * share, Math.sqrt(share * shown)) : STEP * share;
   }
 
   #fallTo(share: number, nowMs: number): void {
     this.#loweredMs = nowMs;
     this.#isConfirmed = false;
+    this.#isLow ||= share < LOW_SHARE;
     const sinceRise = nowMs - this.#roseMs;
     if (sinceRise > FORGIVEN_MS) this.#patience = 1;
     else this.#patience = Math.min(MOST_PATIENCE, PATIENCE_STEP * this.#patience);
@@ -187,6 +194,7 @@ export class MeasuredCapacity {
   #moveTo(share: number, nowMs: number): void {
     this.#share = bounded(share);
     this.#sinceMs = this.#share === 1 ? undefined : (this.#sinceMs ?? nowMs);
+    if (this.#share === 1) this.#isLow = false;
   }
 }
 
@@ -204,14 +212,16 @@ function moreOf(
   return look.mostRho > before.most.mostRho ? { ...before, most: look } : before;
 }
 
-/** The shares that looks at an engine with room say. */
+/** The shares that looks at an engine with room say; anew when they begin to say so much that it may rise. */
 function rangeOf(
   before: { readonly sinceMs: number; readonly least: number; readonly most: number } | undefined,
   look: CapacityLook,
+  rise: number,
   nowMs: number,
 ): { readonly sinceMs: number; readonly least: number; readonly most: number } {
   const share = shareOf(look);
-  const { sinceMs, least, most } = before ?? { sinceMs: nowMs, least: share, most: share };
+  const isNew = before === undefined || (before.least < rise && share >= rise);
+  const { sinceMs, least, most } = isNew ? { sinceMs: nowMs, least: share, most: share } : before;
   return { sinceMs, least: Math.min(least, share), most: Math.max(most, share) };
 }
 
