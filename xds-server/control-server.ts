@@ -547,7 +547,7 @@ export class ControlServer implements ShownServer {
   #publish(plan: Plan): void {
     const { configuredFleet: fleet, state } = this.#view;
     const { engines } = state;
-    this.#published = { plan, fleet, engines };
+    this.#published = { plan, fleet, networkSeconds: state.fleet.networkSeconds, engines };
     this.#isPublished = true;
     this.#publisher.publish(this.#published);
     void this.#save();

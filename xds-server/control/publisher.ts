@@ -10,7 +10,10 @@ import { weightsToPush } from './pushed-weights.js';
 /** A plan with the fleet and the readiness that it is published for. */
 export interface Publication {
   readonly plan: Plan;
+  /** As it is configured: another object is another fleet. */
   readonly fleet: Fleet;
+  /** Round trips in force; default: as configured. */
+  readonly networkSeconds?: Fleet['networkSeconds'];
   /** Same order as `fleet.engines`. */
   readonly engines: readonly EngineState[];
 }
@@ -162,7 +165,7 @@ class FrontendPublisher {
     this.#pushEndpoints(this.#target!);
   }
 
-  #issueSnapshot({ plan, fleet, engines }: Publication): void {
+  #issueSnapshot({ plan, fleet, engines, networkSeconds = fleet.networkSeconds }: Publication): void {
     const { board, salt, steered, relief } = this.#options;
     const {
       version: _version,
@@ -171,6 +174,7 @@ class FrontendPublisher {
     } = buildSnapshotView({
       plan,
       fleet,
+      networkSeconds,
       engines,
       frontendId: this.#id,
       salt,

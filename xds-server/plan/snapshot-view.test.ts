@@ -112,6 +112,8 @@ describe('buildSnapshotView', () => {
     const input = viewInput({ e0: 1 });
     const fleet = { ...input.fleet, networkSeconds: [[0.02, Number.POSITIVE_INFINITY, 0.01]] };
     expect(buildSnapshotView({ ...input, fleet }).nearest).toEqual([2, 0]);
+    const networkSeconds = fleet.networkSeconds.map((row) => row.map((seconds) => 1 - seconds));
+    expect(buildSnapshotView({ ...input, fleet, networkSeconds }).nearest).toEqual([0, 2]);
   });
 
   it('has the shed fractions of all priorities: whole classes below one that is shed, if no demand of theirs is known', () => {

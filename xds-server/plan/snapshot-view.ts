@@ -16,6 +16,8 @@ import type { Plan, PlanRow } from './plan.js';
 export interface SnapshotViewInput {
   readonly plan: Plan;
   readonly fleet: Fleet;
+  /** Round trips in force, where they are others than those of the fleet; by frontend and engine. */
+  readonly networkSeconds?: Fleet['networkSeconds'];
   /** Engine states now, which may be newer than the plan. */
   readonly engines: readonly EngineState[];
   readonly frontendId: string;
@@ -102,7 +104,10 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
     ...(classes.length > 0 && {
       classRules: classes.map(({ priority }, index) => ({ need: firstClass + index, priority })),
     }),
-    nearest: nearestOf(fleet, frontendId),
+    nearest: nearestOf(
+      { ...fleet, networkSeconds: input.networkSeconds ?? fleet.networkSeconds },
+      frontendId,
+    ),
   };
 }
 
