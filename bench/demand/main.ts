@@ -7,7 +7,7 @@ import type { TrafficKind } from './traffic.js';
 interface Figures {
   readonly traffic: TrafficKind;
   readonly requestsPerSecond: number;
-  /** Seconds from a rise by half to a rate above 1.25 times the former one; infinite beyond two minutes. */
+  /** Seconds from a rise by half to a rate above 1.25 times the former one; infinite (in JSON null) beyond two minutes. */
   readonly surgeSeconds: {
     readonly p10: number;
     readonly p50: number;
@@ -39,7 +39,7 @@ const STEP_SECONDS = 900;
 function main(): void {
   const { quick: isQuick, json } = readArguments('demand');
   const effort = isQuick ? quick : full;
-  console.log('                     rise by half, seconds to a plan    false surges    rise by a fifth');
+  console.log('                     rise by half, seconds until seen   false surges    rise by a fifth');
   console.log('traffic       rate     p10     p50     p90     p99      in 10 hours   one rate   surge');
   const figures = kinds.flatMap((kind) =>
     rates.map((rate) => {
@@ -94,7 +94,9 @@ function range(count: number): readonly number[] {
 }
 
 function lineOf({ traffic, requestsPerSecond, surgeSeconds, falseSurges, steps }: Figures): string {
-  const seconds = Object.values(surgeSeconds).map((value) => value.toFixed(2).padStart(8));
+  const seconds = Object.values(surgeSeconds).map((value) =>
+    (Number.isFinite(value) ? value.toFixed(2) : 'later').padStart(8),
+  );
   const rate = `${requestsPerSecond}/s`.padStart(7);
   const shares = [steps.one, steps.surges].map((share) => `${(100 * share).toFixed(0)} %`.padStart(8));
   return `${traffic.padEnd(11)}${rate}${seconds.join('')}${falseSurges.toFixed(2).padStart(16)}   ${shares.join('')}`;

@@ -5,7 +5,7 @@ const SURGE = 1.5;
 const SMALL_RISE = 1.2;
 /**
  * Log-likelihood by which a surge must explain counts better than the rate, and better than a small rise: what steady
- * traffic and a lasting rise by a fifth are taken for by chance. `npm run bench -- demand` shows what other values would do.
+ * traffic and a lasting rise by a fifth are taken for by chance. `npm run bench -- demand` shows what they do.
  */
 const ENOUGH_OVER_STEADY = 10;
 const ENOUGH_OVER_SMALL = 2.5;
@@ -34,8 +34,8 @@ export interface SurgeSign {
 
 /**
  * What counts say for a surge by half. A sequential test, Page's CUSUM: the largest log-likelihood ratio over all times
- * at which the surge may have begun, in the quasi-Poisson model (divided by the dispersion). It finds a change sooner
- * than any window of fixed length at the same rate of false alarms (Lorden 1971). The second ratio is that of Wald's test
+ * at which the surge may have begun, in the quasi-Poisson model (divided by the dispersion). At the same rate of false
+ * alarms no test finds a change much sooner (Lorden 1971). The second ratio is that of Wald's test
  * between a surge and the likeliest small rise, which any time may have begun as well.
  */
 export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate): SurgeSign {
