@@ -11,6 +11,8 @@ import { eventually, Process } from './process.js';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const CLI = join(ROOT, 'dist', 'xds-server', 'cli', 'main.js');
 const run = promisify(execFile);
+/** To start a process takes a second, and much longer on a busy machine. */
+const START_TIMEOUT_MS = 60_000;
 
 export interface MeshOptions {
   /** The `engines` section of the configuration. */
@@ -116,10 +118,14 @@ export class Mesh {
       ...this.#serveOptions,
     ]);
     this.#control = control;
-    await eventually(`the control server to be ready\n${control.output}`, async () => {
-      if (!control.running) throw new Error(`the control server ended:\n${control.output}`);
-      return (await fetch(`${this.adminUrl}/ready`)).ok;
-    });
+    await eventually(
+      `the control server to be ready\n${control.output}`,
+      async () => {
+        if (!control.running) throw new Error(`the control server ended:\n${control.output}`);
+        return (await fetch(`${this.adminUrl}/ready`)).ok;
+      },
+      START_TIMEOUT_MS,
+    );
   }
 
   /** Runs a command of the program to its end. */
@@ -159,10 +165,14 @@ export class Mesh {
     const listen = options.listen ?? listenOf(this.configFile, frontend);
     const handle = { process: envoy, url: `http://${listen}`, adminUrl: `http://127.0.0.1:${admin}` };
     this.envoys.push(handle);
-    await eventually(`the Envoy of ${frontend} to be ready`, async () => {
-      if (!envoy.running) throw new Error(`Envoy ended:\n${envoy.output}`);
-      return (await fetch(`${handle.url}/wardrop/ready`)).ok;
-    });
+    await eventually(
+      `the Envoy of ${frontend} to be ready`,
+      async () => {
+        if (!envoy.running) throw new Error(`Envoy ended:\n${envoy.output}`);
+        return (await fetch(`${handle.url}/wardrop/ready`)).ok;
+      },
+      START_TIMEOUT_MS,
+    );
     return handle;
   }
 
