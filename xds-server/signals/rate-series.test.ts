@@ -17,6 +17,7 @@ it('a window over everything that was added holds exactly that', () => {
         atMs += ms;
         total += count;
       }
+      expect(series.windows(atMs, 0).at(-1)!.count).toBeCloseTo(total, 6);
       const endMs = Math.ceil(atMs / 500) * 500;
       expect(series.windows(endMs, 0).at(-1)!.count).toBeCloseTo(total, 6);
     }),
@@ -33,6 +34,16 @@ it('windows end at the given time and reach back no further than told', () => {
   expect(windows.find(({ seconds }) => seconds === 10)!.count).toBeCloseTo(200);
   expect(windows.at(-1)).toEqual({ seconds: 40, count: expect.closeTo(700) });
   expect(series.windows(startMs + 30_000, startMs).at(-1)!.count).toBeCloseTo(300);
+});
+
+it('a window that ends within a bin holds its share of what sources tell of the bin', () => {
+  const series = new RateSeries();
+  const startMs = 1_600_000_000_000;
+  series.add(100, startMs, startMs + 10_000);
+  series.add(100, startMs, startMs + 9_900);
+  const [window] = series.windows(startMs + 9_900, startMs);
+  expect(window!.seconds).toBeCloseTo(2.15);
+  expect(Math.abs(window!.count / (2.15 * 20.1) - 1)).toBeLessThan(0.02);
 });
 
 it('forgets what is older than the ring', () => {
