@@ -27,6 +27,7 @@ import {
 import { Alarms } from './control/alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
+import { ControlCycle, planInput } from './control/cycle.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { type Explained, type ExplainQuery, explainedPair } from './control/explain.js';
@@ -37,10 +38,7 @@ import { makePlan, optimizerInput, type PlanInput, type PlanSolver, type Solver 
 import { type Publication, Publisher } from './control/publisher.js';
 import { RecordedSignals } from './control/recorded-signals.js';
 import type { Recorded, RecordedSolve } from './control/recording.js';
-import { ReliefWatch } from './control/relief.js';
 import { whyUnfit } from './control/saved-plan.js';
-import { SolveSchedule } from './control/solve-schedule.js';
-import { withTrickle } from './control/trickle.js';
 import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
 import type { LoadReport } from './fleet/load-report.js';
@@ -48,9 +46,9 @@ import { explain, type OptimizerInput, type Solution, whatChanged } from './opti
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
-import { noRelief, type Relief } from './plan/snapshot-view.js';
+import type { Relief } from './plan/snapshot-view.js';
 import { type Discovered, Discovery } from './signals/discovery.js';
-import { type LoadSources, loadAt } from './signals/engine-load.js';
+import type { LoadSources } from './signals/engine-load.js';
 import { EngineWatch } from './signals/engine-watch.js';
 import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
@@ -80,8 +78,6 @@ const TICK_MS = 200;
 const DISCOVERY_WAIT_MS = 3_000;
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
-const LOADS_INTERVAL_MS = 2_000;
-const RELIEF_INTERVAL_MS = 1_000;
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
 const SLOW_ALARMS_INTERVAL_MS = 1_000;
@@ -103,7 +99,7 @@ export class ControlServer implements ShownServer {
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
   readonly #configWatch: ConfigWatch;
-  readonly #schedule = new SolveSchedule();
+  readonly #cycle = new ControlCycle();
   readonly #history = new PlanHistory();
   readonly #discovery: Discovery;
   readonly #recorders = new Set<(recorded: Recorded) => void>();
@@ -125,11 +121,7 @@ export class ControlServer implements ShownServer {
   #failure: string | null = null;
   #isAsked = false;
   #slowAlarmsAtMs = 0;
-  #loadsAtMs = 0;
-  #reliefAtMs = 0;
   #savedAtMs = 0;
-  readonly #reliefWatch = new ReliefWatch();
-  #relief = noRelief;
   #ticker: NodeJS.Timeout | undefined;
   #isTickDue = false;
   #reloading: Promise<boolean> = Promise.resolve(true);
@@ -223,7 +215,7 @@ export class ControlServer implements ShownServer {
       wasmModule,
       envoy: (frontendId) => envoyOptions(this.#config, frontendId),
       steered: () => this.#config.steered,
-      relief: () => this.#relief,
+      relief: () => this.#cycle.relief,
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });
@@ -260,7 +252,7 @@ export class ControlServer implements ShownServer {
 
   /** How engines are relieved for now. */
   get relief(): Relief {
-    return this.#relief;
+    return this.#cycle.relief;
   }
 
   get adminAddress(): string {
@@ -402,10 +394,12 @@ export class ControlServer implements ShownServer {
   #tick(): void {
     if (this.#stopped) return;
     const nowMs = Date.now();
-    this.#passLoads(nowMs);
+    const seen = { config: this.#config, signals: this.signals, loads: this.loadSources };
+    this.#cycle.passLoads(seen, nowMs);
     this.#view = this.signals.evaluate(nowMs);
     this.#raiseAlarms(nowMs);
-    this.#relieve(nowMs);
+    const envoys = this.board.envoysSince(nowMs - ENVOY_GONE_MS);
+    if (this.#cycle.relieve(seen, this.#view, envoys, nowMs)) this.#publisher.refresh();
     if (this.#isPublished && nowMs - this.#savedAtMs >= SAVE_INTERVAL_MS) void this.#save();
     const { engines } = this.#view.state;
     if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, engines)) {
@@ -420,26 +414,6 @@ export class ControlServer implements ShownServer {
     }
   }
 
-  /** Looks after engines with too much in flight, between plans. */
-  #relieve(nowMs: number): void {
-    if (nowMs - this.#reliefAtMs < RELIEF_INTERVAL_MS) return;
-    this.#reliefAtMs = nowMs;
-    const relief = this.#reliefWatch.update({
-      config: this.#config,
-      state: this.#view.state,
-      inFlight: this.signals.inFlight(nowMs),
-      replicasInFlight: this.signals.replicasInFlight(nowMs),
-      capacities: this.#view.capacities,
-      outside: new Map([...this.#view.outside].map(([id, { requests }]) => [id, requests])),
-      loads: this.loadSources,
-      envoys: this.board.envoysSince(nowMs - ENVOY_GONE_MS),
-      nowMs,
-    });
-    if (isDeepStrictEqual(relief, this.#relief)) return;
-    this.#relief = relief;
-    this.#publisher.refresh();
-  }
-
   /** Where engines say how much they have to do. */
   get loadSources(): LoadSources {
     return {
@@ -448,22 +422,10 @@ export class ControlServer implements ShownServer {
     };
   }
 
-  /** Tells signals how many requests engines say they have, as often as they are asked. */
-  #passLoads(nowMs: number): void {
-    if (nowMs - this.#loadsAtMs < LOADS_INTERVAL_MS) return;
-    this.#loadsAtMs = nowMs;
-    for (const engine of this.#config.fleet.engines) {
-      const up = engine.endpoints.filter((address) => this.signals.health(address, nowMs).state !== 'down');
-      const load = loadAt(up, this.loadSources, nowMs);
-      if (load !== undefined)
-        this.signals.acceptLoad(engine, load.requests, up.length, nowMs, load.leastWaiting);
-    }
-  }
-
   #isSolveDue(nowMs: number): boolean {
-    if (this.#isPublished ? this.#view.isBlind : this.#isUndiscovered()) return false;
-    const isWaiting = !this.#schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
-    return !isWaiting && this.#schedule.isDue(this.#generation, this.#view.state, nowMs);
+    if (!this.#isPublished && this.#isUndiscovered()) return false;
+    const isWaiting = !this.#cycle.schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
+    return !isWaiting && this.#cycle.isDue(this.#generation, this.#view, this.#isPublished, nowMs);
   }
 
   /** Nothing is published before it is known who could serve: Envoys that have something would lose it. */
@@ -482,7 +444,7 @@ export class ControlServer implements ShownServer {
   async #solve(): Promise<void> {
     const startedMs = Date.now();
     const generation = this.#generation;
-    this.#schedule.begin(generation, this.#view.state, startedMs);
+    this.#cycle.schedule.begin(generation, this.#view.state, startedMs);
     this.#record({ kind: 'plan', atMs: startedMs });
     const times: number[] = [];
     const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
@@ -514,7 +476,7 @@ export class ControlServer implements ShownServer {
   }
 
   #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {
-    this.#schedule.end(failure === undefined);
+    this.#cycle.schedule.end(failure === undefined);
     this.#failure = failure?.message ?? null;
     if (failure === undefined) {
       this.alarms.clear('planning');
@@ -539,9 +501,7 @@ export class ControlServer implements ShownServer {
   }
 
   #planInput(): PlanInput {
-    const { profiles, policy } = this.#config;
-    const { state } = this.#view;
-    return { previous: this.#plan, state, profiles, policy: withTrickle(policy, state), nowMs: Date.now };
+    return planInput(this.#config, this.#view, this.#plan, Date.now);
   }
 
   #publish(plan: Plan): void {

@@ -1,20 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { isDeepStrictEqual } from 'node:util';
 import { parse, stringify } from 'yaml';
 import type { UsageReport } from '../../wire/usage-report.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
+import { ControlCycle, planInput } from '../../xds-server/control/cycle.js';
 import { ratesOf } from '../../xds-server/control/offline.js';
 import { makePlan } from '../../xds-server/control/planner.js';
-import { ReliefWatch } from '../../xds-server/control/relief.js';
-import { SolveSchedule } from '../../xds-server/control/solve-schedule.js';
-import { withTrickle } from '../../xds-server/control/trickle.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
-import { noRelief } from '../../xds-server/plan/snapshot-view.js';
+import type { Relief } from '../../xds-server/plan/snapshot-view.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
-import { type LoadSources, loadAt } from '../../xds-server/signals/engine-load.js';
+import type { LoadSources } from '../../xds-server/signals/engine-load.js';
 import { ReplicaReading } from '../../xds-server/signals/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { packageFile } from '../virtual/package-root.js';
@@ -22,6 +19,8 @@ import { envoysOf, type Scenario } from '../virtual/scenario.js';
 import type { EngineTelemetry } from './policy.js';
 
 const MODEL = 'm';
+/** The configuration stays the same. */
+const GENERATION = 1;
 /** Virtual time 0, in milliseconds since the epoch. */
 export const EPOCH_MS = 1_700_000_000_000;
 
@@ -57,23 +56,23 @@ export class ControlLoop {
   readonly config: Config;
   plan: Plan | null = null;
   view: SignalsView;
-  relief = noRelief;
   failures = 0;
   /** Pool ids by class of the scenario. */
   readonly poolIds: readonly string[];
   readonly #scenario: Scenario;
   readonly #frontendOf: readonly number[];
   readonly #signals: Signals;
-  readonly #reliefWatch = new ReliefWatch();
   readonly #pages = new Map<string, ReplicaReading>();
   readonly #loads: LoadSources = { pages: this.#pages, responses: () => undefined };
-  readonly #schedule = new SolveSchedule();
+  readonly #cycle = new ControlCycle();
+  readonly #envoys: ReadonlyMap<string, number>;
   readonly #optimizer: Optimizer;
 
   constructor(scenario: Scenario, { profileError = () => 1, outlierPenalty }: ControlLoopOptions = {}) {
     const config = believed(scenario.config ?? configOf(scenario), scenario, profileError);
     this.#scenario = scenario;
     this.#frontendOf = envoysOf(scenario);
+    this.#envoys = new Map(scenario.frontends.map(({ id, envoys = 1 }) => [id, envoys]));
     this.config = { ...config, outlierPenalty: outlierPenalty ?? config.outlierPenalty };
     this.poolIds = (scenario.classes ?? [undefined]).map((requestClass) =>
       poolOf(this.config, scenario, requestClass?.eligible),
@@ -106,54 +105,31 @@ export class ControlLoop {
         atMs,
       );
     });
-    for (const engine of this.config.fleet.engines) {
-      const up = engine.endpoints.filter((address) => this.#signals.health(address, atMs).state !== 'down');
-      const load = loadAt(up, this.#loads, atMs);
-      if (load !== undefined)
-        this.#signals.acceptLoad(engine, load.requests, up.length, atMs, load.leastWaiting);
-    }
+  }
+
+  /** How engines are relieved for now. */
+  get relief(): Relief {
+    return this.#cycle.relief;
   }
 
   /** Looks at the signals and plans when there is something to plan for; true with news for frontends. */
   async step(atMs: number): Promise<boolean> {
     const before = JSON.stringify(this.view.state.engines);
+    const seen = { config: this.config, signals: this.#signals, loads: this.#loads };
+    this.#cycle.passLoads(seen, atMs);
     this.view = this.#signals.evaluate(atMs);
     const { state } = this.view;
-    const isNews = this.#relieve(atMs) || JSON.stringify(state.engines) !== before;
-    if (!this.#schedule.isDue(1, state, atMs)) return isNews;
-    this.#schedule.begin(1, state, atMs);
-    const { profiles, policy } = this.config;
-    const input = {
-      previous: this.plan,
-      state,
-      profiles,
-      policy: withTrickle(policy, state),
-      nowMs: () => atMs,
-    };
+    const isRelieved = this.#cycle.relieve(seen, this.view, this.#envoys, atMs);
+    const isNews = isRelieved || JSON.stringify(state.engines) !== before;
+    if (!this.#cycle.isDue(GENERATION, this.view, this.plan !== null, atMs)) return isNews;
+    this.#cycle.schedule.begin(GENERATION, state, atMs);
+    const input = planInput(this.config, this.view, this.plan, () => atMs);
     const { plan, failure } = await makePlan(this.#optimizer, input);
-    this.#schedule.end(failure === undefined);
+    this.#cycle.schedule.end(failure === undefined);
     if (failure !== undefined) this.failures++;
     const isNew = plan !== this.plan;
     this.plan = plan;
     return isNew || isNews;
-  }
-
-  /** Looks after engines with too much in flight, between plans; true when something is new. */
-  #relieve(atMs: number): boolean {
-    const relief = this.#reliefWatch.update({
-      config: this.config,
-      state: this.view.state,
-      inFlight: this.#signals.inFlight(atMs),
-      replicasInFlight: this.#signals.replicasInFlight(atMs),
-      capacities: this.view.capacities,
-      outside: new Map([...this.view.outside].map(([id, { requests }]) => [id, requests])),
-      loads: this.#loads,
-      envoys: new Map(this.#scenario.frontends.map(({ id, envoys = 1 }) => [id, envoys])),
-      nowMs: atMs,
-    });
-    if (isDeepStrictEqual(relief, this.relief)) return false;
-    this.relief = relief;
-    return true;
   }
 
   /** Weights of a frontend for a class by replica in the scenario's order. */
