@@ -62,7 +62,7 @@ function isSame(a: Reason, b: Reason): boolean {
 function reasonOf(generation: number, { fleet, engines, demands }: FleetState): Reason {
   return {
     supply: JSON.stringify([generation, engines]),
-    demand: JSON.stringify(demands.map(({ requestsPerSecond }) => requestsPerSecond)),
+    demand: JSON.stringify(demands.map(({ requestsPerSecond, isUnheard }) => [requestsPerSecond, isUnheard])),
     network: fleet.networkSeconds,
   };
 }

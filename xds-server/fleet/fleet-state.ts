@@ -48,6 +48,8 @@ export interface Demand {
   readonly turnGapSeconds: number;
   /** Where the rate comes from: measured now, held from earlier reports, or the configured expectation. */
   readonly source: 'measured' | 'held' | 'expected';
+  /** Nobody of the frontend reports: the rate is of before. Of one priority, what is known to come is served first. */
+  readonly isUnheard?: true;
 }
 
 /** The optimizer's whole input besides profiles, policy and the previous plan. */

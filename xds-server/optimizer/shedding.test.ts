@@ -61,6 +61,29 @@ describe('demand above capacity', () => {
 });
 
 describe('who is refused', () => {
+  test('of one priority, frontends that nobody hears of before any other, and nobody of a higher one for them', async () => {
+    const world = (f: number): World => ({
+      ...twoEngines([
+        { frontendId: 'f', requestsPerSecond: f },
+        { frontendId: 'g', requestsPerSecond: 8, isUnheard: true },
+        { frontendId: 'g', requestsPerSecond: 6, priority: 5, isUnheard: true },
+      ]),
+      frontends: ['f', 'g'],
+      networkMs: [
+        [5, 5],
+        [5, 5],
+      ],
+    });
+    const some = await shedOf(world(10));
+    expect(some['f chat 0']).toBeCloseTo(0, 4);
+    expect(some['g chat 0']).toBeCloseTo(0.5, 3);
+    expect(some['g chat 5']).toBeCloseTo(0, 4);
+    const all = await shedOf(world(20));
+    expect(all['f chat 0']).toBeCloseTo(0.3, 3);
+    expect(all['g chat 0']).toBeCloseTo(1, 4);
+    expect(all['g chat 5']).toBeCloseTo(0, 4);
+  });
+
   test('lower priorities first, entirely, before a higher one loses anything', async () => {
     const shed = await shedOf(
       twoEngines([

@@ -26,6 +26,8 @@ interface Part {
   readonly priority: number;
   /** Offered requests per second. */
   readonly rate: number;
+  /** Of a frontend that nobody hears of. */
+  readonly isUnheard: boolean;
   /** Work of a request in mean requests of the row. */
   readonly size: number;
 }
@@ -40,7 +42,7 @@ export interface SharedCapacity {
 
 /**
  * Requests per second that each class of each row gets (same order as `problem.rows` and their `classes`) when demand
- * does not fit. Guaranteed shares come first, then priorities from high to low. Within a level the largest shed
+ * does not fit. Guaranteed shares come first, then priorities from high to low, frontends that nobody hears of last in each. Within a level the largest shed
  * fraction is made as small as possible; whoever sits at that bottleneck is held there, and the rest goes on, until
  * nobody's fraction can fall without raising a higher one. Nothing is shed that any free capacity could serve.
  * @param useful marks the arcs to start with, among them all of rows with bounds
@@ -70,24 +72,29 @@ export function shareCapacity(
   return { served, carrying: sharing.carrying };
 }
 
-/** Guaranteed parts of all classes, then what is left of each priority, highest first. */
+/**
+ * Guaranteed parts of all classes, then what is left of each priority, highest first; in each what is known to come
+ * before what was held of frontends that nobody hears of.
+ */
 function partsByLevel(problem: Problem, minShares: readonly MinShare[]): Part[][] {
   const guaranteed: Part[] = [];
   const rest: Part[] = [];
   problem.rows.forEach(({ poolId, classes }, row) => {
     for (const demand of classes) {
-      const { priority, requestsPerSecond } = demand;
+      const { priority, requestsPerSecond, isUnheard = false } = demand;
       const minShare = minShares.find((each) => each.poolId === poolId && each.priority === priority);
       const share = minShare?.share ?? 0;
       const size = relativeSize(problem, row, demand);
-      if (share > 0) guaranteed.push({ row, priority, rate: share * requestsPerSecond, size });
-      if (share < 1) rest.push({ row, priority, rate: (1 - share) * requestsPerSecond, size });
+      if (share > 0) guaranteed.push({ row, priority, rate: share * requestsPerSecond, isUnheard, size });
+      if (share < 1) rest.push({ row, priority, rate: (1 - share) * requestsPerSecond, isUnheard, size });
     }
   });
   const byPriority = [...groupBy(rest, ({ priority }) => priority)].sort(([a], [b]) => b - a);
-  return [guaranteed, ...byPriority.map(([, parts]) => parts)].map((level) =>
-    level.filter(({ rate }) => rate > 0),
-  );
+  const levels = [guaranteed, ...byPriority.map(([, parts]) => parts)].flatMap((level) => [
+    level.filter(({ isUnheard }) => !isUnheard),
+    level.filter(({ isUnheard }) => isUnheard),
+  ]);
+  return levels.map((level) => level.filter(({ rate }) => rate > 0));
 }
 
 /** Work of a request over that of its row's mean request, averaged over the row's engines. */

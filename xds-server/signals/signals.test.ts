@@ -129,7 +129,7 @@ describe('Signals', () => {
     }
     expect(signals.evaluate(60_000).state.demands[0]!.requestsPerSecond).toBeCloseTo(50);
     const later = signals.evaluate(3_600_000);
-    expect(later.state.demands[0]).toMatchObject({ source: 'held' });
+    expect(later.state.demands[0]).toMatchObject({ source: 'held', isUnheard: true });
     expect(later.state.demands[0]!.requestsPerSecond).toBeCloseTo(50);
     expect(later.silentFrontends).toEqual([{ frontendId: 'f', silentSeconds: 3_540 }]);
   });

@@ -383,7 +383,7 @@ export class Signals {
         fleet: this.#network.evaluate(nowMs),
         atMs: nowMs,
         engines,
-        demands: rates.map((rate) => this.#demandOf(rate)),
+        demands: rates.map((rate) => this.#demandOf(rate, silentFrontends)),
         settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
       },
       configuredFleet: this.#known.fleet,
@@ -635,7 +635,10 @@ export class Signals {
     }
   }
 
-  #demandOf({ frontendId, poolId, priority, requestsPerSecond, source }: RateEstimate): Demand {
+  #demandOf(
+    { frontendId, poolId, priority, requestsPerSecond, source }: RateEstimate,
+    silent: SignalsView['silentFrontends'],
+  ): Demand {
     const { promptTokens, uncachedPromptTokens, outputTokens, followUpShare, turnGapSeconds } =
       this.#known.expected.get(rowKey(frontendId, poolId))!;
     return {
@@ -649,6 +652,7 @@ export class Signals {
       followUpShare,
       turnGapSeconds: this.#turnGapSeconds(frontendId, poolId, turnGapSeconds),
       source,
+      ...(silent.some((each) => each.frontendId === frontendId) ? { isUnheard: true } : {}),
     };
   }
 
