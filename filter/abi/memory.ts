@@ -77,7 +77,7 @@ export function resultLength(): usize {
  */
 export function copyBytes(to: usize, from: usize, length: usize): void {
   if (length >= 16) {
-    if (length > 128) return memory.copy(to, from, length);
+    if (length > 1024) return memory.copy(to, from, length);
     const last = length - 16;
     for (let i: usize = 0; i < last; i += 16) v128.store(to + i, v128.load(from + i));
     v128.store(to + last, v128.load(from + last));
