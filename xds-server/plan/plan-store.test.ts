@@ -36,7 +36,10 @@ describe('state format', () => {
       drains: [{ engineId: 'e0', address: null, sinceMs: 1, overSeconds: 30, untilMs: 9 }],
       orders: [{ kind: 'hold' as const, engineId: 'e1', sinceMs: 2, untilMs: 8 }],
       penalties: [{ engineId: 'e1', severity: 4.5, sinceMs: 1 }],
-      capacities: [{ engineId: 'e0', share: 0.7, sinceMs: 1 }],
+      capacities: [
+        { engineId: 'e0', share: 0.7, sinceMs: 1 },
+        { engineId: 'e1', share: 0.4, sinceMs: 1, basis: '5eed' },
+      ],
       actions: [{ atMs: 1, action: 'drain' as const, target: 'e0', by: 'me' }],
     };
     const discovered = [['e0', ['10.0.0.1:80']]] as const;

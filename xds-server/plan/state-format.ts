@@ -107,7 +107,10 @@ const operationsSchema = record(
   {
     roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: amount })),
     capacities: list(
-      record({ engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: amount }),
+      record(
+        { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: amount },
+        { basis: id },
+      ),
     ),
   },
 );
