@@ -27,7 +27,7 @@ import {
 import { Alarms } from './control/alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
-import { ControlCycle, planInput } from './control/cycle.js';
+import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { type Explained, type ExplainQuery, explainedPair } from './control/explain.js';
@@ -73,7 +73,6 @@ export interface ControlServerOptions {
   readonly lookup?: Lookup;
 }
 
-const TICK_MS = 200;
 /** Start and reload wait this long for replicas that are to be found; later ones are taken when they come. */
 const DISCOVERY_WAIT_MS = 3_000;
 /** A first plan waits this long for every replica to be probed. */

@@ -9,6 +9,8 @@ import { ReliefWatch } from './relief.js';
 import { SolveSchedule } from './solve-schedule.js';
 import { withTrickle } from './trickle.js';
 
+/** How often the control server looks, when nothing calls for it sooner. */
+export const TICK_MS = 200;
 const LOADS_INTERVAL_MS = 2_000;
 const RELIEF_INTERVAL_MS = 1_000;
 

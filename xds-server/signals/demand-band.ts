@@ -95,19 +95,19 @@ export class DemandBand {
     this.#moveTo({ requestsPerSecond, evidence: aged }, nowMs);
   }
 
-  /** What counts say for a surge. */
-  sign(windows: readonly ObservedWindow[]): SurgeSign {
-    return surgeSign(windows, this.#known);
+  /** What counts say for a surge, of one of so many `rows`. */
+  sign(windows: readonly ObservedWindow[], rows: number): SurgeSign {
+    return surgeSign(windows, this.#known(rows));
   }
 
-  /** Looks at counts up to `endMs`, shortest window first; how the rate moved, if it did. */
-  observe(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
-    return this.#leave(windows, endMs) ?? this.#refine(windows.at(-1));
+  /** Looks at counts up to `endMs`, shortest window first, of one of so many `rows`; how the rate moved, if it did. */
+  observe(windows: readonly ObservedWindow[], endMs: number, rows: number): Move | undefined {
+    return this.#leave(windows, endMs, rows) ?? this.#refine(windows.at(-1));
   }
 
-  #leave(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
+  #leave(windows: readonly ObservedWindow[], endMs: number, rows: number): Move | undefined {
     const isSurging = endMs - this.#surgedMs < SURGE_SECONDS * 1_000;
-    const change = changeOf(windows, this.#known, isSurging);
+    const change = changeOf(windows, this.#known(rows), isSurging);
     if (change === undefined) return undefined;
     const { to, isRise, seconds, sigmas } = change;
     const sinceMs = endMs - seconds * 1_000;
@@ -126,8 +126,8 @@ export class DemandBand {
     this.#sinceMs = sinceMs;
   }
 
-  get #known(): KnownRate {
-    return { ...this.#state, width: widthOf(this.#state.evidence) };
+  #known(rows: number): KnownRate {
+    return { ...this.#state, width: widthOf(this.#state.evidence), rows };
   }
 
   #refine(longest: ObservedWindow | undefined): Move | undefined {
@@ -154,9 +154,9 @@ export interface Change {
   readonly isLarge: boolean;
 }
 
-/** A rate that is known as well as a settled one. */
+/** A rate of all rows together, known as well as a settled one. */
 export function settled(requestsPerSecond: number): KnownRate {
-  return { requestsPerSecond, evidence: SETTLED_EVIDENCE, width: LEAST_WIDTH };
+  return { requestsPerSecond, evidence: SETTLED_EVIDENCE, width: LEAST_WIDTH, rows: 1 };
 }
 
 /** The large rise over a rate that is known, if counts show one beyond doubt. */

@@ -160,6 +160,17 @@ describe('DemandEstimator', () => {
     expect(seconds[8]).toBeLessThanOrEqual(9);
   });
 
+  it('a surge of one pool among many is believed on more evidence than one of a frontend that has only this pool', () => {
+    const even = (rate: number, seconds: number) => Array.from({ length: seconds }, () => rate);
+    const secondsAmong = (others: number) => {
+      const surging = [...even(40, 300), ...even(60, 30)];
+      const pools = [surging, ...Array.from({ length: others }, () => even(40, 330))];
+      return replay(pools, 40 * pools.length).moves[0]!.second - 300;
+    };
+    expect(secondsAmong(0)).toBe(3);
+    expect(secondsAmong(30)).toBe(4);
+  });
+
   it('looking how close a frontend is to a surge changes nothing', () => {
     const random = new Random(5, 'conversations');
     const pools = [0, 1].map(() => [

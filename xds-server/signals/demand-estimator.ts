@@ -134,8 +134,9 @@ export class DemandEstimator {
         largest = 'large';
         continue;
       }
+      const rows = Math.max(1, measured(frontend).length);
       for (const [id, row] of frontend.rows) {
-        const move = this.#observe(frontend, id, row, endMs);
+        const move = this.#observe(frontend, id, row, endMs, rows);
         if (largest !== 'large') largest = move ?? largest;
       }
     }
@@ -182,9 +183,10 @@ export class DemandEstimator {
     const endMs = frontend && heardOfUntil(frontend, nowMs);
     if (frontend === undefined || endMs === undefined) return 0;
     let most = 0;
-    for (const [id, row] of frontend.rows) {
-      if (!isMeasured(row)) continue;
-      const { strength } = row.band.sign(observed(frontend, id, row, row.band.sinceMs, endMs));
+    const rows = measured(frontend);
+    for (const [id, row] of rows) {
+      const windows = observed(frontend, id, row, row.band.sinceMs, endMs);
+      const { strength } = row.band.sign(windows, rows.length);
       most = Math.max(most, strength);
     }
     const all = together(frontend, endMs);
@@ -216,7 +218,7 @@ export class DemandEstimator {
     return true;
   }
 
-  #observe(frontend: Frontend, id: string, row: Row, endMs: number): Move | undefined {
+  #observe(frontend: Frontend, id: string, row: Row, endMs: number, rows: number): Move | undefined {
     const { band, series, dispersion } = row;
     if (row.counted < ENOUGH_COUNT) return undefined;
     if (!isMeasured(row)) {
@@ -226,7 +228,7 @@ export class DemandEstimator {
       band.begin(sinceMs);
     }
     dispersion.observe((fromMs, toMs) => series.count(fromMs, toMs), band.sinceMs, endMs);
-    return band.observe(observed(frontend, id, row, band.sinceMs, endMs), endMs);
+    return band.observe(observed(frontend, id, row, band.sinceMs, endMs), endMs, rows);
   }
 
   #source(frontend: Frontend, row: Row, nowMs: number): Demand['source'] {
@@ -258,6 +260,11 @@ function isMeasured({ band }: Row): boolean {
   return band.sinceMs !== Number.NEGATIVE_INFINITY;
 }
 
+/** Rows whose counts are looked at, with their ids. */
+function measured({ rows }: Frontend): readonly [string, Row][] {
+  return [...rows].filter(([, row]) => isMeasured(row));
+}
+
 /** Up to when every live node has reported; undefined when there is none. */
 function heardOfUntil({ nodes }: Frontend, nowMs: number): number | undefined {
   let untilMs: number | undefined;
@@ -273,12 +280,12 @@ function together(
   endMs: number,
   learn: (count: Count, sinceMs: number) => void = () => {},
 ): Together | undefined {
-  const measured = [...frontend.rows].filter(([, row]) => isMeasured(row));
-  if (measured.length < 2) return undefined;
-  const rows = measured.map(([, row]) => row);
+  const entries = measured(frontend);
+  if (entries.length < 2) return undefined;
+  const rows = entries.map(([, row]) => row);
   const sinceMs = Math.max(...rows.map(({ band }) => band.sinceMs));
   learn((fromMs, toMs) => rows.reduce((sum, { series }) => sum + series.count(fromMs, toMs), 0), sinceMs);
-  const windows = measured.map(([id, row]) => observed(frontend, id, row, sinceMs, endMs));
+  const windows = entries.map(([id, row]) => observed(frontend, id, row, sinceMs, endMs));
   const total = windows[0]!.map(({ seconds }, at) => ({
     seconds,
     count: windows.reduce((sum, own) => sum + own[at]!.count, 0),

@@ -5,26 +5,27 @@ import { type KnownRate, surgeSign } from './surge.js';
 
 const START_MS = 1_600_000_000_000;
 
-function known(requestsPerSecond: number): KnownRate {
-  return { requestsPerSecond, evidence: Infinity, width: 0.05 };
+function known(requestsPerSecond: number, rows = 1): KnownRate {
+  return { requestsPerSecond, evidence: Infinity, width: 0.05, rows };
 }
 
 interface Given {
   readonly dispersion?: number;
   readonly held?: number;
   readonly historySeconds?: number;
+  readonly rows?: number;
 }
 
 /** Strength after even traffic at `rate`, and then `factor` times as much for `seconds`. */
 function strength(rate: number, factor: number, seconds: number, given: Given = {}): number {
-  const { dispersion = 1, held = rate, historySeconds = 400 } = given;
+  const { dispersion = 1, held = rate, historySeconds = 400, rows = 1 } = given;
   const series = new RateSeries();
   const changeMs = START_MS + historySeconds * 1_000;
   const endMs = changeMs + seconds * 1_000;
   series.add(rate * historySeconds, START_MS, changeMs);
   series.add(rate * factor * seconds, changeMs, endMs);
   const windows = series.windows(endMs, START_MS).map((window) => ({ ...window, dispersion }));
-  return surgeSign(windows, known(held)).strength;
+  return surgeSign(windows, known(held, rows)).strength;
 }
 
 it('a rise by half is a surge after 2.5 s at 40 requests/s, and eight times later at 5', () => {
@@ -48,6 +49,11 @@ it('no rise by up to a fifth is ever a surge', () => {
 it('requests that come in lumps must show a surge for longer', () => {
   expect(strength(40, 1.5, 4.75, { dispersion: 2 })).toBeLessThan(1);
   expect(strength(40, 1.5, 5.25, { dispersion: 2 })).toBeGreaterThanOrEqual(1);
+});
+
+it('one of many rows must show a surge for longer, by the logarithm of their number', () => {
+  expect(strength(40, 1.5, 2.75, { rows: 20 })).toBeLessThan(1);
+  expect(strength(40, 1.5, 3.25, { rows: 20 })).toBeGreaterThanOrEqual(1);
 });
 
 it('a rise counts from where the rate was, not from where it is held', () => {

@@ -23,6 +23,8 @@ export interface KnownRate {
   readonly requestsPerSecond: number;
   readonly evidence: number;
   readonly width: number;
+  /** Rates that are looked at side by side, this one among them. */
+  readonly rows: number;
 }
 
 export interface SurgeSign {
@@ -54,7 +56,10 @@ export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate):
     surge = asSurge;
     window = each;
   }
-  const strength = Math.min(surge / ENOUGH_OVER_STEADY, (surge - small) / ENOUGH_OVER_SMALL);
+  // Steady traffic reaches a log-likelihood with a chance that falls like its exponential, and every row is one more try:
+  // so much more for each, and all rows together are taken for a surge no more often than one rate (Bonferroni).
+  const enough = ENOUGH_OVER_STEADY + Math.log(known.rows);
+  const strength = Math.min(surge / enough, (surge - small) / ENOUGH_OVER_SMALL);
   return { strength: Math.max(0, strength), window };
 }
 

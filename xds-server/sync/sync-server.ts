@@ -39,7 +39,7 @@ export interface SyncServerOptions {
   /** Status of every answer, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Longest time that a call waits for news, in milliseconds; default 500: so long reports take at most. */
+  /** Longest time that a call waits for news, in milliseconds; default `HOLD_MS`: so long reports take at most. */
   readonly holdMs?: number;
   /** Whether what a frontend has just reported calls for the next report as soon as possible; default never. */
   readonly isUrgent?: (frontendId: string) => boolean;
@@ -47,8 +47,10 @@ export interface SyncServerOptions {
 
 /** A report of 64 VMs with 1000 pairs of a pool and an engine each is below this. */
 const MAX_REPORT_BYTES = 8 * 2 ** 20;
+/** So long a call waits for news. */
+export const HOLD_MS = 500;
 /** So long a call waits when the next report is urgent: filters add up what they count ten times a second. */
-const URGENT_HOLD_MS = 100;
+export const URGENT_HOLD_MS = 100;
 const NAME_PATTERN = /^[\x21-\x7e]{1,256}$/;
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
@@ -132,7 +134,7 @@ export class SyncServer {
   }
 
   async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { board, holdMs = 500 } = this.#options;
+    const { board, holdMs = HOLD_MS } = this.#options;
     const caller = this.#identify(request);
     const body = await readBody(request);
     const { vms, displaced } = decodeUsageReport(body);
