@@ -74,6 +74,16 @@ describe('state format', () => {
     ['a missing salt', { salt: undefined }, /salt/],
     ['a negative version', { snapshotVersion: -1 }, /\/snapshotVersion must be >= 0/],
     [
+      'a version that none can follow',
+      { snapshotVersion: Number.MAX_SAFE_INTEGER },
+      /\/snapshotVersion must be <=/,
+    ],
+    [
+      'a plan of a time that is no date',
+      { plan: { ...JSON.parse(encodeState(state())).plan, createdAtMs: 9e15 } },
+      /createdAtMs must be <=/,
+    ],
+    [
       'changed weights',
       { plan: { ...JSON.parse(encodeState(state())).plan, objectiveSeconds: 1 } },
       /its id/,

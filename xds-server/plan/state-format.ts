@@ -1,4 +1,4 @@
-import { Ajv } from 'ajv';
+import { Ajv, type ErrorObject } from 'ajv';
 import { MOST_HEALTH } from '../fleet/fleet-state.js';
 import { OPERATOR_ACTIONS, type Operations } from '../fleet/operations.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
@@ -8,6 +8,8 @@ import type { ServerState } from './server-state.js';
 
 /** Version of the layout below. A file of another version is refused, not guessed at. */
 const STATE_FORMAT = 1;
+/** Newer snapshots count on from the version that is stored, for ever. */
+const MOST_VERSION = Number.MAX_SAFE_INTEGER - 2 ** 51;
 
 /** Row as stored: engines by index into `engineIds`, weights left out because the segments tell them exactly. */
 interface StoredRow {
@@ -34,6 +36,8 @@ interface StoredState {
 
 const id = { type: 'string', minLength: 1 };
 const amount = { type: 'number', minimum: 0 };
+/** Milliseconds since the epoch, of a date that can be written. */
+const time = { type: 'number', minimum: 0, maximum: 8.64e15 };
 const fraction = { type: 'number', minimum: 0, maximum: 1 };
 const point = { type: 'integer', minimum: 0, maximum: HASH_SPACE };
 const index = { type: 'integer', minimum: 0 };
@@ -58,7 +62,7 @@ function tuple(...items: object[]): object {
 const planSchema = record({
   id: { type: 'string', pattern: '^[0-9a-f]{16}$' },
   sequence: { type: 'integer', minimum: 1 },
-  createdAtMs: amount,
+  createdAtMs: time,
   objectiveSeconds: amount,
   engines: list(
     record({
@@ -89,26 +93,24 @@ const operationsSchema = record(
       record({
         engineId: id,
         address: { anyOf: [{ type: 'null' }, id] },
-        sinceMs: amount,
+        sinceMs: time,
         overSeconds: amount,
-        untilMs: amount,
+        untilMs: time,
       }),
     ),
-    orders: list(
-      record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: amount, untilMs: amount }),
-    ),
+    orders: list(record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: time, untilMs: time })),
     penalties: list(
-      record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: amount }),
+      record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: time }),
     ),
     actions: list(
-      record({ atMs: amount, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
+      record({ atMs: time, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
     ),
   },
   {
-    roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: amount })),
+    roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: time })),
     capacities: list(
       record(
-        { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: amount },
+        { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: time },
         { basis: id },
       ),
     ),
@@ -120,7 +122,7 @@ const check = new Ajv({ strict: true }).compile<StoredState>(
     {
       format: { const: STATE_FORMAT },
       salt: { type: 'string', minLength: 1 },
-      snapshotVersion: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      snapshotVersion: { type: 'integer', minimum: 0, maximum: MOST_VERSION },
       plan: { anyOf: [{ type: 'null' }, planSchema] },
     },
     { operations: operationsSchema, discovered: list(tuple(id, list(id))) },
@@ -144,11 +146,17 @@ export function decodeState(text: string): ServerState {
     throw new Error(`its format is ${JSON.stringify(format)}, this version reads ${STATE_FORMAT}`);
   }
   if (!check(value)) {
-    const { instancePath, message } = check.errors!.at(-1)!;
+    const { instancePath, message } = deepest(check.errors!);
     throw new Error(`${instancePath || '/'} ${message}`);
   }
   const { format: _format, plan, ...rest } = value;
   return { ...rest, plan: plan && restorePlan(plan) };
+}
+
+/** Of several errors the deepest tells what is wrong: the others are those of alternatives. */
+function deepest(errors: readonly ErrorObject[]): ErrorObject {
+  const depth = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
+  return errors.reduce((best, error) => (depth(error) > depth(best) ? error : best));
 }
 
 function storeRow(row: PlanRow): StoredRow {

@@ -20,6 +20,8 @@ export interface Holder {
 /** Envoys that have not called for this long are not waited for, and are forgotten after the longer time. */
 const GONE_AFTER_MS = 5_000;
 const FORGOTTEN_AFTER_MS = 3_600_000;
+/** Greater versions are no server's, whatever its clock says; above it is room for as many snapshots as will ever be. */
+const MOST_BELIEVED = 2 ** 52;
 
 interface Entry {
   readonly content: SnapshotContent;
@@ -104,7 +106,8 @@ export class SnapshotBoard {
 
   /**
    * The frontend's snapshot as soon as it is not the one that is held; undefined when that does not happen before
-   * `timeoutMs` or the abort. A caller that holds a newer version than was ever issued gets the present content anew.
+   * `timeoutMs` or the abort. A caller that holds a newer version than was ever issued gets the present content anew, under
+   * one that is newer still if it can be true.
    */
   async newerThan(
     frontendId: string,
@@ -113,7 +116,7 @@ export class SnapshotBoard {
     signal: AbortSignal,
   ): Promise<Snapshot | undefined> {
     const entry = this.#entries.get(frontendId);
-    if (entry !== undefined && heldVersion > entry.snapshot.version) {
+    if (entry !== undefined && heldVersion > entry.snapshot.version && heldVersion <= MOST_BELIEVED) {
       this.#lastVersion = Math.max(this.#lastVersion, heldVersion);
       this.#issue(entry.content, entry.text);
     }

@@ -138,6 +138,20 @@ describe('POST /v1/sync', () => {
     expect((await call(board.current('west')!.version)).status).toBe(304);
   });
 
+  it.each([2 ** 52, 2 ** 52 + 1, Number.MAX_SAFE_INTEGER])(
+    'goes on issuing snapshots whatever version a caller claims to hold: %d',
+    async (claimed) => {
+      const { board, call } = await start();
+      board.publish(content());
+      const response = await call(claimed);
+      expect(decodeSnapshot(new Uint8Array(await response.arrayBuffer()))).toMatchObject(content());
+      const before = board.lastVersion;
+      board.publish(content('00000000000000aa'));
+      expect(board.lastVersion).toBeGreaterThan(before);
+      expect(await versionOf(await call())).toBe(board.lastVersion);
+    },
+  );
+
   it('gives a caller from the future the present content under a newer version', async () => {
     const { board, call } = await start();
     board.publish(content());
