@@ -72,3 +72,24 @@ it('a burst of a second is no surge, and neither are a few requests where there 
   const windows = [{ seconds: 2, count: 100, dispersion: 1 }];
   expect(surgeSign(windows, known(0)).strength).toBeLessThan(1);
 });
+
+it('requests that were held up for some seconds and then come together are no surge', () => {
+  const rate = fc.integer({ min: 20, max: 1_000 });
+  const stillSeconds = fc.double({ min: 0.5, max: 6, noNaN: true });
+  const burstSeconds = fc.double({ min: 0.05, max: 2, noNaN: true });
+  fc.assert(
+    fc.property(rate, stillSeconds, burstSeconds, (requestsPerSecond, still, burst) => {
+      const series = new RateSeries();
+      const fromMs = START_MS + 60_000;
+      const burstMs = fromMs + still * 1_000;
+      const endMs = burstMs + burst * 1_000;
+      series.add(60 * requestsPerSecond, START_MS, fromMs);
+      series.add((still + burst) * requestsPerSecond, burstMs, endMs);
+      series.add(5 * requestsPerSecond, endMs, endMs + 5_000);
+      for (let lookMs = burstMs; lookMs <= endMs + 5_000; lookMs += 100) {
+        const windows = series.windows(lookMs, START_MS).map((window) => ({ ...window, dispersion: 1 }));
+        expect(surgeSign(windows, known(requestsPerSecond)).strength).toBeLessThan(1);
+      }
+    }),
+  );
+});

@@ -12,6 +12,10 @@ const ENOUGH_OVER_SMALL = 2.5;
 /** Shorter bursts are no demand, and neither is what a few requests (times the dispersion) look like. */
 const LEAST_SECONDS = 2;
 const LEAST_COUNT = 150;
+/** Requests that were held up for so long and then came together are as many as they would have been. */
+const HELD_UP_SECONDS = 10;
+/** Standard deviations by which requests must lack before a window to have been held up. */
+const HELD_UP_SIGMAS = 3;
 /** The held rate counts for so many requests at most, beside those that were counted before a window. */
 const HELD_EVIDENCE = 400;
 
@@ -50,7 +54,7 @@ export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate):
     // What came before must say more of the rate than the window does.
     if (each.count > longest.count - each.count + heldEvidence(known)) continue;
     const mean = meanOf(each, longest, known);
-    const asSurge = gain(each, mean, SURGE);
+    const asSurge = gain({ ...each, count: each.count - heldUp(each, windows, mean) }, mean, SURGE);
     small = Math.max(small, gain(each, mean, Math.min(SMALL_RISE, Math.max(1, each.count / mean))));
     if (asSurge <= surge || each.count < LEAST_COUNT * each.dispersion) continue;
     surge = asSurge;
@@ -61,6 +65,23 @@ export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate):
   const enough = ENOUGH_OVER_STEADY + Math.log(known.rows);
   const strength = Math.min(surge / enough, (surge - small) / ENOUGH_OVER_SMALL);
   return { strength: Math.max(0, strength), window };
+}
+
+/**
+ * Requests of a window that came late, since there were too few just before it to be chance: of a caller or a network
+ * that had stood still for a moment.
+ */
+function heldUp(window: ObservedWindow, windows: readonly ObservedWindow[], mean: number): number {
+  let most = 0;
+  for (const { seconds, count } of windows) {
+    const before = seconds - window.seconds;
+    if (before <= 0 || before > HELD_UP_SECONDS) continue;
+    const expected = (mean * before) / window.seconds;
+    const lacking = expected - (count - window.count);
+    const isChance = lacking <= HELD_UP_SIGMAS * Math.sqrt(expected * window.dispersion);
+    if (!isChance) most = Math.max(most, lacking);
+  }
+  return most;
 }
 
 /** Log-likelihood that a rate grown by `factor` gains over the rate that `mean` requests are expected at. */
