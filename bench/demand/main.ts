@@ -34,10 +34,11 @@ interface SurgeSeconds {
 
 interface Effort {
   readonly surges: number;
-  /** With several pools, which take so many times as long to play. */
-  readonly severalSurges: number;
   readonly steps: number;
   readonly steadyHours: number;
+  /** With several pools, which take so many times as long to play: the hours are shared by the pools. */
+  readonly severalSurges: number;
+  readonly severalPoolHours: number;
 }
 
 const kinds: readonly TrafficKind[] = ['even', 'independent', 'batches', 'gusts'];
@@ -47,8 +48,20 @@ const several: readonly Flow[] = [
   { traffic: 'batches', requestsPerSecond: 40, pools: 5 },
   { traffic: 'batches', requestsPerSecond: 160, pools: 20 },
 ];
-const full: Effort = { surges: 400, severalSurges: 100, steps: 200, steadyHours: 40 };
-const quick: Effort = { surges: 100, severalSurges: 20, steps: 40, steadyHours: 10 };
+const full: Effort = {
+  surges: 400,
+  steps: 200,
+  steadyHours: 40,
+  severalSurges: 100,
+  severalPoolHours: 200,
+};
+const quick: Effort = {
+  surges: 100,
+  steps: 40,
+  steadyHours: 10,
+  severalSurges: 20,
+  severalPoolHours: 50,
+};
 const SETTLING_SECONDS = 300;
 const SURGE = 1.5;
 const STEP = 1.2;
@@ -94,12 +107,12 @@ function measure(flow: Flow, effort: Effort): OneFigures {
   };
 }
 
-function measureSeveral(flow: Flow, { severalSurges, steadyHours }: Effort): SeveralFigures {
+function measureSeveral(flow: Flow, { severalSurges, severalPoolHours }: Effort): SeveralFigures {
   return {
     ...flow,
     surgeSeconds: surgeSeconds(flow, severalSurges),
     oneSurgeSeconds: surgeSeconds(flow, severalSurges, 1),
-    falseSurges: falseSurges(flow, steadyHours),
+    falseSurges: falseSurges(flow, severalPoolHours / flow.pools),
   };
 }
 

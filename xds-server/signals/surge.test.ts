@@ -51,9 +51,9 @@ it('requests that come in lumps must show a surge for longer', () => {
   expect(strength(40, 1.5, 5.25, { dispersion: 2 })).toBeGreaterThanOrEqual(1);
 });
 
-it('one of many rows must show a surge for longer, by the logarithm of their number', () => {
-  expect(strength(40, 1.5, 2.75, { rows: 20 })).toBeLessThan(1);
-  expect(strength(40, 1.5, 3.25, { rows: 20 })).toBeGreaterThanOrEqual(1);
+it('one of many rows must show a surge for longer, by twice the logarithm of their number', () => {
+  expect(strength(40, 1.5, 3.5, { rows: 20 })).toBeLessThan(1);
+  expect(strength(40, 1.5, 4, { rows: 20 })).toBeGreaterThanOrEqual(1);
 });
 
 it('a rise counts from where the rate was, not from where it is held', () => {

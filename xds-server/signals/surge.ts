@@ -60,9 +60,10 @@ export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate):
     surge = asSurge;
     window = each;
   }
-  // Steady traffic reaches a log-likelihood with a chance that falls like its exponential, and every row is one more try:
-  // so much more for each, and all rows together are taken for a surge no more often than one rate (Bonferroni).
-  const enough = ENOUGH_OVER_STEADY + Math.log(known.rows);
+  // Steady traffic reaches a log-likelihood with a chance that falls like its exponential, and every row is one more try: so
+  // much more for each makes all rows together one try (Bonferroni). Twice that keeps them rare beside their sum, which is
+  // judged by itself: the dispersion of a row is known less well.
+  const enough = ENOUGH_OVER_STEADY + 2 * Math.log(known.rows);
   const strength = Math.min(surge / enough, (surge - small) / ENOUGH_OVER_SMALL);
   return { strength: Math.max(0, strength), window };
 }
