@@ -1,6 +1,7 @@
 // The plugin configuration, `wire/filter-config.ts`: one `name=value` a line.
 
 import { isBase64 } from './abi/base64';
+import { allocate } from './abi/blocks';
 import { MAX_KEY_HEADERS } from '../wire/names';
 import { ERROR } from './abi/host';
 import { log, logFrom } from './abi/log';
@@ -74,7 +75,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   logFields = false;
   placement = false;
   // The options point into the text, so it has to stay.
-  const text = heap.alloc(max<usize>(length, 1));
+  const text = allocate(max<usize>(length, 1));
   memory.copy(text, at, length);
   let line: u32 = 1;
   let start: usize = 0;

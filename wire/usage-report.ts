@@ -108,7 +108,7 @@ export interface LatencyUsage {
   readonly paces: readonly number[];
 }
 
-/** Attempts since the VM started, per replica; `sent - ended` are in flight. */
+/** Attempts since the VM started, of replicas that have any in flight: `sent - ended`. */
 export interface ReplicaUsage {
   readonly engine: bigint;
   /** Hash of the address. */

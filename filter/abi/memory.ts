@@ -1,5 +1,7 @@
-// Memory for what the host hands over. Nothing here is ever given back to the allocator: results of one callback
-// lie in a static arena that the next callback starts over, and a large one lies in the landing region.
+// Memory for what the host hands over, and for what outlives a callback. Results of one callback lie in a static arena that
+// the next callback starts over, and a large one lies in the landing region.
+
+import { allocate, release } from './blocks';
 
 const ARENA_SIZE: usize = 32768;
 const ARENA: usize = memory.data(32768, 16);
@@ -16,18 +18,27 @@ export class Region {
   /** Makes room for `size` bytes; contents are lost when the block has to move. */
   reserve(size: usize): usize {
     if (size > this.capacity) {
-      // The stub runtime frees only its latest block, so growth by half bounds what is left behind.
-      this.capacity = max(size + (size >> 1), 4096);
-      this.base = heap.alloc(this.capacity);
+      if (this.base) release(this.base, this.capacity);
+      this.take(size);
     }
     return this.base;
   }
 
   /** Makes room for `size` bytes and keeps the first `kept`. */
   extend(size: usize, kept: usize): usize {
+    if (!kept || size <= this.capacity) return this.reserve(size);
     const before = this.base;
-    if (this.reserve(size) != before && kept > 0) memory.copy(this.base, before, kept);
+    const capacity = this.capacity;
+    this.take(size);
+    memory.copy(this.base, before, kept);
+    release(before, capacity);
     return this.base;
+  }
+
+  /** A block with some room to grow: what is a little larger each time does not move each time. */
+  private take(size: usize): void {
+    this.capacity = max(size + (size >> 3), 4096);
+    this.base = allocate(this.capacity);
   }
 }
 

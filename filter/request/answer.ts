@@ -1,6 +1,7 @@
 // The body of an answer as it passes: its last bytes are kept, because they tell the tokens, and the events of a
 // stream are counted.
 
+import { allocate } from '../abi/blocks';
 import { getBuffer, OK, RESPONSE_BODY } from '../abi/host';
 import { clearBlock, copyBytes, RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
 import { countEvents, readUsage, Tokens } from '../body/tokens';
@@ -30,7 +31,7 @@ export function openAnswer(stream: Stream): void {
     spare = <usize>load<u32>(spare);
   } else if (made < MOST) {
     made++;
-    stream.answer = heap.alloc(BYTES + KEPT);
+    stream.answer = allocate(BYTES + KEPT);
   } else {
     return;
   }

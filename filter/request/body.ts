@@ -2,6 +2,7 @@
 // waits.
 
 import { KEY_FIELDS } from '../../wire/names';
+import { allocate } from '../abi/blocks';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
 import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
 import { equals, startsWith, Text } from '../abi/text';
@@ -118,7 +119,7 @@ export function openBody(stream: Stream): void {
     stream.scan = spare;
     spare = <usize>load<u32>(spare);
   } else {
-    stream.scan = heap.alloc(FOUND_SIZE + KEPT_HEADERS);
+    stream.scan = allocate(FOUND_SIZE + KEPT_HEADERS);
   }
   if (isForm()) startForm(stream.scan, whatFilesAre()).headOnly = contentLength > maxBodyBytes;
   else startScan(stream.scan);

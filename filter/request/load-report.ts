@@ -5,7 +5,8 @@
 import * as L from '../../wire/layout';
 import { begin, discard, equals, lengthFrom, putByte, Text } from '../abi/text';
 import { count, LOAD_REPORTS_GARBLED } from '../state/counters';
-import { ReplicaUsage } from '../state/replica-usage';
+import { newLoads, ReplicaLoads } from '../state/replica-loads';
+import { ReplicaState } from '../state/rows';
 
 export const LOAD_HEADER = new Text('endpoint-load-metrics');
 export const LOAD_HEADER_BINARY = new Text('endpoint-load-metrics-bin');
@@ -62,21 +63,23 @@ let at: usize = 0;
 let end: usize = 0;
 
 /** Counts a report of a replica: the value of LOAD_HEADER, or of LOAD_HEADER_BINARY if it is `binary`. */
-export function noteLoadReport(usage: ReplicaUsage, value: usize, length: usize, binary: bool): void {
+export function noteLoadReport(replica: ReplicaState, value: usize, length: usize, binary: bool): void {
   told = 0;
   at = value;
   end = value + length;
   const good =
     length <= MAX_LENGTH && (binary ? readBase64() : skip(JSON) ? readJson() : skip(BINARY) ? readBase64() : readText());
+  if (!replica.loads) replica.loads = newLoads(replica.engine, replica.address);
+  const loads = changetype<ReplicaLoads>(replica.loads);
   if (!good) {
-    usage.garbled++;
+    loads.garbled++;
     count(LOAD_REPORTS_GARBLED);
     return;
   }
-  usage.reports++;
+  loads.reports++;
   for (let kind: usize = 0; kind < <usize>L.LOADS; kind++) {
     if (!((told >> <u32>kind) & 1)) continue;
-    const sum = usage.loadsAt + (kind << 3);
+    const sum = loads.sumsAt + (kind << 3);
     const readings = sum + ((<usize>L.LOADS) << 3);
     store<f64>(sum, load<f64>(sum) + load<f64>(VALUES + (kind << 3)));
     store<u64>(readings, load<u64>(readings) + 1);

@@ -1,6 +1,5 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
-import * as L from '../../wire/layout';
 import { ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
 import {
   addHeader,
@@ -26,7 +25,6 @@ import {
   RETRIES_USED,
 } from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
-import { newReplicaUsage, ReplicaUsage } from '../state/replica-usage';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeAnswer, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
@@ -119,22 +117,16 @@ export function noteResponse(stream: Stream, ended: bool): void {
 
 /** The request is on its way to its first entry. */
 export function noteRouted(stream: Stream): void {
-  for (let i: u32 = 0; i < <u32>stream.entries; i++) {
-    const replica = stream.replica(i);
-    if (replica.usage) continue;
-    const address = load<u64>(replica.snapshotRow, L.REPLICA_SEED);
-    replica.usage = newReplicaUsage(stream.flow(i).engine.key, address);
-  }
-  usageOf(stream).sent++;
+  replicaOf(stream).beginAttempt();
   stream.flow0.engine.inFlight++;
 }
 
 /** The entry that has the request now is another than the first. */
 function moveTo(stream: Stream, entry: u32): void {
   if (entry == 0) return;
-  usageOf(stream).ended++;
+  replicaOf(stream).endAttempt();
   stream.entry = <u8>entry;
-  usageOf(stream).sent++;
+  replicaOf(stream).beginAttempt();
 }
 
 /** Trailers have arrived; Envoy hands them over before the end of the body. */
@@ -152,7 +144,7 @@ function takeLoadTrailer(stream: Stream, name: Text, binary: bool): void {
 
 /** Reads a load report of the replica that answers, and keeps it from the client. */
 function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, binary: bool): void {
-  noteLoadReport(usageOf(stream), at, length, binary);
+  noteLoadReport(replicaOf(stream), at, length, binary);
   const name = binary ? LOAD_HEADER_BINARY : LOAD_HEADER;
   removeHeader(map, name.at, name.length);
 }
@@ -165,8 +157,8 @@ function dropLoadReports(map: i32): void {
 
 // @ts-ignore: decorator
 @inline
-function usageOf(stream: Stream): ReplicaUsage {
-  return changetype<ReplicaUsage>(stream.replica(stream.entry).usage);
+function replicaOf(stream: Stream): ReplicaState {
+  return stream.replica(stream.entry);
 }
 
 /** A piece of the response body has arrived, or its end. */
@@ -274,7 +266,7 @@ function finish(stream: Stream): void {
   endProbes(stream);
   closeAnswer(stream);
   if (stream.counted) stream.flow0.ended++;
-  usageOf(stream).ended++;
+  replicaOf(stream).endAttempt();
   stream.keepRetries(0);
   stream.flow0.engine.inFlight--;
   stream.flow0.pins--;

@@ -8,7 +8,6 @@
 import { placement } from '../config';
 import { awayHash, secondHash } from '../hash';
 import { displace, isDisplaced } from '../state/displaced';
-import { ReplicaUsage } from '../state/replica-usage';
 import { FlowState, ReplicaState } from '../state/rows';
 import { backupOf, isBusy, ownerOf, segmentAt } from './pick';
 import { best } from './replicas';
@@ -97,7 +96,6 @@ function inFlight(flow: FlowState): f64 {
 }
 
 function sentTo(replica: usize): f64 {
-  const usage = changetype<ReplicaState>(replica).usage;
-  if (!usage) return 0;
-  return <f64>(changetype<ReplicaUsage>(usage).sent - changetype<ReplicaUsage>(usage).ended);
+  const state = changetype<ReplicaState>(replica);
+  return <f64>(state.sent - state.ended);
 }

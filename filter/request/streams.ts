@@ -1,5 +1,6 @@
 // What the filter knows of the requests in flight, found by context id.
 
+import { allocate } from '../abi/blocks';
 import { clearBlock, Region } from '../abi/memory';
 import { FlowState, PoolState, ReplicaState } from '../state/rows';
 
@@ -212,7 +213,7 @@ function grow(): void {
 }
 
 function addChunk(): void {
-  const chunk = heap.alloc(STREAM_SIZE * STREAMS_PER_CHUNK);
+  const chunk = allocate(STREAM_SIZE * STREAMS_PER_CHUNK);
   for (let i: usize = 0; i < STREAMS_PER_CHUNK; i++) {
     store<u32>(chunk + i * STREAM_SIZE, <u32>spare);
     spare = chunk + i * STREAM_SIZE;

@@ -153,6 +153,8 @@ function bindEngines(now: u64): void {
       if (ready && !state.ready) trickle(state, now);
       state.ready = ready;
       state.snapshotRow = replica;
+      state.engine = hash;
+      state.address = load<u64>(replica, L.REPLICA_SEED);
       if (ready) readyCount++;
       replica += L.REPLICA_SIZE;
       place++;

@@ -28,6 +28,8 @@ const SUCCESSES_TO_RETURN: u8 = 3;
 
 @unmanaged
 export class Guarded extends Row {
+  /** Requests in flight that test a trickling row. */
+  probes: u32;
   /** When the state last changed, in whole milliseconds; compared with every request, so in what their times are in. */
   sinceNs: u64;
   /** When an ejection ends. */
@@ -37,8 +39,6 @@ export class Guarded extends Row {
   successes: u8;
   /** Ejections without a forgiving pause between them. */
   ejections: u8;
-  /** Requests in flight that test a trickling row. */
-  probes: u32;
 }
 
 /** Whether a new request may use the row; a trickling one takes 1, 2, then 4 at a time. */

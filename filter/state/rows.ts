@@ -1,7 +1,7 @@
 import * as L from '../../wire/layout';
 import { mix64 } from '../hash';
 import { Guarded } from './guarded';
-import { freeReplicaUsage } from './replica-usage';
+import { freeLoads } from './replica-loads';
 import { Row, Table } from './table';
 
 /**
@@ -111,10 +111,31 @@ const BUCKETS_SIZE: usize = <usize>(L.FIRST_TOKEN_BUCKETS + L.PACE_BUCKETS) << 3
 export class ReplicaState extends Guarded {
   /** Row in the current snapshot; 0 when the replica is not in it. */
   snapshotRow: usize;
+  /** What its responses said of its load, 0 before the first word. */
+  loads: usize;
   ready: bool;
-  /** What it has been sent, 0 before the first attempt. */
-  usage: usize;
+  /** Key of its engine and hash of its address. */
+  engine: u64;
+  address: u64;
+  /** Attempts since the VM started; those that have not ended are in flight. */
+  sent: u64;
+  ended: u64;
+
+  // @ts-ignore: decorator
+  @inline
+  beginAttempt(): void {
+    if (this.sent++ == this.ended) busyReplicas++;
+  }
+
+  // @ts-ignore: decorator
+  @inline
+  endAttempt(): void {
+    if (++this.ended == this.sent) busyReplicas--;
+  }
 }
+
+/** Replicas with attempts in flight. */
+export let busyReplicas: u32 = 0;
 
 /** A pool's traffic to one of its engines: counters since the VM started, from `planned` on as in a usage report. */
 @unmanaged
@@ -165,7 +186,7 @@ export function pairKey(whole: u64, part: u64): u64 {
 /** Frees what left the snapshot long ago. */
 export function sweepAll(install: u32, now: u64): void {
   replicas.sweep(install, now, (row) => {
-    freeReplicaUsage(changetype<ReplicaState>(row).usage);
+    freeLoads(changetype<ReplicaState>(row).loads);
   });
   flows.sweep(install, now, (row) => {
     changetype<FlowState>(row).pool.pins--;

@@ -1,6 +1,8 @@
 // Rows that outlive snapshots: what a VM has counted and seen of pools, engines and replicas, found again in the
 // next snapshot by the hash of their names. A row never moves, so streams point at the rows they use.
 
+import { allocate } from '../abi/blocks';
+
 /** The head of every row. */
 @unmanaged
 export class Row {
@@ -33,7 +35,7 @@ export class Table {
   /** A zeroed row with this key. */
   add(key: u64): usize {
     if (!this.spare) {
-      const chunk = heap.alloc(this.rowSize * ROWS_PER_CHUNK);
+      const chunk = allocate(this.rowSize * ROWS_PER_CHUNK);
       for (let i: usize = 0; i < ROWS_PER_CHUNK; i++) {
         const row = changetype<Row>(chunk + i * this.rowSize);
         row.next = this.spare;

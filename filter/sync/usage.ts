@@ -5,14 +5,17 @@ import { nowNs } from '../abi/clock';
 import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
 import {
+  busyReplicas,
   EngineState,
   engines,
   FlowState,
   flows,
   PoolState,
   pools,
+  ReplicaState,
+  replicas,
 } from '../state/rows';
-import { ReplicaUsage, replicaUsages } from '../state/replica-usage';
+import { ReplicaLoads, replicaLoads, replicaLoadsCount } from '../state/replica-loads';
 import { freshTurnLevel, turnsIn } from '../state/turns';
 import { Row } from '../state/table';
 import { MOST_TOLD, writeDisplaced } from './displaced-log';
@@ -25,8 +28,8 @@ const STAMP: usize = 8;
 /** Slots not written for this long may be taken over. */
 const ABANDONED_MS: u64 = 60_000;
 
-const own = new Region();
-const merged = new Region();
+/** The block of this VM, then in its place the report of all. */
+const report = new Region();
 let slots: Array<Key> = [];
 /** The slot of this VM, -1 while it has none. */
 export let slot: i32 = -1;
@@ -45,7 +48,7 @@ export function publishUsage(incarnation: u64, now: u64): void {
   const length = writeBlock(incarnation, now);
   if (slot >= 0 && !isMine(slot, incarnation)) slot = -1;
   if (slot < 0) slot = freeSlot(now);
-  if (slot >= 0 && !unchecked(slots[slot]).writeIfUnchanged(own.base, length)) slot = -1;
+  if (slot >= 0 && !unchecked(slots[slot]).writeIfUnchanged(report.base, length)) slot = -1;
   resetArena();
 }
 
@@ -53,30 +56,30 @@ export function publishUsage(incarnation: u64, now: u64): void {
 export function composeReport(now: u64, freshMs: u64): usize {
   let total: usize = L.REPORT_HEADER_SIZE;
   let vms: u32 = 0;
-  merged.reserve(total);
+  report.reserve(total);
   for (let i = 0; i < SLOTS; i++) {
     resetArena();
     if (!unchecked(slots[i]).read(STAMP + L.VM_HEADER_SIZE)) break;
     if (age(now) > freshMs) continue;
     const length = resultLength() - STAMP;
-    merged.extend(total + length, total);
-    memory.copy(merged.base + total, resultAt() + STAMP, length);
+    report.extend(total + length, total);
+    memory.copy(report.base + total, resultAt() + STAMP, length);
     total += length;
     vms++;
   }
   resetArena();
-  store<u32>(merged.base, L.REPORT_MAGIC);
-  store<u32>(merged.base, L.REPORT_FORMAT, 4);
-  store<u32>(merged.base, vms, L.REPORT_VMS);
-  store<u32>(merged.base, 0, L.REPORT_DISPLACED);
-  merged.extend(total + MOST_TOLD, total);
-  const displaced = writeDisplaced(merged.base + total);
-  store<u32>(merged.base, displaced, L.REPORT_DISPLACED);
+  store<u32>(report.base, L.REPORT_MAGIC);
+  store<u32>(report.base, L.REPORT_FORMAT, 4);
+  store<u32>(report.base, vms, L.REPORT_VMS);
+  store<u32>(report.base, 0, L.REPORT_DISPLACED);
+  report.extend(total + MOST_TOLD, total);
+  const displaced = writeDisplaced(report.base + total);
+  store<u32>(report.base, displaced, L.REPORT_DISPLACED);
   return total + ((<usize>displaced) << 3);
 }
 
 export function reportAt(): usize {
-  return merged.base;
+  return report.base;
 }
 
 function isMine(index: i32, incarnation: u64): bool {
@@ -108,8 +111,9 @@ function writeBlock(incarnation: u64, now: u64): usize {
     <usize>flows.count * L.ENGINE_USAGE_SIZE +
     <usize>engines.count * (L.LATENCY_USAGE_SIZE + L.NETWORK_USAGE_SIZE) +
     <usize>(L.WATCHED_CONVERSATIONS * L.TURN_USAGE_SIZE) +
-    replicaRowsSize();
-  const start = own.reserve(most);
+    <usize>busyReplicas * L.REPLICA_USAGE_SIZE +
+    <usize>replicaLoadsCount * L.LOAD_USAGE_SIZE;
+  const start = report.reserve(most);
   const block = start + STAMP;
   store<u64>(start, now);
   store<u64>(block, incarnation, L.VM_INCARNATION);
@@ -124,19 +128,6 @@ function writeBlock(incarnation: u64, now: u64): usize {
   store<u32>(block, writeNetworks(), L.VM_NETWORKS);
   store<u32>(block, writeTurns(), L.VM_TURNS);
   return end - start;
-}
-
-function replicaRowsSize(): usize {
-  let size: usize = 0;
-  for (let at = replicaUsages; at; at = changetype<ReplicaUsage>(at).next) {
-    size += L.REPLICA_USAGE_SIZE;
-    if (hasLoad(changetype<ReplicaUsage>(at))) size += L.LOAD_USAGE_SIZE;
-  }
-  return size;
-}
-
-function hasLoad(usage: ReplicaUsage): bool {
-  return (usage.reports | usage.garbled) != 0;
 }
 
 // Each writes the rows that have counted anything, and returns how many. Counters lie in a row of state as they do in
@@ -187,14 +178,16 @@ function writeLatencies(): u32 {
   return rows;
 }
 
+/** Of a replica at rest there is nothing to tell. */
 function writeReplicas(): u32 {
   let rows: u32 = 0;
-  for (let at = replicaUsages; at; at = changetype<ReplicaUsage>(at).next) {
-    const usage = changetype<ReplicaUsage>(at);
-    store<u64>(end, usage.engine, L.REPLICA_USAGE_ENGINE);
-    store<u64>(end, usage.replica, L.REPLICA_USAGE_REPLICA);
-    store<u64>(end, usage.sent, L.REPLICA_USAGE_SENT);
-    store<u64>(end, usage.ended, L.REPLICA_USAGE_ENDED);
+  for (let row = replicas.first; row && rows < busyReplicas; row = changetype<Row>(row).next) {
+    const replica = changetype<ReplicaState>(row);
+    if (replica.sent == replica.ended) continue;
+    store<u64>(end, replica.engine, L.REPLICA_USAGE_ENGINE);
+    store<u64>(end, replica.address, L.REPLICA_USAGE_REPLICA);
+    store<u64>(end, replica.sent, L.REPLICA_USAGE_SENT);
+    store<u64>(end, replica.ended, L.REPLICA_USAGE_ENDED);
     end += L.REPLICA_USAGE_SIZE;
     rows++;
   }
@@ -202,19 +195,11 @@ function writeReplicas(): u32 {
 }
 
 function writeLoads(): u32 {
-  let rows: u32 = 0;
-  for (let at = replicaUsages; at; at = changetype<ReplicaUsage>(at).next) {
-    const usage = changetype<ReplicaUsage>(at);
-    if (!hasLoad(usage)) continue;
-    store<u64>(end, usage.engine, L.LOAD_USAGE_ENGINE);
-    store<u64>(end, usage.replica, L.LOAD_USAGE_REPLICA);
-    store<u64>(end, usage.reports, L.LOAD_USAGE_REPORTS);
-    store<u64>(end, usage.garbled, L.LOAD_USAGE_GARBLED);
-    memory.copy(end + L.LOAD_USAGE_SUMS, usage.loadsAt, L.LOAD_USAGE_SIZE - L.LOAD_USAGE_SUMS);
+  for (let at = replicaLoads; at; at = changetype<ReplicaLoads>(at).next) {
+    memory.copy(end, at, L.LOAD_USAGE_SIZE);
     end += L.LOAD_USAGE_SIZE;
-    rows++;
   }
-  return rows;
+  return replicaLoadsCount;
 }
 
 function writeNetworks(): u32 {

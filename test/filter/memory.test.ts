@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host } from '../../simulator/filter-host/host.js';
+import { Host, type Stream } from '../../simulator/filter-host/host.js';
+import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -36,20 +37,48 @@ it('memory does not grow with requests, failures or installs', () => {
   expect(vm.memoryBytes).toBe(before);
 });
 
-it('a VM with a snapshot of 1 MiB stays below 8 MiB', () => {
-  const vm = new Host(module).startVm();
-  const view = sketch(Array.from({ length: 250 }, () => ({ weight: 1, replicas: 100 })));
-  for (let version = 1; version <= 4; version++) deliver(vm, { ...view, version });
-  const before = vm.memoryBytes;
-  for (let version = 5; version <= 8; version++) deliver(vm, { ...view, version });
-  expect(vm.memoryBytes).toBe(before);
-  for (let i = 0; i < 100; i++)
-    vm.request({ 'x-session-id': `k${i}` })
-      .respond(200)
-      .end();
-  vm.tick();
-  expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(8);
-  expect(vm.memoryBytes).toBeLessThanOrEqual(8 << 20);
+it('the VM that calls the control server stays below 8 MiB when it has used most replicas of a snapshot of 1 MiB', () => {
+  const host = new Host(module);
+  const view = sketch(Array.from({ length: 220 }, () => ({ weight: 1, replicas: 100 })));
+  const snapshots = Array.from({ length: 4 }, (_, index) => encodeSnapshot({ ...view, version: index + 1 }));
+  expect(snapshots[0]!.length).toBeGreaterThan(2 ** 20);
+  const vms = Array.from({ length: 2 }, () => host.startVm());
+  const calling = vms[0]!;
+  const next = () => {
+    host.nowMs += 1000;
+    for (const vm of vms) vm.tick();
+  };
+  const install = (version: number) => {
+    next();
+    calling.answer(200, snapshots[version % 4]);
+  };
+  for (let version = 0; version < 4; version++) install(version);
+  next();
+  const used = new Set<string>();
+  const open: Stream[] = [];
+  for (let i = 0; i < 20_000; i++) {
+    // Some are in flight while reports are written.
+    const stream = vms[i % 10 === 0 ? 1 : 0]!.request({ 'x-session-id': `k${i}` });
+    for (const endpoint of stream.endpoints) used.add(endpoint);
+    open.push(stream.respond(200));
+    if (i % 5000 !== 4999) continue;
+    next();
+    for (const stream of open.slice(0, -500)) stream.end();
+    open.splice(0, open.length - 500);
+    next();
+    calling.answer(304);
+  }
+  expect(used.size).toBeGreaterThan(0.8 * 22_000);
+  for (let version = 4; version < 8; version++) install(version);
+  next();
+  const before = vms.map((vm) => vm.memoryBytes);
+  for (let version = 8; version < 24; version++) install(version);
+  next();
+  expect(vms.map((vm) => vm.memoryBytes)).toEqual(before);
+  for (const vm of vms) {
+    expect(vm.host.metrics.get('wardrop_snapshot_version')).toBe(4);
+    expect(vm.memoryBytes).toBeLessThanOrEqual(8 << 20);
+  }
 });
 
 it('a body that is long takes no more memory than a short one', () => {

@@ -331,13 +331,17 @@ describe('the prompts of a class', () => {
 });
 
 describe('attempts in flight', () => {
-  const inFlight = (vm: Vm) =>
-    Object.fromEntries(
+  // Replicas at rest have no rows.
+  const inFlight = (vm: Vm) => ({
+    e0: 0,
+    e1: 0,
+    ...Object.fromEntries(
       reportOf(vm).replicas.map(({ engine, sent, ended }) => [
         engine === id64('e0') ? 'e0' : 'e1',
         sent - ended,
       ]),
-    );
+    ),
+  });
 
   it('are where the attempt is that is answered', () => {
     const vm = started([{ weight: 1 }, { weight: 0 }]);
