@@ -25,6 +25,8 @@ const SURGE_SIGMAS_FROM_EDGE = 1;
 /** A rise is believed within seconds, a fall when it has lasted: too little demand hurts more than too much. */
 const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
+/** The end of a burst that was taken for a surge just before: until it is believed, requests are refused that have room. */
+const LEAST_FALL_AFTER_SURGE_SECONDS = 4;
 /** A rise that is not large is believed when it has lasted this long and is this well known: one good move, not two. */
 const LEAST_SMALL_RISE_SECONDS = 4;
 const SIGMAS_OF_SMALL_CHANGE = 8;
@@ -115,7 +117,7 @@ export class DemandBand {
       this.surgeTo(to, sinceMs);
       return 'large';
     }
-    if (seconds < (isRise ? LEAST_SMALL_RISE_SECONDS : LEAST_FALL_SECONDS)) return undefined;
+    if (seconds < leastSeconds(change, isSurging)) return undefined;
     if (!change.isLarge && sigmas < SIGMAS_OF_SMALL_CHANGE) return undefined;
     this.#moveTo(to, sinceMs);
     return change.isLarge ? 'large' : 'small';
@@ -141,6 +143,12 @@ export class DemandBand {
     this.#state = moves ? measured : { requestsPerSecond, evidence: measured.evidence };
     return moves ? 'small' : undefined;
   }
+}
+
+/** How long a change that is no surge must have lasted to be believed. */
+function leastSeconds({ isRise, isLarge }: Change, isSurging: boolean): number {
+  if (isRise) return LEAST_SMALL_RISE_SECONDS;
+  return isLarge && isSurging ? LEAST_FALL_AFTER_SURGE_SECONDS : LEAST_FALL_SECONDS;
 }
 
 /** What counts say has become of a rate. */

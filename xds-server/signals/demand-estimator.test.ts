@@ -323,6 +323,17 @@ describe('DemandEstimator', () => {
     expect(moves).toEqual([{ second: 70, rps: 0 }]);
   });
 
+  it('the end of a burst that was taken for a surge is believed sooner than another fall', () => {
+    for (const seed of seeds) {
+      const rps = (second: number) => (second >= 120 && second < 128 ? 300 : 75);
+      const { moves } = play({ seed, expectedRps: 75, seconds: 160, rps });
+      expect(moves.some(({ second, rps }) => second < 128 && rps > 200)).toBe(true);
+      const fall = moves.find(({ second, rps }) => second > 128 && rps < 150)!;
+      expect(fall.second).toBeLessThanOrEqual(134);
+      expect(Math.abs(fall.rps / 75 - 1)).toBeLessThan(0.25);
+    }
+  });
+
   it('keeps measurements over a reconfiguration and drops rows that are gone', () => {
     const { estimator, endMs } = play({ seed: 2, expectedRps: 0, seconds: 100, rps: () => 50 });
     const before = rpsOf(estimator, endMs);
