@@ -27,6 +27,11 @@ const BASIC = 1;
 
 const OPTIMAL = 7;
 const TIME_LIMIT = 13;
+const UNKNOWN = 15;
+
+/** Values of the option `simplex_strategy`. */
+const DUAL_SIMPLEX = 1;
+const PRIMAL_SIMPLEX = 4;
 
 /**
  * HiGHS with one model that lives as long as the solver. A program with the same matrix as the last one, or with
@@ -63,7 +68,8 @@ export class LinearSolver {
     this.#load(program);
     const model = this.#model;
     if (!resume) model.clearSolver();
-    const { modelStatus } = model.run();
+    let { modelStatus } = model.run();
+    if (modelStatus === UNKNOWN) modelStatus = this.#runPrimal();
     if (modelStatus === TIME_LIMIT) {
       throw new WardropError(
         'WARDROP_SOLVER_TIMEOUT',
@@ -85,6 +91,16 @@ export class LinearSolver {
 
   dispose(): void {
     this.#model.dispose();
+  }
+
+  /** Where costs are in the millions, as at a hard limit, the dual simplex can end a little beside its tolerance. */
+  #runPrimal(): ReturnType<Model['run']>['modelStatus'] {
+    const model = this.#model;
+    model.clearSolver();
+    model.options.set('simplex_strategy', PRIMAL_SIMPLEX);
+    const { modelStatus } = model.run();
+    model.options.set('simplex_strategy', DUAL_SIMPLEX);
+    return modelStatus;
   }
 
   #load(program: LinearProgram): void {

@@ -52,6 +52,7 @@ describe('optimality', () => {
 });
 
 describe('determinism', () => {
+  // The example has costs in the millions, near a hard limit.
   test('the order of all lists is irrelevant, to the byte', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), anyLoad, async (seed, at) => {
@@ -60,7 +61,7 @@ describe('determinism', () => {
           JSON.stringify(await optimizer.solve(input)),
         );
       }),
-      { numRuns: 15 },
+      { numRuns: 15, examples: [[10189663, 1.0066717168243056]] },
     );
   });
 
