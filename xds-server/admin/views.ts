@@ -133,6 +133,7 @@ export function fleetView(server: ShownServer): object {
         evidence: Number.isFinite(evidence) ? Math.round(evidence) : null,
         dispersion: rate?.dispersion ?? 1,
         ageSeconds: rate?.ageSeconds ?? null,
+        sizes: server.signals.requestSizes(demand.frontendId, demand.poolId),
         turns: server.signals.turnGap(demand.frontendId, demand.poolId) ?? null,
       };
     }),

@@ -515,7 +515,7 @@ const rate = {
 const demand = {
   type: 'object',
   description:
-    'What each frontend is expected to ask for, by frontend id. The rate is used until enough is measured; the sizes describe its requests. Defaults: 0 requests/s, 512 prompt tokens, all of them uncached, 128 output tokens, a follow-up share of 0.5, a turn gap of 30 s.',
+    'What each frontend is expected to ask for, by frontend id. The rate and the sizes of its requests are used until enough is measured; the share of follow-ups stays. Defaults: 0 requests/s, 512 prompt tokens, all of them uncached, 128 output tokens, a follow-up share of 0.5, a turn gap of 30 s.',
   additionalProperties: {
     type: 'object',
     additionalProperties: false,

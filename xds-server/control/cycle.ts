@@ -62,6 +62,7 @@ export class ControlCycle {
     this.#reliefAtMs = nowMs;
     const relief = this.#reliefWatch.update({
       config,
+      mixes: view.mixes,
       state: view.state,
       inFlight: signals.inFlight(nowMs),
       replicasInFlight: signals.replicasInFlight(nowMs),

@@ -7,7 +7,6 @@ import { endOfCurves, tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { type LoadSources, requestsAt } from '../signals/engine-load.js';
 import type { CapacityView } from '../signals/measured-capacity.js';
-import { mixOf } from '../signals/request-mix.js';
 
 /** Of a configured `maxInFlight`: overflow begins before requests are turned away. */
 const CONFIGURED_SHARE = 0.7;
@@ -24,7 +23,9 @@ const OUTSIDE_STEP = 0.1;
 const FULL_DIGITS = 2;
 
 export interface ReliefInput {
-  readonly config: Pick<Config, 'profiles' | 'policy' | 'expectedDemand'>;
+  readonly config: Pick<Config, 'profiles' | 'policy'>;
+  /** Mean requests that engines may get, by id. */
+  readonly mixes: ReadonlyMap<string, TokenMix>;
   readonly state: FleetState;
   /** Requests under way by the id of engines, as Envoys report; undefined while some are silent. */
   readonly inFlight: ReadonlyMap<string, number> | undefined;
@@ -80,9 +81,9 @@ export class ReliefWatch {
  * By Little's law a replica at utilisation rho has `rho / work * seconds(rho)` requests in flight. Undefined where
  * nothing is configured and the profile knows no latencies.
  */
-function allowanceOf(engine: Engine, { config, state }: ReliefInput): Allowance | undefined {
+function allowanceOf(engine: Engine, { config, mixes }: ReliefInput): Allowance | undefined {
   const profile = config.profiles.get(engine.profile)!;
-  const mix = mixOf(engine, state.fleet, config.expectedDemand);
+  const mix = mixes.get(engine.id)!;
   const rho = Math.min(config.policy.maxUtilization, endOfCurves(profile));
   const requestSeconds = secondsAt(profile, mix, rho);
   if (engine.maxInFlight !== undefined)

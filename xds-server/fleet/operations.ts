@@ -37,6 +37,16 @@ export interface RunningCapacity {
   readonly basis?: string;
 }
 
+/** Mean tokens of the requests of a frontend to a pool as they were measured when they last changed. */
+export interface MeasuredSizes {
+  readonly frontendId: string;
+  readonly poolId: string;
+  readonly promptTokens: number;
+  readonly uncachedPromptTokens: number;
+  readonly outputTokens: number;
+  readonly atMs: number;
+}
+
 export const OPERATOR_ACTIONS = ['drain', 'undrain', 'hold-penalty', 'release-penalty'] as const;
 
 /** Something that an operator did. */
@@ -72,4 +82,6 @@ export interface Operations extends Orders {
   readonly capacities?: readonly RunningCapacity[];
   /** Absent in files of before any were measured. */
   readonly roundTrips?: readonly MeasuredRoundTrip[];
+  /** Absent when there are none. */
+  readonly sizes?: readonly MeasuredSizes[];
 }

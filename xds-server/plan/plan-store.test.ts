@@ -40,6 +40,12 @@ describe('state format', () => {
         { engineId: 'e0', share: 0.7, sinceMs: 1 },
         { engineId: 'e1', share: 0.4, sinceMs: 1, basis: '5eed' },
       ],
+      sizes: [
+        {
+          ...{ frontendId: 'f0', poolId: 'm', atMs: 1 },
+          ...{ promptTokens: 4_000, uncachedPromptTokens: 900, outputTokens: 1.5 },
+        },
+      ],
       actions: [{ atMs: 1, action: 'drain' as const, target: 'e0', by: 'me' }],
     };
     const discovered = [['e0', ['10.0.0.1:80']]] as const;

@@ -108,6 +108,16 @@ const operationsSchema = record(
   },
   {
     roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: time })),
+    sizes: list(
+      record({
+        frontendId: id,
+        poolId: id,
+        promptTokens: amount,
+        uncachedPromptTokens: amount,
+        outputTokens: amount,
+        atMs: time,
+      }),
+    ),
     capacities: list(
       record(
         { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: time },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Pool } from '../fleet/fleet.js';
-import type { Profile } from '../profiles/profile.js';
+import type { Profile, TokenMix } from '../profiles/profile.js';
 import { CapacityWatch, type MeasuredEngine, penaltyBeyond } from './capacity-watch.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { fullRequests } from './load-by-profile.js';
@@ -45,6 +45,7 @@ class Fleet {
     loads: Readonly<Record<string, { requests: number; perSecond: number }>>,
     change: {
       profile?: Profile;
+      mix?: TokenMix;
       replicas?: number;
       isFrozen?: boolean;
       unrestMs?: number;
@@ -69,7 +70,8 @@ class Fleet {
         held.add(requests, this.nowMs);
         if (change.waiting !== undefined) this.watch.acceptQueue(id, change.waiting, this.nowMs);
         return {
-          ...{ id, held, traffic, mix, profile: change.profile ?? profile, isWhole: true },
+          ...{ id, held, traffic, isWhole: true },
+          ...{ mix: change.mix ?? mix, profile: change.profile ?? profile },
           isOutlier: change.outliers?.includes(id) ?? false,
           ...{ readyReplicas: change.replicas ?? 1, isFrozen: change.isFrozen ?? false },
         };
@@ -161,6 +163,18 @@ describe('measured capacities', () => {
     expect(fleet.share('b')).toBeCloseTo(0.7);
     fleet.run(1, { a: quiet, b: overrun }, { profile: profileOf(0.0143) });
     expect(fleet.share('b')).toBe(1);
+  });
+
+  it('are corrected by less when requests are found to be more work than was taken', () => {
+    const fleet = new Fleet();
+    const byTokens = { ...profile, work: { ...profile.work, secondsPerOutputToken: 0.001 } };
+    fleet.run(30, { a: quiet, b: overrun }, { profile: byTokens });
+    const before = fleet.share('b');
+    expect(before).toBeCloseTo(0.7);
+    const mix = { uncachedPromptTokens: 0, outputTokens: 3 };
+    fleet.run(1, { a: quiet, b: overrun }, { profile: byTokens, mix });
+    expect(fleet.share('b')).toBeCloseTo((before * 0.013) / 0.011);
+    expect(fleet.share('a')).toBe(1);
   });
 
   it('are drift of the profile when the middle engine of it has one', () => {

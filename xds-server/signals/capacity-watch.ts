@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Pool } from '../fleet/fleet.js';
-import type { Profile, TokenMix } from '../profiles/profile.js';
+import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
 import { capacityLook } from './capacity-look.js';
 import type { EngineTraffic } from './engine-traffic.js';
 import { lowerMedian } from './latency-samples.js';
@@ -120,9 +120,14 @@ export class CapacityWatch {
   #look(engine: MeasuredEngine, unrestMs: number, nowMs: number): void {
     const { id, profile, mix, readyReplicas, isWhole, isFrozen } = engine;
     const watched = this.#of(id);
-    // Of another profile nothing is known yet.
-    if (watched.basis !== undefined && !isDeepStrictEqual(watched.basis, { profile, mix }))
-      watched.capacity.end();
+    if (watched.basis !== undefined && !isDeepStrictEqual(watched.basis, { profile, mix })) {
+      const { basis, capacity } = watched;
+      if (isDeepStrictEqual(basis.profile, profile))
+        capacity.explain(workSeconds(profile, mix) / workSeconds(profile, basis.mix));
+      // Of another profile nothing is known yet.
+      else capacity.end();
+      watched.steadySinceMs = nowMs;
+    }
     watched.basis = { profile, mix };
     if (!isWhole || readyReplicas !== watched.replicas) watched.steadySinceMs = nowMs;
     watched.replicas = readyReplicas;

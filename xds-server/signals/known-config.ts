@@ -6,6 +6,7 @@ import type { Profile, TokenMix } from '../profiles/profile.js';
 import { SETTLED_EVIDENCE } from './demand-band.js';
 import { classId, type RateSeed } from './demand-estimator.js';
 import { mixOf } from './request-mix.js';
+import type { RequestSizes } from './request-sizes.js';
 
 /** The part of a configuration that signals go by. */
 export type SignalsConfig = Pick<
@@ -27,7 +28,8 @@ export interface KnownConfig {
   readonly enforcesPenalties: boolean;
   /** Filters choose the engine of every request; otherwise they learn it with the response, and count it from then on. */
   readonly choosesEngines: boolean;
-  /** By `rowKey`. */
+  /** By `rowKey`: as the file says, and with the sizes that hold. */
+  readonly configured: ReadonlyMap<string, ExpectedDemand>;
   readonly expected: ReadonlyMap<string, ExpectedDemand>;
   /** What reports name by a hash. */
   readonly poolIds: ReadonlyMap<bigint, string>;
@@ -47,14 +49,28 @@ export function knownOf(config: SignalsConfig): KnownConfig {
     profiles,
     enforcesPenalties: outlierPenalty === 'enforce',
     choosesEngines: steering === 'filter' && steered === 1,
+    configured: byRow(expectedDemand),
     expected: byRow(expectedDemand),
     poolIds: byHash(fleet.pools),
     classes: classesOf(fleet),
     engineIds: byHash(fleet.engines),
     addresses: addressesByHash(fleet),
-    mixes: new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expectedDemand)])),
+    mixes: mixesOf(fleet, expectedDemand),
     engineIndex: new Map(fleet.engines.map(({ id }, at) => [id, at])),
   };
+}
+
+/** The same with the sizes of requests that are in force. */
+export function withSizes(known: KnownConfig, sizes: Pick<RequestSizes, 'inForce'>): KnownConfig {
+  const rows = [...known.configured.values()].map((row) => ({
+    ...row,
+    ...sizes.inForce(row.frontendId, row.poolId),
+  }));
+  return { ...known, expected: byRow(rows), mixes: mixesOf(known.fleet, rows) };
+}
+
+function mixesOf(fleet: Fleet, expected: readonly ExpectedDemand[]): ReadonlyMap<string, TokenMix> {
+  return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expected)]));
 }
 
 /** What is believed of every class before anything is measured. */

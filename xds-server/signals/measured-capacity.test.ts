@@ -34,6 +34,33 @@ function look(
   return capacity.share;
 }
 
+describe('a correction', () => {
+  it('is less by what other sizes of requests explain of it, and never more', () => {
+    for (const [share, factor, left] of [
+      [0.5, 1.5, 0.75],
+      [0.5, 8, 1],
+      [0.5, 0.5, 0.5],
+      [1.25, 0.8, 1],
+      [1.25, 2, 1.25],
+      [1, 3, 1],
+      [0.5, Number.NaN, 0.5],
+    ] as const) {
+      const capacity = new MeasuredCapacity();
+      capacity.resume(share, 1_000);
+      capacity.explain(factor);
+      expect(capacity.share).toBe(left);
+      expect(capacity.sinceMs).toBe(left === 1 ? undefined : 1_000);
+    }
+  });
+
+  it('does not follow from what was seen before the sizes of requests were known', () => {
+    const capacity = new MeasuredCapacity();
+    look(capacity, full(0.7), 0, 2);
+    capacity.explain(1.4);
+    expect(look(capacity, full(0.7), 3, 5)).toBe(1);
+  });
+});
+
 describe('the capacity of a full engine', () => {
   it('is what it gets done, once it has been full for three seconds', () => {
     const capacity = new MeasuredCapacity();

@@ -87,6 +87,18 @@ export class MeasuredCapacity {
     this.#isLow = this.#share < LOW_SHARE;
   }
 
+  /**
+   * Requests are found to be `factor` times as much work as was taken until now: what this explains of a correction is
+   * no longer corrected.
+   */
+  explain(factor: number): void {
+    this.#full = undefined;
+    this.#calm = undefined;
+    const share = this.#share * (Number.isFinite(factor) ? factor : 1);
+    this.#share = this.#share < 1 ? between(this.#share, share, 1) : between(1, share, this.#share);
+    if (this.#share === 1) this.end();
+  }
+
   end(): void {
     this.#share = 1;
     this.#sinceMs = undefined;
@@ -198,8 +210,12 @@ export class MeasuredCapacity {
   }
 }
 
+function between(least: number, value: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}
+
 function bounded(share: number): number {
-  return Math.min(MOST_HEALTH, Math.max(LEAST_SHARE, share));
+  return between(LEAST_SHARE, share, MOST_HEALTH);
 }
 
 /** The look that shows the most since the engine is full. */

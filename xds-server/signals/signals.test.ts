@@ -121,6 +121,43 @@ describe('Signals', () => {
     expect(state.demands[0]).toMatchObject({ requestsPerSecond: 33, source: 'held' });
   });
 
+  it('takes requests for as large as answers tell, also after a restart, and tells work by that', () => {
+    const config = configOf(['a'], 10, '{}', WITH_LATENCY);
+    const signals = new Signals(config, [], 0);
+    for (let second = 0; second <= 640; second++) {
+      const answers = 10 * second;
+      const { vms } = reportOf(answers, {
+        a: { planned: answers, ended: answers, usageCount: answers, wholeCount: answers },
+      });
+      const pools = vms[0]!.pools.map((pool) => ({
+        ...pool,
+        promptCount: answers,
+        promptTokens: answers * 800,
+        cachedTokens: answers * 600,
+        cachedOfTokens: answers * 800,
+        outputCount: answers,
+        outputTokens: answers * 21,
+      }));
+      signals.acceptReport('f', 'n', { vms: [{ ...vms[0]!, pools }] }, second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    const sizes = { promptTokens: 800, uncachedPromptTokens: 200, outputTokens: 21 };
+    const { state, mixes } = signals.evaluate(640_000);
+    expect(state.demands[0]).toMatchObject(sizes);
+    expect(mixes.get('a')).toEqual({ uncachedPromptTokens: 200, outputTokens: 21 });
+    expect(signals.requestSizes('f', 'm')).toMatchObject({
+      source: 'measured',
+      configured: { promptTokens: 100, uncachedPromptTokens: 100, outputTokens: 20 },
+    });
+
+    const restarted = new Signals(config, [], 650_000);
+    expect(restarted.requestSizes('f', 'm')).toMatchObject({ source: 'configured', measured: null });
+    restarted.resume(signals.operations, 650_000);
+    expect(restarted.evaluate(650_000).state.demands[0]).toMatchObject(sizes);
+    restarted.reconfigure(configOf(['a'], 20), 660_000);
+    expect(restarted.evaluate(660_000).state.demands[0]).toMatchObject(sizes);
+  });
+
   it('measures demand and keeps it when the frontend falls silent', () => {
     const signals = new Signals(configOf(['a'], 0), [], 0);
     for (let second = 0; second <= 60; second++) {

@@ -4,7 +4,7 @@ import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Address, Engine, Fleet } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations, Orders } from '../fleet/operations.js';
-import { workSeconds } from '../profiles/profile.js';
+import { type TokenMix, workSeconds } from '../profiles/profile.js';
 import { type CapacityDrift, CapacityWatch, type MeasuredEngine, penaltyBeyond } from './capacity-watch.js';
 import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
@@ -16,6 +16,7 @@ import {
   rowKey,
   type SignalsConfig,
   seeds,
+  withSizes,
 } from './known-config.js';
 import { holdLast, type Readiness } from './last-stand.js';
 import { latencySamples } from './latency-evidence.js';
@@ -27,6 +28,7 @@ import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-wat
 import { type OutsideView, OutsideWork } from './outside-work.js';
 import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
+import { noSizeCounts, RequestSizes, type RequestSizeView, type TokenSizes } from './request-sizes.js';
 import { RequestsHeld } from './requests-held.js';
 import type { RoundTripView } from './round-trip.js';
 import { settledSince } from './settled-since.js';
@@ -57,6 +59,16 @@ export interface SignalsView {
   readonly capacities: readonly CapacityView[];
   readonly drifts: readonly (ProfileDrift | CapacityDrift)[];
   readonly rates: readonly RateEstimate[];
+  /** Mean requests that engines may get, by engine id. */
+  readonly mixes: ReadonlyMap<string, TokenMix>;
+}
+
+/** How large the requests of a frontend to a pool are taken to be, and why. */
+export interface SizesInForce {
+  readonly source: 'measured' | 'configured';
+  /** Null before enough answers were counted. */
+  readonly measured: RequestSizeView | null;
+  readonly configured: TokenSizes;
 }
 
 /** A frontend is worth an alarm when nobody of it has reported for this long: engines have requests that nobody tells of. */
@@ -65,6 +77,8 @@ const SILENT_ALARM_SECONDS = 10;
 const PEAK_SECONDS = 3;
 /** What an engine gets done is what it can do when it is so many times slower than its like with many requests. */
 const OUTLIER_EXCESS = 1.5;
+/** For so long after conversations had to move, more of their prompts is in no cache than usually. */
+const COLD_MS = 60_000;
 /** An answer may have waited for all requests that its engine held within this time. */
 const HELD_SECONDS = 10;
 
@@ -89,6 +103,7 @@ export class Signals {
   readonly #network: Network;
   /** By frontend id. */
   readonly #turnGaps = new Map<string, TurnGaps>();
+  readonly #sizes = new RequestSizes();
   /** By engine id; penalties left out. */
   #capacities: ReadonlyMap<string, number> = new Map();
   #known: KnownConfig;
@@ -109,7 +124,8 @@ export class Signals {
   reconfigure(config: SignalsConfig, nowMs: number): void {
     const before = this.#known.fleet;
     const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
-    this.#known = knownOf(config);
+    this.#sizes.keep(config.expectedDemand);
+    this.#known = withSizes(knownOf(config), this.#sizes);
     this.#demand.reseed(seeds(config, []));
     this.#network.reconfigure(config.fleet);
     this.#settledSinceMs = nowMs;
@@ -180,6 +196,7 @@ export class Signals {
       this.totals.addPool(frontendId, poolId, usage);
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
+    this.#addSizes(frontendId, delta, nowMs);
     const isRecent = delta.toMs - delta.fromMs <= SILENT_ALARM_SECONDS * 1000;
     for (const usage of delta.engines) {
       this.#addEngineUsage(frontendId, usage, answeredOf(usage), isRecent, nowMs);
@@ -203,6 +220,37 @@ export class Signals {
     }
   }
 
+  #addSizes(frontendId: string, { pools, engines }: UsageDelta, nowMs: number): void {
+    const counts = new Map<string, ReturnType<typeof noSizeCounts>>();
+    const countsOf = (poolId: string) => {
+      const known = counts.get(poolId) ?? noSizeCounts();
+      counts.set(poolId, known);
+      return known;
+    };
+    for (const usage of pools) {
+      const name = this.#known.classes.get(classKey(usage.pool, usage.priority));
+      if (name === undefined) continue;
+      const sums = countsOf(name.poolId);
+      for (const key of COUNTED) sums[key] += usage[key];
+    }
+    for (const { pool, usageCount } of engines) {
+      const poolId = this.#known.poolIds.get(pool);
+      if (poolId !== undefined) countsOf(poolId).told += usageCount;
+    }
+    const isUsual = nowMs - this.#unrestMs >= COLD_MS;
+    for (const [poolId, sums] of counts) {
+      const configured = this.#known.configured.get(rowKey(frontendId, poolId))!;
+      if (this.#sizes.add(frontendId, poolId, sums, configured, isUsual, nowMs)) this.#takeSizes(poolId);
+    }
+  }
+
+  /** What was counted as work of engines until now was that of requests of other sizes. */
+  #takeSizes(poolId: string): void {
+    this.#known = withSizes(this.#known, this.#sizes);
+    const { engineIds } = this.#known.fleet.pools.find(({ id }) => id === poolId)!;
+    for (const id of engineIds) this.#traffic.delete(id);
+  }
+
   #addTurns(frontendId: string, { nodeId, turns, turnLevel }: UsageDelta, nowMs: number): void {
     const gaps = this.#turnGaps.get(frontendId) ?? new TurnGaps();
     this.#turnGaps.set(frontendId, gaps);
@@ -223,6 +271,17 @@ export class Signals {
   /** How turns follow each other; undefined before enough was counted. */
   turnGap(frontendId: string, poolId: string): TurnGapView | undefined {
     return this.#turnGaps.get(frontendId)?.view(id64(poolId));
+  }
+
+  requestSizes(frontendId: string, poolId: string): SizesInForce {
+    const { promptTokens, uncachedPromptTokens, outputTokens } = this.#known.configured.get(
+      rowKey(frontendId, poolId),
+    )!;
+    return {
+      source: this.#sizes.inForce(frontendId, poolId) === undefined ? 'configured' : 'measured',
+      measured: this.#sizes.view(frontendId, poolId) ?? null,
+      configured: { promptTokens, uncachedPromptTokens, outputTokens },
+    };
   }
 
   /** What is configured of a round trip that is measured; undefined where the configured one counts. */
@@ -292,11 +351,13 @@ export class Signals {
     const capacities = this.#measured.views.flatMap(({ engineId, share, sinceMs }) =>
       sinceMs === null ? [] : [{ engineId, share, sinceMs, basis: this.#basisOf(engineId) }],
     );
+    const sizes = this.#sizes.measured;
     return {
       ...this.#orders.state,
       penalties,
       roundTrips: this.#network.measured,
       ...(capacities.length === 0 ? {} : { capacities }),
+      ...(sizes.length === 0 ? {} : { sizes }),
     };
   }
 
@@ -304,6 +365,9 @@ export class Signals {
   resume(operations: Operations, nowMs: number): void {
     this.#orders.resume(operations);
     this.#network.resume(operations.roundTrips ?? []);
+    this.#sizes.resume(operations.sizes ?? []);
+    this.#sizes.keep([...this.#known.configured.values()]);
+    this.#known = withSizes(this.#known, this.#sizes);
     for (const { engineId, severity, sinceMs } of operations.penalties) {
       this.#outliers.penalty(engineId).resume(severity, sinceMs, nowMs);
     }
@@ -409,6 +473,7 @@ export class Signals {
         ),
       ],
       rates,
+      mixes: this.#known.mixes,
     };
   }
 
@@ -667,6 +732,15 @@ export class Signals {
     });
   }
 }
+
+const COUNTED = [
+  'promptCount',
+  'promptTokens',
+  'outputCount',
+  'outputTokens',
+  'cachedTokens',
+  'cachedOfTokens',
+] as const;
 
 /** Requests that an engine has answered, at least in part. */
 type AnsweredOf = (usage: EngineUsage) => number;
