@@ -81,6 +81,16 @@ describe('Measurement', () => {
     expect(maxUtilization(measurement.result())).toBeCloseTo(0.0025);
   });
 
+  it('does not hold against the plan what went elsewhere because an engine was busy', () => {
+    const measurement = new Measurement(SECONDS);
+    const headers = { 'x-engine': 'b', 'x-wardrop-reason': 'overflow' };
+    measurement.add('west', turn('1'), onlyA, result('answered', 1, { headers }));
+    expect(measurement.result().overflowed).toBe(1);
+    expect(unexplainedFlows(measurement.result())).toEqual([]);
+    measurement.add('west', turn('2'), onlyA, result('answered', 1, { headers: { 'x-engine': 'b' } }));
+    expect(unexplainedFlows(measurement.result()).map(({ engine }) => engine)).toEqual(['a', 'b']);
+  });
+
   it('explains by chance what whole conversations do by chance, and nothing more', () => {
     const play = (weightOfA: number, turns: number, plannedOfA = 0.5) => {
       const measurement = new Measurement(SECONDS);

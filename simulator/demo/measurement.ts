@@ -13,7 +13,9 @@ export interface Flow {
   /** The weights in force when each request was sent, added up. */
   readonly plannedRps: number;
   readonly measuredRps: number;
-  /** Standard error of the difference: whole conversations go one way or the other. */
+  /** How much more was measured than planned, of the requests that no engine was too busy for. */
+  readonly differenceRps: number;
+  /** Standard error of that: whole conversations go one way or the other. */
   readonly standardErrorRps: number;
 }
 
@@ -52,6 +54,8 @@ export interface PolicyResult extends Latencies {
   readonly errors: number;
   readonly timeouts: number;
   readonly shed: number;
+  /** Requests that went elsewhere than planned, as the engine had too much in flight. */
+  readonly overflowed: number;
   readonly flows: readonly Flow[];
   readonly loads: readonly EngineLoad[];
   /** How often each error was met. */
@@ -99,6 +103,7 @@ export class Measurement {
       errors: count('error'),
       timeouts: count('timeout'),
       shed: count('shed'),
+      overflowed: this.#samples.filter(isOverflowed).length,
       flows: this.#flows(),
       loads: this.#loads(),
       errorDetails: this.#errorDetails(),
@@ -118,10 +123,14 @@ export class Measurement {
     const conversations = new Map<string, { turns: number; planned: number }>();
     let planned = 0;
     let measured = 0;
+    let difference = 0;
     for (const sample of samples) {
       const expected = sample.weights.get(engine) ?? 0;
+      const served = shareServedBy(engine, sample);
       planned += expected;
-      measured += shareServedBy(engine, sample);
+      measured += served;
+      if (isOverflowed(sample)) continue;
+      difference += served - expected;
       const { conversationId } = sample.turn;
       const conversation = conversations.get(conversationId) ?? { turns: 0, planned: 0 };
       conversation.turns++;
@@ -138,6 +147,7 @@ export class Measurement {
       engine,
       plannedRps: planned / this.#seconds,
       measuredRps: measured / this.#seconds,
+      differenceRps: difference / this.#seconds,
       standardErrorRps: Math.sqrt(Math.max(0, variance)) / this.#seconds,
     };
   }
@@ -176,6 +186,10 @@ function shareServedBy(engine: string, { result, weights }: Sample): number {
   return served === engine ? 1 : 0;
 }
 
+function isOverflowed({ result }: Sample): boolean {
+  return result.headers['x-wardrop-reason'] === 'overflow';
+}
+
 function meetsSlo({ result }: Sample): boolean {
   if (result.end !== 'answered' || result.elapsedMs > SLO.completeMs) return false;
   return result.firstTokenMs === undefined || result.firstTokenMs <= SLO.firstTokenMs;
@@ -188,7 +202,6 @@ export function maxUtilization({ loads }: PolicyResult): number {
 /** Flows that differ from the plan by more than chance explains: three standard errors. */
 export function unexplainedFlows({ flows }: PolicyResult): Flow[] {
   return flows.filter(
-    ({ plannedRps, measuredRps, standardErrorRps }) =>
-      Math.abs(measuredRps - plannedRps) > 3 * standardErrorRps + 1e-9,
+    ({ differenceRps, standardErrorRps }) => Math.abs(differenceRps) > 3 * standardErrorRps + 1e-9,
   );
 }

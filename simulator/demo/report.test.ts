@@ -17,12 +17,14 @@ function phase(lag: number, change: Partial<PolicyResult> = {}): PhaseResult {
     errors: 1,
     timeouts: 2,
     shed: 3,
+    overflowed: 0,
     flows: ['west', 'middle', 'east'].flatMap((frontend) =>
       ['a', 'b', 'c'].map((engine) => ({
         frontend,
         engine,
         plannedRps: 30,
         measuredRps: frontend === 'middle' && engine === 'c' ? 31 : 30.1,
+        differenceRps: frontend === 'middle' && engine === 'c' ? 1 : 0.1,
         standardErrorRps: 0.2,
       })),
     ),
@@ -69,6 +71,12 @@ describe('the report of the demo', () => {
     expect(text).toContain('Error under nearest only, 1 times: 503 full');
     expect(text).toContain('THIS RUN IS INVALID');
     expect(text).toContain('35.0 ms at p99 (engine c; limit 20 ms)');
+  });
+
+  it('says which requests were not expected where the plan has them, as their engine was busy', () => {
+    const busy = notes({ nearest: phase(1), wardrop: phase(1, { overflowed: 1 }) });
+    expect(busy).toContain('Left out of this: 10.0 % of the requests, whose engine was busy');
+    expect(notes({ nearest: phase(1), wardrop: phase(1) })).not.toContain('busy');
   });
 
   it('puts loads beside capacities and both policies beside each other', () => {

@@ -89,7 +89,7 @@ export function notes({ nearest, wardrop }: Results): string {
     `SLO: complete within ${SLO.completeMs / 1000} s and, if streamed, the first token within ${SLO.firstTokenMs} ms; ` +
       'what fails, is refused or times out misses it.',
     `Latencies are of answered requests, and of clients that left with the ${CLIENT_TIMEOUT_MS / 1000} s they waited.`,
-    samplingNote(unexplainedFlows(wardrop.policy)),
+    `${samplingNote(unexplainedFlows(wardrop.policy))}${overflowNote(wardrop.policy)}`,
     lagNote([...nearest.lagMs, ...wardrop.lagMs]),
   ];
   for (const [name, { policy }] of [['nearest only', nearest] as const, ['Wardrop', wardrop] as const]) {
@@ -144,11 +144,16 @@ function samplingNote(unexplained: readonly Flow[]): string {
   if (unexplained.length === 0) {
     return 'Measured flows are those of the plan within sampling error (three standard errors, by conversation).';
   }
-  const flows = unexplained.map(({ frontend, engine, plannedRps, measuredRps, standardErrorRps }) => {
-    const difference = (measuredRps - plannedRps).toFixed(2);
-    return `${frontend}→${engine} ${difference} requests/s, standard error ${standardErrorRps.toFixed(2)}`;
-  });
+  const flows = unexplained.map(
+    ({ frontend, engine, differenceRps, standardErrorRps }) =>
+      `${frontend}→${engine} ${differenceRps.toFixed(2)} requests/s, standard error ${standardErrorRps.toFixed(2)}`,
+  );
   return `Measured flows differ from the plan by more than chance explains: ${flows.join('; ')}.`;
+}
+
+function overflowNote({ overflowed, requests }: PolicyResult): string {
+  if (overflowed === 0) return '';
+  return ` Left out of this: ${percent(overflowed / requests, 1)} of the requests, whose engine was busy for a moment (reason overflow).`;
 }
 
 function lagNote(lags: readonly (readonly [string, number])[]): string {
