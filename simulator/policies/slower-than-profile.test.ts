@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { turningPoints } from '../experiments/measures.js';
-import { type QueueingEngine, runQueueingFleet } from './testing/queueing-fleet.js';
+import { type QueueingEngine, runQueueingFleet, type Sample } from './testing/queueing-fleet.js';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -25,6 +25,14 @@ function fleetOf(requestsPerSecond: number, b: Pick<QueueingEngine, 'slots' | 's
   };
 }
 
+/** Turning points of the weight of engine b. */
+function turnsOf(samples: readonly Sample[]): number {
+  return turningPoints(
+    samples.map(({ weights }) => weights[1]!),
+    0.02,
+  ).turns;
+}
+
 describe('an engine far slower than its profile', () => {
   it.each([
     [0.1, 75],
@@ -42,12 +50,7 @@ describe('an engine far slower than its profile', () => {
       const usual = samples.find(({ second }) => second === SLOW)!.weights[1]!;
       const slow = samples.filter(({ second }) => second >= SLOW && second < recovered);
       const settled = slow.filter(({ second }) => second >= SETTLED);
-      expect(
-        turningPoints(
-          settled.map(({ weights }) => weights[1]!),
-          0.02,
-        ).turns,
-      ).toBeLessThanOrEqual(1);
+      expect(turnsOf(settled)).toBeLessThanOrEqual(1);
       // It gets what it can do, and takes a few seconds for what it has.
       const sent = settled.at(-1)!.weights[1]! * requestsPerSecond;
       expect(sent).toBeGreaterThan(0);
@@ -74,12 +77,7 @@ describe('an engine far slower than its profile', () => {
       SLOW + 100,
     );
     const settled = samples.filter(({ second }) => second >= SETTLED);
-    expect(
-      turningPoints(
-        settled.map(({ weights }) => weights[1]!),
-        0.02,
-      ).turns,
-    ).toBeLessThanOrEqual(1);
+    expect(turnsOf(settled)).toBeLessThanOrEqual(1);
     const { capacities } = settled.at(-1)!.view;
     expect(capacities.find(({ engineId }) => engineId === 'b')).toMatchObject({ state: 'corrected' });
   });

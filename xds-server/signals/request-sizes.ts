@@ -146,8 +146,8 @@ function isOther(sizes: TokenSizes, before: TokenSizes, band: number): boolean {
   return differs('promptTokens') || differs('uncachedPromptTokens') || differs('outputTokens');
 }
 
-const NAMES = [
-  'told',
+/** What is counted of pools, named as in their usage. */
+export const POOL_SIZE_COUNTS = [
   'promptCount',
   'promptTokens',
   'outputCount',
@@ -155,6 +155,7 @@ const NAMES = [
   'cachedTokens',
   'cachedOfTokens',
 ] as const;
+const NAMES = ['told', ...POOL_SIZE_COUNTS] as const;
 
 export function noSizeCounts(): { -readonly [Name in keyof SizeCounts]: number } {
   return {

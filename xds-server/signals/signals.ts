@@ -28,7 +28,13 @@ import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-wat
 import { type OutsideView, OutsideWork } from './outside-work.js';
 import { capacityPenalty } from './penalty.js';
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
-import { noSizeCounts, RequestSizes, type RequestSizeView, type TokenSizes } from './request-sizes.js';
+import {
+  noSizeCounts,
+  POOL_SIZE_COUNTS,
+  RequestSizes,
+  type RequestSizeView,
+  type TokenSizes,
+} from './request-sizes.js';
 import { RequestsHeld } from './requests-held.js';
 import type { RoundTripView } from './round-trip.js';
 import { settledSince } from './settled-since.js';
@@ -231,7 +237,7 @@ export class Signals {
       const name = this.#known.classes.get(classKey(usage.pool, usage.priority));
       if (name === undefined) continue;
       const sums = countsOf(name.poolId);
-      for (const key of COUNTED) sums[key] += usage[key];
+      for (const key of POOL_SIZE_COUNTS) sums[key] += usage[key];
     }
     for (const { pool, usageCount } of engines) {
       const poolId = this.#known.poolIds.get(pool);
@@ -732,15 +738,6 @@ export class Signals {
     });
   }
 }
-
-const COUNTED = [
-  'promptCount',
-  'promptTokens',
-  'outputCount',
-  'outputTokens',
-  'cachedTokens',
-  'cachedOfTokens',
-] as const;
 
 /** Requests that an engine has answered, at least in part. */
 type AnsweredOf = (usage: EngineUsage) => number;
