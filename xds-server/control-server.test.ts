@@ -201,6 +201,24 @@ describe('ControlServer', () => {
     expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
   });
 
+  it('keeps every conversation where it is when a newer version wrote the state file, and its file, too', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const first = await site.start();
+    await planned(first);
+    const before = (await site.sync())!;
+    await first.stop();
+    const file = join(site.folder, 'state.json');
+    const stored = JSON.parse(readFileSync(file, 'utf8'));
+    stored.plan.engines = 'said in another way';
+    writeFileSync(file, JSON.stringify({ ...stored, format: 2, novelty: {} }));
+    await site.start({ solveChecked: () => new Promise(() => undefined) });
+    const after = (await site.sync())!;
+    const own = { version: 0, issuedAtMs: 0, planId: '' };
+    expect({ ...after, ...own }).toEqual({ ...before, ...own });
+    expect(JSON.parse(readFileSync(`${file}.broken`, 'utf8'))).toMatchObject({ format: 2, novelty: {} });
+  });
+
   it('makes a first plan when the state file is broken, and says so', async () => {
     const engine = await startEngine();
     const site = await Site.create({ a: engine.address });

@@ -7,7 +7,7 @@ import type { OptimizerInput } from '../optimizer/solution.js';
 import type { Plan } from '../plan/plan.js';
 import type { ServerState } from '../plan/server-state.js';
 import { buildSnapshotView } from '../plan/snapshot-view.js';
-import { decodeState } from '../plan/state-format.js';
+import { readState } from '../plan/state-salvage.js';
 import type { HeldRate } from '../signals/known-config.js';
 import { Signals } from '../signals/signals.js';
 import { withDiscovered } from './discovered-fleet.js';
@@ -87,7 +87,7 @@ async function savedPlan(file: string): Promise<Plan | null> {
 
 async function savedState(file: string): Promise<ServerState | null> {
   try {
-    return decodeState(await readFile(file, 'utf8'));
+    return readState(await readFile(file, 'utf8')).state;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     const problem = `state file ${file}: ${(error as Error).message}; move it away to go on without it`;

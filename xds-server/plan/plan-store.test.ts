@@ -5,9 +5,11 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evolvePlan } from './evolve.js';
 import type { Plan } from './plan.js';
+import { planId } from './plan-id.js';
 import { PlanStore } from './plan-store.js';
 import type { ServerState } from './server-state.js';
 import { decodeState, encodeState } from './state-format.js';
+import { readState } from './state-salvage.js';
 import { evolveInput } from './testing/fleet.js';
 
 /** A plan with former owners, a backup-less row and an empty one. */
@@ -100,6 +102,106 @@ describe('state format', () => {
   });
 });
 
+describe('a file of another version', () => {
+  const operations = {
+    drains: [{ engineId: 'e0', address: null, sinceMs: 1, overSeconds: 30, untilMs: 9 }],
+    orders: [],
+    penalties: [],
+    actions: [],
+    roundTrips: [],
+    sizes: [],
+    capacities: [],
+  };
+  const full = { ...state(), operations, discovered: [['e0', ['10.0.0.1:80']]] as const };
+  // biome-ignore lint/suspicious/noExplicitAny: what another version writes
+  type Stored = any;
+  const written = (change: (stored: Stored) => void): string => {
+    const stored = JSON.parse(encodeState(full));
+    change(stored);
+    return JSON.stringify(stored);
+  };
+
+  it('gives all that is as here, whatever is new in it', () => {
+    const text = written((stored) => {
+      stored.format = 2;
+      stored.weather = { is: 'fine' };
+      stored.plan.carbon = 1;
+      stored.plan.id = '0123456789abcdef';
+      stored.plan.rows[0].tenants = [];
+      stored.plan.engines[0].watts = 700;
+      stored.operations.moods = [{}];
+      stored.operations.drains[0].reason = 'new';
+      stored.operations.drains.push({ engineId: 'e1', address: { zone: 'z' } });
+    });
+    const { state: read, problem } = readState(text);
+    expect(read).toEqual(full);
+    expect(problem).toBe('its format is 2, this version reads 1. It is taken over but for drains');
+  });
+
+  it('of the same format with more in it is read as if that were not there', () => {
+    const text = written((stored) => {
+      stored.operations.moods = [];
+      stored.plan.rows[1].tenants = 3;
+    });
+    const { state: read, problem } = readState(text);
+    expect(read).toEqual(full);
+    expect(problem).toMatch(
+      /additional properties. It is taken over but for what this version does not know$/,
+    );
+  });
+
+  it('gives partitions without loads and prices that are said otherwise', () => {
+    const text = written((stored) => {
+      stored.format = 2;
+      stored.plan.engines = { e0: { load: 0.5 } };
+      delete stored.plan.objectiveSeconds;
+    });
+    const { plan: read } = readState(text).state;
+    expect(read!.rows).toEqual(full.plan!.rows);
+    expect([read!.sequence, read!.engines]).toEqual([full.plan!.sequence, []]);
+  });
+
+  it.each<[string, (stored: Stored) => void]>([
+    ['there is none', (stored) => delete stored.plan],
+    ['a segment runs backwards', (stored) => (stored.plan.rows[0].segments[0][0] = 5)],
+    ['rows are said otherwise', (stored) => (stored.plan.rows = 'elsewhere')],
+    ['it is no plan', (stored) => (stored.plan = 7)],
+  ])('gives its salt, but no plan when %s', (_, change) => {
+    const text = written((stored) => {
+      stored.format = 2;
+      change(stored);
+    });
+    const { state: read, problem } = readState(text);
+    expect([read.salt, read.plan, read.discovered]).toEqual([full.salt, null, full.discovered]);
+    expect(problem).toMatch(/but for plan$/);
+  });
+
+  it.each(['{"format": 2}', '{"format": 2, "salt": ""}', '{"format": 2, "salt": 4}', '[]', 'null', ''])(
+    'that has no salt, such as %j, gives nothing',
+    (text) => expect(() => readState(text)).toThrow(),
+  );
+
+  it('never gives other partitions than were saved, whatever is damaged in it, nor another salt than the file has', () => {
+    const text = encodeState(full);
+    const partitionsOf = ({ rows }: Plan) => planId({ rows, engines: [], objectiveSeconds: 0 });
+    const damage = fc.tuple(fc.nat(text.length - 2), fc.constantFrom('', '0', '9', '"', '}', 'x'));
+    fc.assert(
+      fc.property(damage, ([at, replacement]) => {
+        const damaged = text.slice(0, at) + replacement + text.slice(at + 1);
+        let read: ServerState;
+        try {
+          read = readState(damaged).state;
+        } catch {
+          return;
+        }
+        if (read.plan !== null) expect(partitionsOf(read.plan)).toBe(partitionsOf(full.plan!));
+        expect(read.salt).toBe(JSON.parse(damaged).salt);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
 describe('PlanStore', () => {
   let directory: string;
   let path: string;
@@ -138,6 +240,20 @@ describe('PlanStore', () => {
     }
     expect((await readdir(directory)).sort()).toEqual(['state.json.broken', 'state.json.broken-2']);
     expect(await readFile(`${path}.broken`, 'utf8')).toBe('{"format": 1');
+  });
+
+  it('goes on with a file of another version, keeps a copy for that version, and says so', async () => {
+    const newer = JSON.stringify({ ...JSON.parse(encodeState(state())), format: 2, more: 1 });
+    await writeFile(path, newer);
+    const store = new PlanStore(path);
+    const { state: loaded, problem } = await store.load();
+    expect(loaded).toMatchObject(state());
+    expect(problem!.message).toMatch(/format is 2.*kept as .*broken/);
+    // Until the next save it is there to be read again.
+    expect(await readFile(path, 'utf8')).toBe(newer);
+    await store.save(state(4));
+    expect(await store.load()).toEqual({ state: state(4), problem: null });
+    expect(await readFile(`${path}.broken`, 'utf8')).toBe(newer);
   });
 
   it('leaves nothing behind when the file cannot be replaced', async () => {

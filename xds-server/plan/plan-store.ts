@@ -1,13 +1,14 @@
-import { access, open, readFile, rename, rm } from 'node:fs/promises';
+import { access, constants, copyFile, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { WardropError } from '../errors.js';
 import type { ServerState } from './server-state.js';
-import { decodeState, encodeState } from './state-format.js';
+import { encodeState } from './state-format.js';
+import { readState } from './state-salvage.js';
 
 export interface LoadedState {
   /** Null when there is none to go on with. */
   readonly state: ServerState | null;
-  /** Why a file that is there could not be used (WARDROP_STATE_INVALID), and what was done with it. */
+  /** Why a file that is there could not be used, or only in part (WARDROP_STATE_INVALID), and what was done with it. */
   readonly problem: WardropError | null;
 }
 
@@ -21,7 +22,10 @@ export class PlanStore {
     this.path = path;
   }
 
-  /** Reads the file. One that cannot be used never stops a server: it is renamed, so that it can be looked at. */
+  /**
+   * Reads the file. One that is not as this version writes it never stops a server: it is kept under another name, so that
+   * it can be looked at or be used by the version that wrote it.
+   */
   async load(): Promise<LoadedState> {
     let text: string;
     try {
@@ -34,9 +38,12 @@ export class PlanStore {
       };
     }
     try {
-      return { state: decodeState(text), problem: null };
+      const { state, problem } = readState(text);
+      if (problem === null) return { state, problem };
+      const aside = await this.setAside(keepCopy);
+      return { state, problem: this.problem(`is not as this version writes it: ${problem}. ${aside}`) };
     } catch (error) {
-      const aside = await this.setAside();
+      const aside = await this.setAside(rename);
       const what = `is broken: ${reason(error)}. ${aside} The server starts without it: conversations may move`;
       return { state: null, problem: this.problem(what, error) };
     }
@@ -68,21 +75,21 @@ export class PlanStore {
     }
   }
 
-  /** Renames the file to the first free `.broken` name. */
-  private async setAside(): Promise<string> {
+  /** Puts the file, or a copy of it, under the first free `.broken` name. */
+  private async setAside(put: (from: string, to: string) => Promise<void>): Promise<string> {
     try {
       for (let number = 1; ; number++) {
         const aside = number === 1 ? `${this.path}.broken` : `${this.path}.broken-${number}`;
         if (await exists(aside)) continue;
-        await rename(this.path, aside);
-        return `It was renamed to ${aside}.`;
+        await put(this.path, aside);
+        return `It is kept as ${aside}.`;
       }
     } catch (error) {
-      return `It could not be renamed (${reason(error)}) and will be replaced by the next plan.`;
+      return `It could not be put aside (${reason(error)}) and will be replaced by the next plan.`;
     }
   }
 
-  private problem(what: string, cause: unknown): WardropError {
+  private problem(what: string, cause?: unknown): WardropError {
     return new WardropError('WARDROP_STATE_INVALID', `state file ${this.path} ${what}`, { cause });
   }
 }
@@ -107,6 +114,11 @@ async function replaceFile(path: string, text: string): Promise<void> {
   } finally {
     await directory.close();
   }
+}
+
+/** The file itself stays until the next one replaces it: what was read of it is nowhere else. */
+function keepCopy(from: string, to: string): Promise<void> {
+  return copyFile(from, to, constants.COPYFILE_EXCL);
 }
 
 async function exists(path: string): Promise<boolean> {

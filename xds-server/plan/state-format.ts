@@ -6,10 +6,13 @@ import { planId } from './plan-id.js';
 import { endOf } from './segments.js';
 import type { ServerState } from './server-state.js';
 
-/** Version of the layout below. A file of another version is refused, not guessed at. */
-const STATE_FORMAT = 1;
+/**
+ * Version of the layout below. Older versions take from a file what they understand, so a newer layout may add and leave
+ * out, but gives no name another meaning.
+ */
+export const STATE_FORMAT = 1;
 /** Newer snapshots count on from the version that is stored, for ever. */
-const MOST_VERSION = Number.MAX_SAFE_INTEGER - 2 ** 51;
+export const MOST_VERSION = Number.MAX_SAFE_INTEGER - 2 ** 51;
 
 /** Row as stored: engines by index into `engineIds`, weights left out because the segments tell them exactly. */
 interface StoredRow {
@@ -25,11 +28,13 @@ interface StoredRow {
   readonly former: readonly (readonly [number, number, number])[];
 }
 
+export type StoredPlan = Omit<Plan, 'rows'> & { readonly rows: readonly StoredRow[] };
+
 interface StoredState {
   readonly format: number;
   readonly salt: string;
   readonly snapshotVersion: number;
-  readonly plan: (Omit<Plan, 'rows'> & { readonly rows: readonly StoredRow[] }) | null;
+  readonly plan: StoredPlan | null;
   readonly operations?: Operations;
   readonly discovered?: NonNullable<ServerState['discovered']>;
 }
@@ -59,7 +64,20 @@ function tuple(...items: object[]): object {
   return { type: 'array', items, minItems: items.length, maxItems: items.length };
 }
 
-const planSchema = record({
+const rowsSchema = list(
+  record({
+    frontendId: id,
+    poolId: id,
+    demandRps: amount,
+    retryRatio: fraction,
+    shed: list(record({ priority: { type: 'integer' }, fraction })),
+    engineIds: list(id),
+    segments: list(tuple(point, index, { type: 'integer', minimum: -1 })),
+    former: list(tuple(point, point, index)),
+  }),
+);
+
+export const planSchema = record({
   id: { type: 'string', pattern: '^[0-9a-f]{16}$' },
   sequence: { type: 'integer', minimum: 1 },
   createdAtMs: time,
@@ -73,59 +91,50 @@ const planSchema = record({
       scarcityPriceSeconds: amount,
     }),
   ),
-  rows: list(
-    record({
-      frontendId: id,
-      poolId: id,
-      demandRps: amount,
-      retryRatio: fraction,
-      shed: list(record({ priority: { type: 'integer' }, fraction })),
-      engineIds: list(id),
-      segments: list(tuple(point, index, { type: 'integer', minimum: -1 })),
-      former: list(tuple(point, point, index)),
-    }),
-  ),
+  rows: rowsSchema,
 });
 
-const operationsSchema = record(
-  {
-    drains: list(
-      record({
-        engineId: id,
-        address: { anyOf: [{ type: 'null' }, id] },
-        sinceMs: time,
-        overSeconds: amount,
-        untilMs: time,
-      }),
-    ),
-    orders: list(record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: time, untilMs: time })),
-    penalties: list(
-      record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: time }),
-    ),
-    actions: list(
-      record({ atMs: time, action: { enum: [...OPERATOR_ACTIONS] }, target: id, by: { type: 'string' } }),
-    ),
-  },
-  {
-    roundTrips: list(record({ frontendId: id, engineId: id, seconds: amount, atMs: time })),
-    sizes: list(
-      record({
-        frontendId: id,
-        poolId: id,
-        promptTokens: amount,
-        uncachedPromptTokens: amount,
-        outputTokens: amount,
-        atMs: time,
-      }),
-    ),
-    capacities: list(
-      record(
-        { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: time },
-        { basis: id },
-      ),
-    ),
-  },
-);
+const operationSchemas = {
+  drains: record({
+    engineId: id,
+    address: { anyOf: [{ type: 'null' }, id] },
+    sinceMs: time,
+    overSeconds: amount,
+    untilMs: time,
+  }),
+  orders: record({ kind: { enum: ['hold', 'release'] }, engineId: id, sinceMs: time, untilMs: time }),
+  penalties: record({ engineId: id, severity: { type: 'number', minimum: 1, maximum: 10 }, sinceMs: time }),
+  actions: record({
+    atMs: time,
+    action: { enum: [...OPERATOR_ACTIONS] },
+    target: id,
+    by: { type: 'string' },
+  }),
+};
+const measuredSchemas = {
+  roundTrips: record({ frontendId: id, engineId: id, seconds: amount, atMs: time }),
+  sizes: record({
+    frontendId: id,
+    poolId: id,
+    promptTokens: amount,
+    uncachedPromptTokens: amount,
+    outputTokens: amount,
+    atMs: time,
+  }),
+  capacities: record(
+    { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: time },
+    { basis: id },
+  ),
+};
+/** One entry of each list of `Operations`. */
+export const entrySchemas: Readonly<Record<keyof Operations, object>> = {
+  ...operationSchemas,
+  ...measuredSchemas,
+};
+export const foundSchema = tuple(id, list(id));
+
+const lists = (entries: Record<string, object>) =>
+  Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, list(entry)]));
 
 const check = new Ajv({ strict: true }).compile<StoredState>(
   record(
@@ -135,7 +144,7 @@ const check = new Ajv({ strict: true }).compile<StoredState>(
       snapshotVersion: { type: 'integer', minimum: 0, maximum: MOST_VERSION },
       plan: { anyOf: [{ type: 'null' }, planSchema] },
     },
-    { operations: operationsSchema, discovered: list(tuple(id, list(id))) },
+    { operations: record(lists(operationSchemas), lists(measuredSchemas)), discovered: list(foundSchema) },
   ),
 );
 
@@ -160,7 +169,7 @@ export function decodeState(text: string): ServerState {
     throw new Error(`${instancePath || '/'} ${message}`);
   }
   const { format: _format, plan, ...rest } = value;
-  return { ...rest, plan: plan && restorePlan(plan) };
+  return { ...rest, plan: plan && checked(restorePlan(plan)) };
 }
 
 /** Of several errors the deepest tells what is wrong: the others are those of alternatives. */
@@ -196,14 +205,18 @@ function storeRow(row: PlanRow): StoredRow {
   };
 }
 
-function restorePlan(stored: NonNullable<StoredState['plan']>): Plan {
-  const plan = {
+/** @throws {Error} for segments that are no partition */
+export function restorePlan(stored: StoredPlan): Plan {
+  return {
     ...stored,
     rows: stored.rows.map((row, position) => restoreRow(row, `/plan/rows/${position}`)),
   };
-  if (planId(plan) !== plan.id)
-    throw new Error(`/plan does not have the content that its id ${plan.id} stands for`);
-  return plan;
+}
+
+/** @throws {Error} for a plan that is not the one that was saved */
+export function checked(plan: Plan): Plan {
+  if (planId(plan) === plan.id) return plan;
+  throw new Error(`/plan does not have the content that its id ${plan.id} stands for`);
 }
 
 function restoreRow(stored: StoredRow, where: string): PlanRow {
