@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { id64 } from '../wire/hash.js';
 import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '../wire/names.js';
 import { decodeSnapshot } from '../wire/snapshot-reader.js';
 import type { SnapshotView } from '../wire/snapshot-view.js';
+import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../wire/usage-report.js';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { run } from './cli/run.js';
 import type { Changed } from './control/plan-history.js';
@@ -115,11 +117,11 @@ class Site {
   }
 
   /** What a filter of the frontend would get now; undefined for 304 and 503. */
-  async sync(held = 0): Promise<SnapshotView | undefined> {
+  async sync(held = 0, report: UsageReport = { vms: [] }): Promise<SnapshotView | undefined> {
     const response = await fetch(`http://127.0.0.1:${this.#ports[1]}/v1/sync`, {
       method: 'POST',
       headers: { [SYNC_NODE_HEADER]: 'n', [SYNC_FRONTEND_HEADER]: 'f', [SYNC_SNAPSHOT_HEADER]: String(held) },
-      body: Buffer.from(encodeUsageReport({ vms: [] })),
+      body: Buffer.from(encodeUsageReport(report)),
     });
     const bytes = new Uint8Array(await response.arrayBuffer());
     return response.status === 200 ? decodeSnapshot(bytes) : undefined;
@@ -450,6 +452,81 @@ describe('ControlServer', () => {
       actions: [expect.objectContaining({ action: 'drain', by: 'me' })],
     });
     expect(again.view.state.engines.map(({ drain }) => drain)).toEqual([1, 0]);
+  });
+
+  it('plans anew when requests are measured to be of another size, without waiting, and shows how they are', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const optimizer = new Optimizer();
+    cleanups.push(() => optimizer.close());
+    const promptTokens: number[] = [];
+    const server = await site.start({
+      solveChecked: (input) => {
+        promptTokens.push(input.state.demands[0]!.promptTokens);
+        return optimizer.solveChecked(input);
+      },
+    });
+    await planned(server);
+    // Time stands still but for what the test lets pass, so that nothing is solved because of that.
+    vi.useFakeTimers({ toFake: ['Date'] });
+    cleanups.push(() => vi.useRealTimers());
+    const report = (sequence: number): UsageReport => {
+      const answers = 30 * sequence;
+      const tokens = {
+        promptCount: answers,
+        promptTokens: answers * 4_000,
+        cachedOfTokens: answers * 4_000,
+        cachedTokens: answers * 3_000,
+        outputCount: answers,
+        outputTokens: answers * 60,
+      };
+      const bodies = { offered: answers, bodiesRead: answers, followUps: answers * 0.8 };
+      const engines = [{ ...noEngineUsage(id64('m'), id64('a')), usageCount: answers }];
+      const pools = [{ ...noPoolUsage(id64('m')), ...bodies, ...tokens }];
+      return { vms: [{ ...noVmUsage(1n, sequence), pools, engines }] };
+    };
+    // Two hundred answers are there after 7 reports, and ten minutes later it counts.
+    for (let sequence = 1; sequence <= 107; sequence++) {
+      await site.sync(0, report(sequence));
+      vi.setSystemTime(Date.now() + 6_000);
+    }
+    // Another solve now, so that the next one for lack of another reason is ten seconds away.
+    site.write(`${site.text({ a: engine.address })}policy: {targetUtilization: 0.8}\n`);
+    const solves = promptTokens.length;
+    await server.reload('for the test');
+    await vi.waitUntil(() => promptTokens.length > solves, 5_000);
+    expect(new Set(promptTokens)).toEqual(new Set([512]));
+    await site.sync(0, report(108));
+    vi.setSystemTime(Date.now() + 1_000);
+    await vi.waitUntil(() => promptTokens.at(-1) === 4_000, 5_000);
+    const { body } = await site.get('/v1/fleet');
+    expect((body as { demands: object[] }).demands).toEqual([
+      expect.objectContaining({
+        promptTokens: 4_000,
+        uncachedPromptTokens: 1_000,
+        outputTokens: 60,
+        source: 'measured',
+        confidence: expect.any(Number),
+        sizes: expect.objectContaining({
+          source: 'measured',
+          measured: expect.objectContaining({
+            outputTokens: expect.closeTo(60),
+            ageSeconds: expect.closeTo(1, 0),
+            confidence: 1,
+          }),
+        }),
+        measured: {
+          promptTokens: expect.objectContaining({ value: expect.closeTo(4_000), confidence: 1 }),
+          outputTokens: expect.objectContaining({ value: expect.closeTo(60), source: 'answers' }),
+          followUpShare: expect.objectContaining({
+            value: expect.closeTo(0.8),
+            source: 'bodies',
+            ageSeconds: expect.closeTo(1, 0),
+          }),
+          hitShare: expect.objectContaining({ value: expect.closeTo(0.75), confidence: 1 }),
+        },
+      }),
+    ]);
   });
 
   it('shows plan, fleet, Envoys, configuration and metrics', async () => {

@@ -112,6 +112,7 @@ interface FleetView {
     readonly inFlight: number | null;
     readonly replicas: readonly { readonly reported: object | null }[];
   }[];
+  readonly demands: readonly object[];
   readonly usage: { readonly engines: readonly Record<string, number>[] };
 }
 
@@ -222,6 +223,21 @@ it('has nothing in flight when clients have left and engines have died', async (
   const sum = (name: string) => fleet.usage.engines.reduce((total, row) => total + row[name]!, 0);
   expect(sum('planned') + sum('diverted')).toBe(sum('ended'));
   expect(sum('stalled')).toBe(2);
+  const average = (value: number, source: string) =>
+    expect.objectContaining({
+      value: expect.closeTo(value),
+      source,
+      ageSeconds: expect.any(Number),
+      confidence: expect.any(Number),
+    });
+  expect(fleet.demands).toEqual([
+    expect.objectContaining({
+      measured: expect.objectContaining({
+        hitShare: average(0.8, 'answers'),
+        followUpShare: average(0, 'bodies'),
+      }),
+    }),
+  ]);
   expect(sum('broken')).toBeGreaterThanOrEqual(1);
   const loads = fleet.engines.flatMap(({ replicas }) => replicas.flatMap(({ reported }) => reported ?? []));
   expect(loads).toEqual([

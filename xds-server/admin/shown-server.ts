@@ -26,7 +26,10 @@ export interface ShownServer {
   readonly discovered: ReadonlyMap<string, Discovered>;
   readonly loadSources: LoadSources;
   readonly alarms: Pick<Alarms, 'list'>;
-  readonly signals: Pick<Signals, 'health' | 'inFlight' | 'orders' | 'requestSizes' | 'totals' | 'turnGap'>;
+  readonly signals: Pick<
+    Signals,
+    'classAverages' | 'health' | 'inFlight' | 'orders' | 'requestSizes' | 'totals' | 'turnGap'
+  >;
   readonly board: Pick<SnapshotBoard, 'current' | 'holders'>;
   readonly engineWatch: Pick<EngineWatch, 'readings'>;
   explain(query: ExplainQuery): Explained;

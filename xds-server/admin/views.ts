@@ -1,7 +1,11 @@
-import { effectiveCapacity } from '../fleet/fleet-state.js';
+import { type Demand, effectiveCapacity } from '../fleet/fleet-state.js';
+import { type RateEstimate, rateConfidence } from '../signals/demand-estimator.js';
 import { requestsAtReplica } from '../signals/engine-load.js';
+import { measuredConfidence } from '../signals/measured-confidence.js';
 import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
-import { type RoundTripView, roundTripConfidence } from '../signals/round-trip.js';
+import type { RoundTripView } from '../signals/round-trip.js';
+import type { SizesInForce } from '../signals/signals.js';
+import type { TurnGapView } from '../signals/turn-gaps.js';
 import type { ReplicaLoad } from '../signals/usage-totals.js';
 import type { NodeView } from '../xds/index.js';
 import type { EnvoyView, Overview } from './dashboard.js';
@@ -123,26 +127,62 @@ export function fleetView(server: ShownServer): object {
         })),
       };
     }),
-    demands: state.demands.map((demand) => {
-      const rate = rates.find(
-        ({ frontendId, poolId }) => frontendId === demand.frontendId && poolId === demand.poolId,
-      );
-      const evidence = rate?.evidence ?? 0;
-      return {
-        ...demand,
-        evidence: Number.isFinite(evidence) ? Math.round(evidence) : null,
-        dispersion: rate?.dispersion ?? 1,
-        ageSeconds: rate?.ageSeconds ?? null,
-        sizes: server.signals.requestSizes(demand.frontendId, demand.poolId),
-        turns: server.signals.turnGap(demand.frontendId, demand.poolId) ?? null,
-      };
-    }),
+    demands: state.demands.map((demand) => ({
+      ...demand,
+      ...rateView(rates.find((rate) => isSameClass(rate, demand))),
+      ...demandViews(server, demand, nowMs),
+    })),
     profileDrifts: drifts,
     usage: {
       pools: server.signals.totals.pools,
       engines: server.signals.totals.engines,
       latencies: server.signals.totals.latencies,
     },
+  };
+}
+
+function isSameClass(a: Place, b: Place): boolean {
+  return a.frontendId === b.frontendId && a.poolId === b.poolId && a.priority === b.priority;
+}
+
+type Place = Pick<Demand, 'frontendId' | 'poolId' | 'priority'>;
+
+function rateView(rate: RateEstimate | undefined): object {
+  const evidence = rate?.evidence ?? 0;
+  return {
+    evidence: Number.isFinite(evidence) ? Math.round(evidence) : null,
+    dispersion: rate?.dispersion ?? 1,
+    ageSeconds: rate?.ageSeconds ?? null,
+    confidence: rate === undefined ? 0 : rateConfidence(rate),
+  };
+}
+
+/** What else is measured of a class, and of its pool. */
+function demandViews(
+  { signals }: ShownServer,
+  { frontendId, poolId, priority }: Place,
+  nowMs: number,
+): object {
+  return {
+    sizes: sizesView(signals.requestSizes(frontendId, poolId), nowMs),
+    turns: turnsView(signals.turnGap(frontendId, poolId), nowMs),
+    measured: signals.classAverages(frontendId, poolId, priority, nowMs),
+  };
+}
+
+function sizesView({ source, measured, configured }: SizesInForce, nowMs: number): object {
+  return { source, measured: measured && withConfidence(measured, nowMs), configured };
+}
+
+function turnsView(turns: TurnGapView | undefined, nowMs: number): object | null {
+  return turns === undefined ? null : { source: 'keys', ...withConfidence(turns, nowMs) };
+}
+
+function withConfidence<T extends { readonly atMs: number }>({ atMs, ...rest }: T, nowMs: number): object {
+  return {
+    ...rest,
+    ageSeconds: Math.max(0, nowMs - atMs) / 1_000,
+    confidence: measuredConfidence(atMs, nowMs),
   };
 }
 
@@ -171,7 +211,7 @@ function roundTripView(
     measuredMs: measured === undefined ? null : measured.seconds * 1_000,
     samples: measured?.samples ?? 0,
     ageSeconds: measured === undefined ? null : Math.max(0, nowMs - measured.atMs) / 1_000,
-    confidence: measured === undefined ? 0 : roundTripConfidence(measured.atMs, nowMs),
+    confidence: measured === undefined ? 0 : measuredConfidence(measured.atMs, nowMs),
     isLimited,
   };
 }

@@ -12,10 +12,6 @@ const config = loadConfig('/none/fleet.yaml', () =>
   ].join('\n'),
 );
 const { state } = new Signals(config, [], 0).evaluate(0);
-const moreDemand: FleetState = {
-  ...state,
-  demands: state.demands.map((demand) => ({ ...demand, requestsPerSecond: 7 })),
-};
 const lessSupply: FleetState = {
   ...state,
   engines: state.engines.map((engine) => ({
@@ -24,6 +20,11 @@ const lessSupply: FleetState = {
   })),
 };
 
+const withDemand = (change: Partial<FleetState['demands'][number]>): FleetState => ({
+  ...state,
+  demands: state.demands.map((demand) => ({ ...demand, ...change })),
+});
+const moreDemand = withDemand({ requestsPerSecond: 7 });
 const longerWay: FleetState = { ...state, fleet: { ...state.fleet, networkSeconds: [[0.1]] } };
 
 function solvedAt(nowMs: number): SolveSchedule {
@@ -45,6 +46,16 @@ it('lost replicas and a new configuration are solved for at once, new demand and
   expect(schedule.isDue(1, moreDemand, 11_000)).toBe(true);
   expect(schedule.isDue(1, longerWay, 10_999)).toBe(false);
   expect(schedule.isDue(1, longerWay, 11_000)).toBe(true);
+});
+
+it('other sizes of requests and other pauses between turns are solved for after a second, another source of the same is not', () => {
+  const schedule = solvedAt(10_000);
+  for (const name of ['promptTokens', 'uncachedPromptTokens', 'outputTokens', 'turnGapSeconds'] as const) {
+    const other = withDemand({ [name]: state.demands[0]![name] + 1 });
+    expect(schedule.isDue(1, other, 10_999)).toBe(false);
+    expect(schedule.isDue(1, other, 11_000)).toBe(true);
+  }
+  expect(schedule.isDue(1, withDemand({ source: 'held' }), 19_999)).toBe(false);
 });
 
 it('steady conditions are solved every ten seconds', () => {

@@ -1,6 +1,9 @@
 import type { FleetState } from '../fleet/fleet-state.js';
 
-/** Least time between two solves for changes of demand and network; changes of supply do not wait, nor for idle solves. */
+/**
+ * Least time between two solves for changes of demand, of requests' sizes and pauses, and of the network; changes of supply
+ * do not wait, nor for idle solves.
+ */
 const DEMAND_INTERVAL_MS = 1_000;
 /** Conditions that hold make moves cheaper, so there is something to solve even when nothing changes. */
 const IDLE_INTERVAL_MS = 10_000;
@@ -11,6 +14,7 @@ const LONGEST_RETRY_MS = 10_000;
 interface Reason {
   /** Configuration and readiness. */
   readonly supply: string;
+  /** Rates, sizes and pauses, which all move only when they leave their bands. */
   readonly demand: string;
   /** Round trips; another array when any has moved. */
   readonly network: FleetState['fleet']['networkSeconds'];
@@ -62,7 +66,16 @@ function isSame(a: Reason, b: Reason): boolean {
 function reasonOf(generation: number, { fleet, engines, demands }: FleetState): Reason {
   return {
     supply: JSON.stringify([generation, engines]),
-    demand: JSON.stringify(demands.map(({ requestsPerSecond, isUnheard }) => [requestsPerSecond, isUnheard])),
+    demand: JSON.stringify(
+      demands.map((demand) => [
+        demand.requestsPerSecond,
+        demand.isUnheard,
+        demand.promptTokens,
+        demand.uncachedPromptTokens,
+        demand.outputTokens,
+        demand.turnGapSeconds,
+      ]),
+    ),
     network: fleet.networkSeconds,
   };
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../simulator/random.js';
-import { DemandEstimator } from './demand-estimator.js';
+import { DemandEstimator, rateConfidence } from './demand-estimator.js';
 import { conversationCounts, poissonCounts } from './testing/traffic.js';
 
 const START_MS = 1_600_000_000_000;
@@ -388,4 +388,14 @@ it('a frontend that was silent for long is measured anew when it is back', () =>
   for (let second = 1; second <= 20; second++)
     report(92, backMs + second * 1_000, backMs + (second - 1) * 1_000);
   expect(rpsOf(estimator, backMs + 20_000)).toBeCloseTo(92, 0);
+});
+
+it('a rate is trusted by how many requests it is of and how long ago anyone reported, and not at all before any were', () => {
+  expect(rateConfidence({ evidence: 400, dispersion: 1, ageSeconds: 1 })).toBeCloseTo(0.95);
+  expect(rateConfidence({ evidence: 400, dispersion: 4, ageSeconds: 1 })).toBeCloseTo(0.9);
+  expect(rateConfidence({ evidence: 400, dispersion: 1, ageSeconds: 330 })).toBeCloseTo(0.475);
+  expect(rateConfidence({ evidence: 1, dispersion: 9, ageSeconds: undefined })).toBe(0);
+  for (const evidence of [0, Number.POSITIVE_INFINITY]) {
+    expect(rateConfidence({ evidence, dispersion: 1, ageSeconds: undefined })).toBe(0);
+  }
 });

@@ -1,6 +1,7 @@
 import type { Demand } from '../fleet/fleet-state.js';
 import { type BandState, DemandBand, type Move, settled, surge } from './demand-band.js';
 import { type Count, Dispersion } from './dispersion.js';
+import { measuredConfidence } from './measured-confidence.js';
 import { type ObservedWindow, RateSeries } from './rate-series.js';
 import { surgeSign } from './surge.js';
 
@@ -33,6 +34,15 @@ export interface RateEstimate extends BandState {
   readonly ageSeconds: number | undefined;
   /** Variance over mean of counts of a minute, as far as it is known. */
   readonly dispersion: number;
+}
+
+type RateEvidence = Pick<RateEstimate, 'evidence' | 'dispersion' | 'ageSeconds'>;
+
+/** 0..1, how far a rate can be trusted: by the chance in its counts, and how long ago anyone reported. 0 for what is expected. */
+export function rateConfidence({ evidence, dispersion, ageSeconds = 0 }: RateEvidence): number {
+  // What is configured is as if it were known from endless counts.
+  if (!Number.isFinite(evidence) || evidence === 0) return 0;
+  return Math.max(0, 1 - Math.sqrt(dispersion / evidence)) * measuredConfidence(0, ageSeconds * 1_000);
 }
 
 interface Row {

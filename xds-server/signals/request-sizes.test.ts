@@ -25,20 +25,36 @@ interface Stretch {
   readonly configured?: TokenSizes;
   readonly isUsual?: boolean;
   readonly fromMs?: number;
+  readonly stepSeconds?: number;
 }
 
 /** Answers for some time; the times at which what is in force has changed, in seconds. */
 function answer(
   sizes: RequestSizes,
   counts: (perSecond: number) => SizeCounts,
-  { seconds, perSecond = 10, configured = ASSUMED, isUsual = true, fromMs = 0 }: Stretch,
+  { seconds, perSecond = 10, configured = ASSUMED, isUsual = true, fromMs = 0, stepSeconds = 1 }: Stretch,
 ): readonly number[] {
   const changes: number[] = [];
-  for (let second = 0; second <= seconds; second++) {
+  for (let second = 0; second <= seconds; second += stepSeconds) {
     const nowMs = fromMs + second * 1_000;
-    if (sizes.add('f', 'm', counts(perSecond), configured, isUsual, nowMs)) changes.push(nowMs / 1_000);
+    if (sizes.add('f', 'm', counts(perSecond * stepSeconds), configured, isUsual, nowMs))
+      changes.push(nowMs / 1_000);
   }
   return changes;
+}
+
+/** Numbers from 0 to 1, the same for the same seed. */
+function uniform(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return (state + 0.5) / 2 ** 32;
+  };
+}
+
+/** One of a normal distribution around 0 with a standard deviation of 1. */
+function normal(random: () => number): number {
+  return Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random());
 }
 
 describe('request sizes', () => {
@@ -141,6 +157,43 @@ describe('request sizes', () => {
     restarted.resume(sizes.measured);
     expect(restarted.inForce('f', 'm')).toEqual(LARGE);
     expect(answer(restarted, (n) => countsOf(n, LARGE), { seconds: 2_000, fromMs: 651_000 })).toEqual([]);
+  });
+
+  it('move for no chance in what comes, and follow what has changed for good', () => {
+    const traffic = fc.record({
+      seed: fc.integer(),
+      perSecond: fc.double({ min: 2, max: 50, noNaN: true }),
+      // Of one request's tokens, standard deviation over mean: 1.3 is as wide as chats are.
+      spread: fc.double({ min: 0, max: 1.3, noNaN: true }),
+      factor: fc.constantFrom(0.5, 1.6, 3),
+    });
+    fc.assert(
+      fc.property(traffic, ({ seed, perSecond, spread, factor }) => {
+        const random = uniform(seed);
+        const sizes = new RequestSizes();
+        const noisy = (of: TokenSizes) => (answers: number) => {
+          const around = (tokens: number) =>
+            Math.max(1, tokens * (1 + (spread * normal(random)) / Math.sqrt(answers)));
+          const promptTokens = around(of.promptTokens);
+          const share = of.uncachedPromptTokens / of.promptTokens;
+          return countsOf(answers, {
+            promptTokens,
+            uncachedPromptTokens: promptTokens * share,
+            outputTokens: around(of.outputTokens),
+          });
+        };
+        const steady = { seconds: 3_600, perSecond, configured: LARGE, stepSeconds: 10 };
+        expect(answer(sizes, noisy(LARGE), steady)).toEqual([]);
+        const other = { ...LARGE, outputTokens: LARGE.outputTokens * factor };
+        const changes = answer(sizes, noisy(other), { ...steady, fromMs: 3_601_000 });
+        expect(changes.length).toBeGreaterThan(0);
+        expect(changes.length).toBeLessThan(8);
+        expect(changes[0]! - 3_601).toBeLessThan(900);
+        expect(sizes.inForce('f', 'm')!.outputTokens / other.outputTokens).toBeGreaterThan(0.65);
+        expect(sizes.inForce('f', 'm')!.outputTokens / other.outputTokens).toBeLessThan(1.5);
+      }),
+      { numRuns: 30 },
+    );
   });
 
   it('are finite, in bounds and have no more uncached than prompt, whatever is reported', () => {

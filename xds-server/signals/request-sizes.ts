@@ -47,8 +47,9 @@ export interface RequestSizeView {
   /** Null while too few answers tell what was in a cache while conversations stayed where they were. */
   readonly uncachedPromptTokens: number | null;
   readonly outputTokens: number;
-  /** Answers that told their tokens, old ones fading. */
+  /** Answers that told their tokens, old ones fading, and when the last of them did. */
   readonly answers: number;
+  readonly atMs: number;
 }
 
 /**
@@ -175,16 +176,19 @@ class Sums {
   /** Since when there are enough answers; undefined while there are not. */
   #enoughSinceMs: number | undefined;
   readonly #sums = noSizeCounts();
+  #toldMs: number;
   /** Prompt tokens of the answers that tell what was cached, at any time. */
   #cacheTold = 0;
 
   constructor(nowMs: number) {
     this.#atMs = nowMs;
+    this.#toldMs = nowMs;
   }
 
   add(counts: SizeCounts, isUsual: boolean, nowMs: number): void {
     const keep = Math.exp(-Math.max(0, nowMs - this.#atMs) / MEMORY_MS);
     this.#atMs = Math.max(this.#atMs, nowMs);
+    if (counts.told > 0) this.#toldMs = this.#atMs;
     this.#cacheTold = keep * this.#cacheTold + counts.cachedOfTokens;
     for (const name of NAMES) {
       const isLeftOut = !isUsual && (name === 'cachedTokens' || name === 'cachedOfTokens');
@@ -212,6 +216,7 @@ class Sums {
       uncachedPromptTokens: isCacheTold ? prompt * (1 - Math.min(1, cachedTokens / cachedOfTokens)) : null,
       outputTokens: outputTokens / outputCount,
       answers: told,
+      atMs: this.#toldMs,
     };
   }
 }

@@ -5,8 +5,6 @@ export const LEAST_SAMPLES = 3;
 /** Nothing is known of a pair of which nothing was heard for this long. */
 const EXPIRY_MS = 600_000;
 const BUCKET_MS = 15_000;
-/** A measurement of this age is as good as a new one. */
-const FRESH_MS = 60_000;
 
 /** What is in force moves only by more than these, so that weights stay still. */
 const LEAST_CHANGE_SECONDS = 0.005;
@@ -151,11 +149,6 @@ export class RoundTrip {
     }
     return samples < LEAST_SAMPLES ? undefined : { seconds, samples, atMs: this.#buckets.at(-1)!.atMs };
   }
-}
-
-/** 0..1, how far a measurement can be trusted: it becomes worthless as it ages. */
-export function roundTripConfidence(atMs: number, nowMs: number): number {
-  return Math.min(1, Math.max(0, (EXPIRY_MS - (nowMs - atMs)) / (EXPIRY_MS - FRESH_MS)));
 }
 
 function withinLimits(seconds: number, configuredSeconds: number): number {

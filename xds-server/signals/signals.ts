@@ -6,6 +6,7 @@ import { type Demand, type EngineState, effectiveCapacity, type FleetState } fro
 import type { Operations, Orders } from '../fleet/operations.js';
 import { type TokenMix, workSeconds } from '../profiles/profile.js';
 import { type CapacityDrift, CapacityWatch, type MeasuredEngine, penaltyBeyond } from './capacity-watch.js';
+import { type ClassAverages, ClassAveragesWatch } from './class-averages.js';
 import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
 import { EngineTraffic } from './engine-traffic.js';
@@ -110,6 +111,7 @@ export class Signals {
   /** By frontend id. */
   readonly #turnGaps = new Map<string, TurnGaps>();
   readonly #sizes = new RequestSizes();
+  readonly #averages = new ClassAveragesWatch();
   /** By engine id; penalties left out. */
   #capacities: ReadonlyMap<string, number> = new Map();
   #known: KnownConfig;
@@ -131,6 +133,7 @@ export class Signals {
     const before = this.#known.fleet;
     const readinessByEngine = new Map(before.engines.map((engine, at) => [engine.id, this.#readiness?.[at]]));
     this.#sizes.keep(config.expectedDemand);
+    this.#averages.keep(config.expectedDemand);
     this.#known = withSizes(knownOf(config), this.#sizes);
     this.#demand.reseed(seeds(config, []));
     this.#network.reconfigure(config.fleet);
@@ -200,6 +203,7 @@ export class Signals {
       // A client that comes back asks for as much work as before: without these a storm of retries is not seen.
       offered.set(id, (offered.get(id) ?? 0) + usage.offered + usage.clientRetries);
       this.totals.addPool(frontendId, poolId, usage);
+      this.#averages.add(frontendId, poolId, usage, nowMs);
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
     this.#addSizes(frontendId, delta, nowMs);
@@ -288,6 +292,11 @@ export class Signals {
       measured: this.#sizes.view(frontendId, poolId) ?? null,
       configured: { promptTokens, uncachedPromptTokens, outputTokens },
     };
+  }
+
+  /** How the requests of a class are, to be looked at. */
+  classAverages(frontendId: string, poolId: string, priority: number, nowMs: number): ClassAverages {
+    return this.#averages.view(frontendId, poolId, priority, nowMs);
   }
 
   /** What is configured of a round trip that is measured; undefined where the configured one counts. */

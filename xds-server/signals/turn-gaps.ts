@@ -19,8 +19,9 @@ export interface TurnGapView {
   readonly gapSeconds: number;
   /** 0..1 share of turns that follow another one. */
   readonly followUpShare: number;
-  /** Gaps that these are from, old ones fading. */
+  /** Gaps that these are from, old ones fading, and when a turn was last seen. */
   readonly gaps: number;
+  readonly atMs: number;
 }
 
 /**
@@ -149,6 +150,7 @@ class Sums {
       gapSeconds: this.#gapSeconds / this.#gaps,
       followUpShare: this.#gaps / this.#turns,
       gaps: this.#gaps,
+      atMs: this.#atMs,
     };
   }
 }
