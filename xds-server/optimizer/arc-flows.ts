@@ -29,14 +29,21 @@ export class ArcFlows {
     const { served, kink, upper } = flowProblem;
     this.#flowProblem = flowProblem;
     this.#listed = new Int32Array(start.length);
-    this.moveSeconds = Float64Array.from(flowProblem.problem.rows, ({ moveSeconds }) => moveSeconds);
-    this.tolerance = FLOW_TOLERANCE * served.reduce((most, flow) => Math.max(most, flow), 0);
-    this.flows = Float64Array.from(start);
+    this.moveSeconds = new Float64Array(served.length);
+    let most = 0;
+    for (let row = 0; row < served.length; row++) {
+      this.moveSeconds[row] = flowProblem.problem.rows[row]!.moveSeconds;
+      most = Math.max(most, served[row]!);
+    }
+    this.tolerance = FLOW_TOLERANCE * most;
+    this.flows = start.slice();
     this.loads = loadsOf(flowProblem, start);
-    this.sides = free.map((isFree, arc) => {
-      if (!isFree) return FIXED;
-      return start[arc]! < kink[arc]! || upper[arc]! === kink[arc]! ? BELOW : ABOVE;
-    });
+    this.sides = new Uint8Array(start.length).fill(FIXED);
+    for (let arc = 0; arc < start.length; arc++) {
+      if (free[arc]) {
+        this.sides[arc] = start[arc]! < kink[arc]! || upper[arc]! === kink[arc]! ? BELOW : ABOVE;
+      }
+    }
   }
 
   set(arc: number, flow: number): void {
@@ -118,10 +125,14 @@ export class ArcFlows {
   /** Flows as they are, those that differ from a bound or the flow in force by rounding only put there. */
   snapped(): Float64Array {
     const { lower, kink, upper } = this.#flowProblem;
-    return this.flows.map((flow, arc) => {
-      if (Math.abs(flow - lower[arc]!) <= this.tolerance) return lower[arc]!;
-      if (Math.abs(flow - kink[arc]!) <= this.tolerance) return kink[arc]!;
-      return Math.abs(flow - upper[arc]!) <= this.tolerance ? upper[arc]! : flow;
-    });
+    const { tolerance } = this;
+    const flows = this.flows.slice();
+    for (let arc = 0; arc < flows.length; arc++) {
+      const flow = flows[arc]!;
+      if (Math.abs(flow - lower[arc]!) <= tolerance) flows[arc] = lower[arc]!;
+      else if (Math.abs(flow - kink[arc]!) <= tolerance) flows[arc] = kink[arc]!;
+      else if (Math.abs(flow - upper[arc]!) <= tolerance) flows[arc] = upper[arc]!;
+    }
+    return flows;
   }
 }

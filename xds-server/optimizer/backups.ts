@@ -67,9 +67,11 @@ export class BackupPlanner {
     this.#optimum = optimum;
     this.#loads = Float64Array.from(optimum.loads);
     this.#capacities = Float64Array.from(problem.columns, ({ capacity }) => capacity);
-    const prices = Float64Array.from(problem.columns, ({ congestion, capacity }, column) =>
-      congestion.price(optimum.loads[column]! / capacity),
-    );
+    const prices = new Float64Array(problem.columns.length);
+    for (let column = 0; column < prices.length; column++) {
+      const { congestion, capacity } = problem.columns[column]!;
+      prices[column] = congestion.price(optimum.loads[column]! / capacity);
+    }
     this.#candidates = cheapestArcs(problem, prices);
     const arcsOfColumn: number[][] = problem.columns.map(() => []);
     for (let arc = 0; arc < weights.length; arc++) {

@@ -128,28 +128,49 @@ function proportionality({
   state,
   previousWeights,
 }: OptimizerInput): (members: readonly number[]) => boolean {
+  const inForce = weightsByEngine(previousWeights);
+  return (members) => {
+    if (members.length === 1) return true;
+    const weights = members.map((member) => inForce.get(state.fleet.engines[member]!.id) ?? NO_WEIGHTS);
+    return areProportional(
+      weights,
+      members.map((member) => effectiveCapacity(state.engines[member]!)),
+    );
+  };
+}
+
+/** Weights in force by engine and row. */
+function weightsByEngine(
+  previousWeights: OptimizerInput['previousWeights'],
+): ReadonlyMap<string, ReadonlyMap<number, number>> {
   const inForce = new Map<string, Map<number, number>>();
-  previousWeights.forEach(({ weights }, row) => {
-    for (const [engineId, weight] of weights) {
+  for (let row = 0; row < previousWeights.length; row++) {
+    for (const [engineId, weight] of previousWeights[row]!.weights) {
       const rows = inForce.get(engineId);
       if (rows) rows.set(row, weight);
       else inForce.set(engineId, new Map([[row, weight]]));
     }
-  });
-  return (members) => {
-    if (members.length === 1) return true;
-    const weights = members.map((member) => inForce.get(state.fleet.engines[member]!.id) ?? NO_WEIGHTS);
-    const capacities = members.map((member) => effectiveCapacity(state.engines[member]!));
-    const capacity = sum(capacities);
-    const isEven = (row: number): boolean => {
-      const total = sum(weights.map((rows) => rows.get(row) ?? 0));
-      return weights.every(
-        (rows, at) =>
-          Math.abs((rows.get(row) ?? 0) - (total * capacities[at]!) / capacity) <= PROPORTION_TOLERANCE,
-      );
-    };
-    return weights.every((rows) => [...rows.keys()].every(isEven));
-  };
+  }
+  return inForce;
+}
+
+/** @param weights of some engines by row, @param capacities of the same engines */
+function areProportional(
+  weights: readonly ReadonlyMap<number, number>[],
+  capacities: readonly number[],
+): boolean {
+  const capacity = sum(capacities);
+  for (const rows of weights) {
+    for (const row of rows.keys()) {
+      let total = 0;
+      for (const each of weights) total += each.get(row) ?? 0;
+      for (let at = 0; at < weights.length; at++) {
+        const even = (total * capacities[at]!) / capacity;
+        if (!(Math.abs((weights[at]!.get(row) ?? 0) - even) <= PROPORTION_TOLERANCE)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 /** Mean of the measured mixes of equal engines; without any, what the demand that they may serve would make. */

@@ -21,19 +21,26 @@ const NO_REQUEST: MeanRequest = { uncachedPromptTokens: 0, outputTokens: 1, cach
 export function meanMix(demands: readonly Demand[], rates?: readonly number[]): MeanRequest {
   if (demands.length === 0) return NO_REQUEST;
   if (demands.length === 1) return requestOf(demands[0]!);
-  const weighed = demands.map((demand, index) => ({
-    demand,
-    rate: rates ? rates[index]! : demand.requestsPerSecond,
-  }));
-  weighed.sort((a, b) => compare(a.rate, b.rate) || byContent(a.demand, b.demand));
-  const total = sum(weighed.map(({ rate }) => rate));
-  const mean = (value: (demand: Demand) => number): number =>
-    sum(weighed.map(({ demand, rate }) => value(demand) * (total > 0 ? rate / total : 1 / weighed.length)));
-  return {
-    uncachedPromptTokens: mean((demand) => demand.uncachedPromptTokens),
-    outputTokens: mean((demand) => demand.outputTokens),
-    cachedTokenSeconds: mean(cachedTokenSeconds),
-  };
+  const weighed: WeighedDemand[] = [];
+  for (let at = 0; at < demands.length; at++) {
+    weighed.push({ demand: demands[at]!, rate: rates ? rates[at]! : demands[at]!.requestsPerSecond });
+  }
+  weighed.sort(byWeight);
+  let total = 0;
+  for (const { rate } of weighed) total += rate;
+  const mean = { uncachedPromptTokens: 0, outputTokens: 0, cachedTokenSeconds: 0 };
+  for (const { demand, rate } of weighed) {
+    const share = total > 0 ? rate / total : 1 / weighed.length;
+    mean.uncachedPromptTokens += demand.uncachedPromptTokens * share;
+    mean.outputTokens += demand.outputTokens * share;
+    mean.cachedTokenSeconds += cachedTokenSeconds(demand) * share;
+  }
+  return mean;
+}
+
+interface WeighedDemand {
+  readonly demand: Demand;
+  readonly rate: number;
 }
 
 /** Demand of one pool in sum. */
@@ -50,8 +57,12 @@ export function pooledDemand(demands: readonly Demand[]): PooledDemand {
 
 /** Mean over all demand of some pools, by the same rule as `meanMix`. */
 export function meanOfPools(pools: readonly PooledDemand[]): TokenMix {
-  const total = sum(pools.map(({ requestsPerSecond }) => requestsPerSecond));
-  const size = sum(pools.map((pool) => pool.size));
+  let total = 0;
+  let size = 0;
+  for (const pool of pools) {
+    total += pool.requestsPerSecond;
+    size += pool.size;
+  }
   if (size === 0) return NO_REQUEST;
   let uncachedPromptTokens = 0;
   let outputTokens = 0;
@@ -70,7 +81,10 @@ function requestOf(demand: Demand): MeanRequest {
 
 /** Offered requests per second of these demands, summed in an order that does not depend on priorities. */
 export function totalRps(demands: readonly Demand[]): number {
-  return sum(demands.map((demand) => demand.requestsPerSecond).sort(compare));
+  if (demands.length === 1) return demands[0]!.requestsPerSecond;
+  const rates: number[] = [];
+  for (const { requestsPerSecond } of demands) rates.push(requestsPerSecond);
+  return sum(rates.sort(compare));
 }
 
 /**
@@ -80,6 +94,10 @@ export function totalRps(demands: readonly Demand[]): number {
 function cachedTokenSeconds(demand: Demand): number {
   if (demand.followUpShare === 0) return 0;
   return Math.max(0, demand.promptTokens - demand.uncachedPromptTokens) * demand.turnGapSeconds;
+}
+
+function byWeight(a: WeighedDemand, b: WeighedDemand): number {
+  return compare(a.rate, b.rate) || byContent(a.demand, b.demand);
 }
 
 function byContent(a: Demand, b: Demand): number {

@@ -4,6 +4,7 @@ import type { Optimum } from './optimum.js';
 import type { Problem } from './problem.js';
 import type {
   AppliedBound,
+  EngineFlow,
   EngineLoad,
   EngineWeight,
   OptimizerInput,
@@ -71,18 +72,17 @@ class Description {
     this.#optimum = optimum;
     this.#problem = optimum.flowProblem.problem;
     this.#weights = weights;
-    this.#inForce = new Map(
-      input.previousWeights.map(({ frontendId, poolId, weights }) => [
-        JSON.stringify([frontendId, poolId]),
-        weights,
-      ]),
-    );
+    const inForce = new Map<string, ReadonlyMap<string, number>>();
+    for (const row of input.previousWeights) inForce.set(keyOf(row), row.weights);
+    this.#inForce = inForce;
   }
 
   solution(): DescribedOptimum {
     const { objective, lowerBound } = this.#optimum;
+    const rows: DescribedRow[] = [];
+    for (let row = 0; row < this.#problem.rows.length; row++) rows.push(this.#row(row));
     return {
-      rows: this.#problem.rows.map((_, row) => this.#row(row)),
+      rows,
       engines: this.#engineLoads(),
       objectiveSeconds: objective,
       lowerBoundSeconds: Math.min(lowerBound, objective),
@@ -96,7 +96,7 @@ class Description {
       frontendId,
       poolId,
       demandRps,
-      flows: this.#split(at, this.#optimum.flows).map(({ engineId, value }) => ({ engineId, rps: value })),
+      flows: this.#rowFlows(at),
       weights: this.#rowWeights(at),
       shed: classes.map(({ priority, requestsPerSecond }, index): ShedFraction => {
         const fraction = requestsPerSecond > 0 ? 1 - this.#served[at]![index]! / requestsPerSecond : 0;
@@ -109,11 +109,21 @@ class Description {
   /** An arc whose weight stays passes on the very weights in force, so that solving again changes no bit. */
   #rowWeights(row: number): EngineWeight[] {
     const { rows, arcPrevious } = this.#problem;
-    const inForce = this.#inForce.get(JSON.stringify([rows[row]!.frontendId, rows[row]!.poolId]));
-    return this.#split(row, this.#weights).map(({ engineId, arc, value }) => {
+    const inForce = this.#inForce.get(keyOf(rows[row]!));
+    const weights: EngineWeight[] = [];
+    for (const { engineId, arc, value } of this.#split(row, this.#weights)) {
       const stays = this.#weights[arc] === arcPrevious[arc];
-      return { engineId, weight: stays ? (inForce?.get(engineId) ?? value) : value };
-    });
+      weights.push({ engineId, weight: stays ? (inForce?.get(engineId) ?? value) : value });
+    }
+    return weights;
+  }
+
+  #rowFlows(row: number): EngineFlow[] {
+    const flows: EngineFlow[] = [];
+    for (const { engineId, value } of this.#split(row, this.#optimum.flows)) {
+      flows.push({ engineId, rps: value });
+    }
+    return flows;
   }
 
   /** Values above 0 of a row's arcs, split among the members of columns by capacity, in the order of engine ids. */
@@ -123,17 +133,18 @@ class Description {
     for (let arc = firstArc; arc < endArc; arc++) {
       if (values[arc]! > 0) this.#splitArc(arc, values[arc]!, parts);
     }
-    return parts.sort((a, b) => a.engine - b.engine);
+    return parts.sort(byEngine);
   }
 
   #splitArc(arc: number, total: number, parts: MemberPart[]): void {
     const { columns, arcColumn } = this.#problem;
     const { members, capacities, capacity } = columns[arcColumn[arc]!]!;
-    members.forEach((engine, at) => {
+    for (let at = 0; at < members.length; at++) {
+      const engine = members[at]!;
       const value = (total * capacities[at]!) / capacity;
       // The smallest numbers there are become nothing when they are shared.
       if (value > 0) parts.push({ engine, engineId: this.#idOf(engine), arc, value });
-    });
+    }
   }
 
   #membersOf(arc: number): string[] {
@@ -162,22 +173,32 @@ class Description {
 
   /** Engines without capacity are listed too, with nothing on them. */
   #engineLoads(): EngineLoad[] {
-    const nothing = { effectiveCapacity: 0, rho: 0, congestionPriceSeconds: 0, scarcityPriceSeconds: 0 };
-    const loads = this.#input.state.fleet.engines.map(({ id }): EngineLoad => ({ engineId: id, ...nothing }));
-    this.#problem.columns.forEach(({ members, capacities, capacity, congestion }, column) => {
+    const loads: EngineLoad[] = [];
+    for (const { id } of this.#input.state.fleet.engines) {
+      loads.push({
+        engineId: id,
+        effectiveCapacity: 0,
+        rho: 0,
+        congestionPriceSeconds: 0,
+        scarcityPriceSeconds: 0,
+      });
+    }
+    const { columns } = this.#problem;
+    for (let column = 0; column < columns.length; column++) {
+      const { members, capacities, capacity, congestion } = columns[column]!;
       const rho = this.#optimum.loads[column]! / capacity;
       const price = congestion.price(Math.min(rho, congestion.max));
       const isFull = rho >= congestion.max * (1 - AT_LIMIT);
-      members.forEach((member, at) => {
-        loads[member] = {
-          engineId: this.#idOf(member),
+      for (let at = 0; at < members.length; at++) {
+        loads[members[at]!] = {
+          engineId: this.#idOf(members[at]!),
           effectiveCapacity: capacities[at]!,
           rho,
           congestionPriceSeconds: price,
           scarcityPriceSeconds: isFull ? Math.max(0, this.#optimum.columnPrices[column]! - price) : 0,
         };
-      });
-    });
+      }
+    }
     return loads;
   }
 
@@ -199,4 +220,12 @@ class Description {
     }
     return error;
   }
+}
+
+function byEngine(a: MemberPart, b: MemberPart): number {
+  return a.engine - b.engine;
+}
+
+function keyOf({ frontendId, poolId }: Pick<SolutionRow, 'frontendId' | 'poolId'>): string {
+  return JSON.stringify([frontendId, poolId]);
 }

@@ -60,9 +60,10 @@ export function objective(flowProblem: FlowProblem, flows: Float64Array): number
     if (left > 0) total += problem.rows[row]!.moveSeconds * left;
   }
   const loads = loadsOf(flowProblem, flows);
-  problem.columns.forEach(({ capacity, congestion }, column) => {
+  for (let column = 0; column < loads.length; column++) {
+    const { capacity, congestion } = problem.columns[column]!;
     total += capacity * congestion.cost(loads[column]! / capacity);
-  });
+  }
   return total;
 }
 
@@ -73,9 +74,10 @@ export function objective(flowProblem: FlowProblem, flows: Float64Array): number
 export function lowerBound(flowProblem: FlowProblem, prices: Float64Array): number {
   const { problem } = flowProblem;
   let total = 0;
-  problem.columns.forEach(({ capacity, congestion }, column) => {
+  for (let column = 0; column < prices.length; column++) {
+    const { capacity, congestion } = problem.columns[column]!;
     total += capacity * congestion.dual(prices[column]!);
-  });
+  }
   for (let row = 0; row < problem.rows.length; row++) total += rowBound(flowProblem, prices, row);
   return total;
 }
@@ -89,7 +91,7 @@ function rowBound(
   const { firstArc, endArc, moveSeconds } = problem.rows[row]!;
   let rest = served[row]!;
   let total = 0;
-  const pieces: { readonly slope: number; readonly width: number }[] = [];
+  const pieces: Piece[] = [];
   let cheapestAll = Infinity;
   for (let arc = firstArc; arc < endArc; arc++) {
     const slope = problem.arcCost[arc]! + problem.arcWork[arc]! * prices[problem.arcColumn[arc]!]!;
@@ -102,13 +104,24 @@ function rowBound(
     else if (upper[arc]! > kink[arc]!) pieces.push({ slope, width: upper[arc]! - kink[arc]! });
   }
   if (cheapestAll < Infinity) pieces.push({ slope: cheapestAll, width: served[row]! });
-  pieces.sort((a, b) => a.slope - b.slope);
+  pieces.sort(bySlope);
   for (const { slope, width } of pieces) {
     if (rest <= 0) break;
     total += slope * Math.min(rest, width);
     rest -= width;
   }
   return total;
+}
+
+/** Flow of a row that costs the same per request. */
+interface Piece {
+  readonly slope: number;
+  /** Requests per second. */
+  readonly width: number;
+}
+
+function bySlope(a: Piece, b: Piece): number {
+  return a.slope - b.slope;
 }
 
 /** A power of two near the mean flow of a row, so that dividing by it is exact. */

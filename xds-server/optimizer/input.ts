@@ -105,12 +105,15 @@ function checkFleet(fleet: Fleet): void {
 
 function checkMatrix(name: string, matrix: readonly (readonly number[])[], fleet: Fleet): void {
   if (matrix.length !== fleet.frontends.length) refuse(`${name} needs one row for each frontend`);
-  matrix.forEach((row, frontend) => {
+  for (let frontend = 0; frontend < matrix.length; frontend++) {
+    const row = matrix[frontend]!;
     if (row.length !== fleet.engines.length) refuse(`${name}[${frontend}] needs one value for each engine`);
-    row.forEach((value, engine) => {
-      if (!(value >= 0)) refuse(`${name}[${frontend}][${engine}] is ${value}; it must be 0 or more`);
-    });
-  });
+    for (let engine = 0; engine < row.length; engine++) {
+      if (!(row[engine]! >= 0)) {
+        refuse(`${name}[${frontend}][${engine}] is ${row[engine]}; it must be 0 or more`);
+      }
+    }
+  }
 }
 
 function checkEngineState(id: string, state: EngineState, bound: Bound): EngineState {
@@ -141,9 +144,12 @@ function checkDemands(demands: readonly Demand[], fleet: Fleet, bound: Bound): r
     seen.add(key);
     return checkDemand(where, demand, bound);
   });
-  return checked.sort(
-    (a, b) =>
-      compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId) || compare(b.priority, a.priority),
+  return checked.sort(byPlaceAndPriority);
+}
+
+function byPlaceAndPriority(a: Demand, b: Demand): number {
+  return (
+    compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId) || compare(b.priority, a.priority)
   );
 }
 

@@ -187,13 +187,15 @@ function prove(
 
 /** Work above the hard limits as a share of all work. */
 function overload(flowProblem: FlowProblem, flows: Float64Array): number {
+  const { columns } = flowProblem.problem;
   const loads = loadsOf(flowProblem, flows);
   let above = 0;
   let all = 0;
-  flowProblem.problem.columns.forEach(({ capacity, congestion }, column) => {
+  for (let column = 0; column < columns.length; column++) {
+    const { capacity, congestion } = columns[column]!;
     above += Math.max(0, loads[column]! - congestion.max * capacity);
     all += loads[column]!;
-  });
+  }
   return above > 0 ? above / all : 0;
 }
 
@@ -206,7 +208,8 @@ function utilisation(flowProblem: FlowProblem, flows: Float64Array): Float64Arra
 /** Makes each row's flows add up to what is served, to the last bits, on the arc with most flow where it has room. */
 function settleRows(flowProblem: FlowProblem, flows: Float64Array): void {
   const { problem, served, lower, upper } = flowProblem;
-  problem.rows.forEach(({ firstArc, endArc }, row) => {
+  for (let row = 0; row < problem.rows.length; row++) {
+    const { firstArc, endArc } = problem.rows[row]!;
     let missing = served[row]!;
     for (let arc = firstArc; arc < endArc; arc++) missing -= flows[arc]!;
     while (missing !== 0) {
@@ -216,7 +219,7 @@ function settleRows(flowProblem: FlowProblem, flows: Float64Array): void {
       missing = flow === flows[arc]! + missing ? 0 : missing - (flow - flows[arc]!);
       flows[arc] = flow;
     }
-  });
+  }
 }
 
 /** The arc of most flow, or the cheapest of those without, that can take or give more; -1 without any. */

@@ -32,22 +32,35 @@ export function ownerBackups(placed: Placed, solve: Solve): readonly (readonly B
   for (const loss of losses) {
     const { members, capacities } = columns[loss.column]!;
     const byArc = planner.withoutCapacity(loss.column, loss.capacity, planned(loss));
-    members.forEach((member, at) => {
-      if (capacities[at] !== loss.capacity) return;
-      const ownerId = idOf(placed, member);
+    for (let at = 0; at < members.length; at++) {
+      if (capacities[at] !== loss.capacity) continue;
+      const ownerId = idOf(placed, members[at]!);
       for (const [arc, shares] of byArc) {
-        backups[arcRow[arc]!]!.push({ ownerId, shares: splitShares(placed, shares, member) });
+        backups[arcRow[arc]!]!.push({ ownerId, shares: splitShares(placed, shares, members[at]!) });
       }
-    });
+    }
   }
-  for (const row of backups) row.sort((a, b) => compare(a.ownerId, b.ownerId));
+  for (const row of backups) row.sort(byOwner);
   return backups;
 }
 
 function lossesOf({ flowProblem, loads }: Optimum): Loss[] {
-  return flowProblem.problem.columns.flatMap(({ capacities }, column) =>
-    [...new Set(capacities)].map((capacity) => ({ column, capacity, isLoaded: loads[column]! > 0 })),
-  );
+  const losses: Loss[] = [];
+  for (let column = 0; column < loads.length; column++) {
+    const { capacities } = flowProblem.problem.columns[column]!;
+    for (const capacity of new Set(capacities)) {
+      losses.push({ column, capacity, isLoaded: loads[column]! > 0 });
+    }
+  }
+  return losses;
+}
+
+function byOwner(a: BackupShares, b: BackupShares): number {
+  return compare(a.ownerId, b.ownerId);
+}
+
+function byEngine(a: EngineWeight, b: EngineWeight): number {
+  return compare(a.engineId, b.engineId);
 }
 
 /** What is known of the plan after each loss: nothing of engines that serve nobody now. */
@@ -85,7 +98,7 @@ function splitShares(placed: Placed, shares: readonly ColumnBackup[], gone: numb
       engines.push({ engineId: idOf(placed, member), weight: (share * capacities[at]!) / left });
     });
   }
-  return isOrdered ? engines : engines.sort((a, b) => compare(a.engineId, b.engineId));
+  return isOrdered ? engines : engines.sort(byEngine);
 }
 
 function idOf({ input }: Placed, engine: number): string {

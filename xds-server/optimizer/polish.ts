@@ -115,9 +115,11 @@ class Polisher {
   readonly #giver: Int32Array;
   readonly #taker: Int32Array;
   readonly #allRows: Int32Array;
+  /** Room for `#candidates`. */
+  readonly #listed: Int32Array;
   #pass = 0;
   /** Rows that gained much when all were looked at last, and what the best one gained then. */
-  #candidates = new Int32Array();
+  #candidates: Int32Array = new Int32Array();
   #mostGain = FIRST_GAIN;
   /** Whether a tree was left near its optimum instead of there. */
   #isNear = false;
@@ -139,7 +141,9 @@ class Polisher {
     this.#gain = new Float64Array(this.#rows);
     this.#giver = new Int32Array(this.#rows);
     this.#taker = new Int32Array(this.#rows);
-    this.#allRows = Int32Array.from(problem.rows, (_, row) => row);
+    this.#allRows = new Int32Array(this.#rows);
+    for (let row = 0; row < this.#rows; row++) this.#allRows[row] = row;
+    this.#listed = new Int32Array(this.#rows);
     this.#missing = new Float64Array(nodes);
     this.#change = new Float64Array(nodes);
     this.#low = new Float64Array(nodes);
@@ -157,12 +161,11 @@ class Polisher {
       if (entering.length === 0 && this.#isNear) entering = this.#afterArrival();
       converged = entering.length === 0;
     }
-    const { rows } = this.#flowProblem.problem;
     return {
       flows: this.#arcs.snapped(),
-      columnPrices: this.#price.slice(rows.length),
-      rowCosts: Float64Array.from(rows, (row) => this.#dearest(row)),
-      free: this.#arcs.sides.map((side, arc) => (side !== FIXED || this.#aside.has(arc) ? 1 : 0)),
+      columnPrices: this.#price.slice(this.#rows),
+      rowCosts: this.#rowCosts(),
+      free: this.#free(),
       converged,
     };
   }
@@ -680,7 +683,11 @@ class Polisher {
     if (most >= GAIN_SHARE * this.#mostGain && most > 0) return { rows: this.#candidates, most };
     this.#mostGain = this.#lookAt(this.#allRows);
     const least = CANDIDATE_SHARE * this.#mostGain;
-    this.#candidates = this.#allRows.filter((row) => this.#gain[row]! > 0 && this.#gain[row]! >= least);
+    let size = 0;
+    for (let row = 0; row < this.#rows; row++) {
+      if (this.#gain[row]! > 0 && this.#gain[row]! >= least) this.#listed[size++] = row;
+    }
+    this.#candidates = this.#listed.subarray(0, size);
     return { rows: this.#candidates, most: this.#mostGain };
   }
 
@@ -735,6 +742,21 @@ class Polisher {
       if (gain > most) most = gain;
     }
     return most;
+  }
+
+  #rowCosts(): Float64Array {
+    const { rows } = this.#flowProblem.problem;
+    const costs = new Float64Array(rows.length);
+    for (let row = 0; row < rows.length; row++) costs[row] = this.#dearest(rows[row]!);
+    return costs;
+  }
+
+  #free(): Uint8Array {
+    const { sides } = this.#arcs;
+    const free = new Uint8Array(sides.length);
+    for (let arc = 0; arc < sides.length; arc++) if (sides[arc] !== FIXED) free[arc] = 1;
+    for (const arc of this.#aside.keys()) free[arc] = 1;
+    return free;
   }
 
   #dearest({ firstArc, endArc }: Row): number {

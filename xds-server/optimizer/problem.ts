@@ -120,11 +120,12 @@ class ProblemBuilder {
     const { frontends, pools } = this.#input.state.fleet;
     const eligible = pools.map((pool) => this.#eligibleColumns(pool.engineIds));
     const arcs = new ArcList(frontends.length * sum(eligible.map((columns) => columns.length)));
-    frontends.forEach((frontend, at) => {
-      pools.forEach((pool, poolAt) => {
-        this.#addRow(arcs, at, { frontendId: frontend.id, poolId: pool.id }, eligible[poolAt]!);
-      });
-    });
+    for (let frontend = 0; frontend < frontends.length; frontend++) {
+      for (let pool = 0; pool < pools.length; pool++) {
+        const names = { frontendId: frontends[frontend]!.id, poolId: pools[pool]!.id };
+        this.#addRow(arcs, frontend, names, eligible[pool]!);
+      }
+    }
     return { rows: this.#rows, columns: this.#columns, ...arcs.finish(), warnings: this.#warnings };
   }
 
@@ -134,9 +135,7 @@ class ProblemBuilder {
   }
 
   #addRow(arcs: ArcList, frontend: number, names: RowNames, eligible: readonly number[]): void {
-    const network = this.#input.state.fleet.networkSeconds[frontend]!;
-    const isReachable = (at: number): boolean => network[this.#firstMembers[at]!]! < Infinity;
-    const reachable = eligible.every(isReachable) ? eligible : eligible.filter(isReachable);
+    const reachable = this.#reachable(frontend, eligible);
     const key = keyOf(names);
     const { classes, mean } = this.#demands.get(key) ?? {
       classes: [],
@@ -156,6 +155,14 @@ class ProblemBuilder {
       endArc: arcs.size,
       bounds: this.#noteBounds(arcs, key, firstArc, reachable),
     });
+  }
+
+  /** The very list when all can be reached: what follows from it is then worked out once. */
+  #reachable(frontend: number, eligible: readonly number[]): readonly number[] {
+    const network = this.#input.state.fleet.networkSeconds[frontend]!;
+    const reachable: number[] = [];
+    for (const at of eligible) if (network[this.#firstMembers[at]!]! < Infinity) reachable.push(at);
+    return reachable.length === eligible.length ? eligible : reachable;
   }
 
   #addArcs(

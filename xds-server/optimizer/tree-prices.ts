@@ -47,10 +47,18 @@ export class TreePrices {
     this.#flows = flows;
     this.#tree = tree;
     this.#rows = problem.rows.length;
-    this.#capacity = Float64Array.from(problem.columns, ({ capacity }) => capacity);
-    this.#congestion = problem.columns.map(({ congestion }) => congestion);
-    this.#requestSeconds = Float64Array.from(problem.columns, ({ mix }) => 1 / mix.requestsPerWorkSecond);
-    this.#roundingSeconds = this.#requestSeconds.map((seconds) => ROUNDING * seconds);
+    this.#capacity = new Float64Array(problem.columns.length);
+    this.#requestSeconds = new Float64Array(problem.columns.length);
+    this.#roundingSeconds = new Float64Array(problem.columns.length);
+    const congestions: Congestion[] = [];
+    for (let column = 0; column < problem.columns.length; column++) {
+      const { capacity, congestion, mix } = problem.columns[column]!;
+      congestions.push(congestion);
+      this.#capacity[column] = capacity;
+      this.#requestSeconds[column] = 1 / mix.requestsPerWorkSecond;
+      this.#roundingSeconds[column] = ROUNDING * this.#requestSeconds[column]!;
+    }
+    this.#congestion = congestions;
     this.#base = new Float64Array(tree.nodes.length);
     this.#gain = new Float64Array(tree.nodes.length);
     this.#rho = new Float64Array(problem.columns.length);

@@ -11,10 +11,10 @@ const IDLE_STAY_SECONDS = 1e-3;
 export function arcWeights(optimum: Optimum): Float64Array {
   const { problem, served } = optimum.flowProblem;
   const weights = new Float64Array(problem.arcRow.length);
-  problem.rows.forEach((_, row) => {
+  for (let row = 0; row < problem.rows.length; row++) {
     if (served[row]! > 0) sharesOfFlow(optimum, row, weights);
     else idleShares(optimum, row, weights);
-  });
+  }
   return weights;
 }
 

@@ -30,7 +30,7 @@ export function polishWhole(
       flows[arcs[at]!] = polished.flows[at]!;
       free[arcs[at]!] = polished.free[at]!;
     }
-    const limits = polished.rowCosts.map((cost) => cost - costTolerance(cost));
+    const limits = leastGainful(polished.rowCosts);
     const { columnPrices } = polished;
     const isRough = !polished.converged && enough > 0;
     const missed =
@@ -46,9 +46,11 @@ export function polishWhole(
 export function workingSet(whole: FlowProblem, flows: Float64Array): Uint8Array {
   const { problem, kink, lower } = whole;
   const loads = loadsOf(whole, flows);
-  const prices = Float64Array.from(problem.columns, ({ capacity, congestion }, column) =>
-    congestion.worth(loads[column]! / capacity),
-  );
+  const prices = new Float64Array(loads.length);
+  for (let column = 0; column < loads.length; column++) {
+    const { capacity, congestion } = problem.columns[column]!;
+    prices[column] = congestion.worth(loads[column]! / capacity);
+  }
   const isKept = new Uint8Array(flows.length);
   for (let arc = 0; arc < flows.length; arc++) {
     if (flows[arc]! > 0 || kink[arc]! > 0 || lower[arc]! > 0) isKept[arc] = 1;
@@ -73,7 +75,8 @@ export function missedArcs(
   const missed: number[] = [];
   const bestArcs = new Int32Array(most + 1);
   const bestCosts = new Float64Array(most + 1);
-  rows.forEach(({ firstArc, endArc }, row) => {
+  for (let row = 0; row < rows.length; row++) {
+    const { firstArc, endArc } = rows[row]!;
     let size = 0;
     for (let arc = firstArc; arc < endArc; arc++) {
       if (isKept[arc]) continue;
@@ -89,6 +92,13 @@ export function missedArcs(
       size = Math.min(size + 1, most);
     }
     for (let at = 0; at < size; at++) missed.push(bestArcs[at]!);
-  });
+  }
   return missed;
+}
+
+/** Costs of arcs, by row, from which on a row would gain nothing by using them. */
+function leastGainful(rowCosts: Float64Array): Float64Array {
+  const limits = rowCosts.slice();
+  for (let row = 0; row < limits.length; row++) limits[row]! -= costTolerance(rowCosts[row]!);
+  return limits;
 }
