@@ -20,6 +20,7 @@ import {
   penalisedEngines,
   rejections,
   shedding,
+  silentFilters,
   silentFrontends,
   undiscovered,
   unreadEnvoys,
@@ -612,7 +613,9 @@ export class ControlServer implements ShownServer {
     const nodes = this.#xds.nodes();
     this.alarms.set('envoy-rejects', rejections(nodes));
     this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
-    this.alarms.set('envoy-unread', unreadEnvoys(this.#sync.unreadNodes(nowMs)));
+    const unread = this.#sync.unreadNodes(nowMs);
+    this.alarms.set('envoy-unread', unreadEnvoys(unread));
+    this.alarms.set('envoy-silent', silentFilters(nodes, this.board.holders(), unread, nowMs));
   }
 }
 

@@ -58,7 +58,7 @@ writeFileSync(join(folder, 'token'), named('Secret', 'wardrop-token').stringData
 
 it('the configuration in the manifest is valid', async () => {
   const { stdout } = await run(process.execPath, [CLI, 'validate', '-c', configFile]);
-  expect(stdout).toContain('1 frontends, 1 engines, 1 pools');
+  expect(stdout).toContain('1 frontend, 1 engine, 1 pool');
 });
 
 it('the bootstrap that its pods print is valid for Envoy, with the token', async () => {

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Changed } from '../control/plan-history.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
+import { knownId } from '../fleet/known-id.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
 import { dashboard } from './dashboard.js';
@@ -82,11 +83,7 @@ function adminApp(
     response.json(fleetView(server));
   });
   app.get('/v1/snapshot', (request, response) => {
-    const id = text(request.query.frontend);
-    const known = server.config.fleet.frontends.map((frontend) => frontend.id);
-    if (id === undefined || !known.includes(id)) {
-      throw new WardropError('WARDROP_QUERY_INVALID', `say which frontend; known: ${known.join(', ')}`);
-    }
+    const id = knownId('frontend', text(request.query.frontend), server.config.fleet.frontends);
     const snapshot = server.board.current(id);
     if (snapshot === undefined) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
     response.type('application/octet-stream').send(Buffer.from(snapshot.bytes));

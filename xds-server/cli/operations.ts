@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import type { Command } from 'commander';
-import type { OperatorAction } from '../fleet/operations.js';
+import type { OperatorAction, Orders } from '../fleet/operations.js';
 import { duration } from './duration.js';
 import { ask, type SourceOptions, withSource } from './source.js';
 
@@ -59,6 +59,23 @@ async function act(action: OperatorAction['action'], target: string, options: Ac
     ...(options.for === undefined ? {} : { forSeconds: options.for }),
     ...(options.over === undefined ? {} : { overSeconds: options.over }),
   };
-  await ask(options, '/v1/operations', { method: 'POST', body });
-  console.log(`${action} ${target}: done; see /v1/operations`);
+  const answer = await ask(options, '/v1/operations', { method: 'POST', body });
+  console.log(outcome(action, target, JSON.parse(answer) as Orders));
+}
+
+/** What is so from now on, and how to end it. */
+function outcome(action: OperatorAction['action'], target: string, { drains, orders }: Orders): string {
+  if (action === 'undrain') return `${target} is back in service`;
+  if (action === 'drain') {
+    const drain = drains.find(({ engineId, address }) => (address ?? engineId) === target);
+    return `${target} is drained${until(drain)}; wardrop undrain ends that`;
+  }
+  const lasts = until(orders.find(({ engineId }) => engineId === target));
+  return action === 'hold-penalty'
+    ? `the penalty of ${target} stays as it is${lasts}; wardrop penalty release ends it`
+    : `${target} has no penalty${lasts}`;
+}
+
+function until(order: { readonly untilMs: number } | undefined): string {
+  return order === undefined ? '' : ` until ${new Date(order.untilMs).toISOString()}`;
 }

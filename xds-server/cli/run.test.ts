@@ -37,10 +37,60 @@ afterEach(() => {
 describe('wardrop', () => {
   it('ends with 0 when a configuration is valid and with 2 and all problems when it is not', async () => {
     expect(await run(['validate', '-c', fixture('three-regions.yaml')])).toBe(0);
-    expect(out).toContain('2 frontends, 2 engines, 1 pools, 1 profiles');
+    expect(out).toContain('2 frontends, 2 engines, 1 pool, 1 profile');
     expect(await run(['validate', '-c', fixture('typos.yaml')])).toBe(2);
     expect(err.match(/typos\.yaml:\d+:\d+: /g)).toHaveLength(7);
     expect(err).toContain('7 problems (WARDROP_CONFIG_INVALID)');
+  });
+
+  it('says which needs a model is refused with', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-validate-'));
+    const file = join(folder, 'fleet.yaml');
+    writeFileSync(
+      file,
+      `frontends: [{id: f, region: r}]
+engines:
+  - {id: a, region: r, models: [big, small], labels: {residency: eu}, endpoints: [127.0.0.1:1]}
+  - {id: b, region: r, models: [big], labels: {residency: us}, endpoints: [127.0.0.1:2]}
+needs:
+  in-eu: {when: {path: /eu}, engines: {residency: eu}}
+  in-us: {when: {path: /us}, engines: {residency: us}}
+`,
+    );
+    expect(await run(['validate', '-c', file])).toBe(0);
+    rmSync(folder, { recursive: true });
+    expect(out).toContain('2 engines, 4 pools');
+    expect(out).toContain(
+      'big: 3 pools by 2 needs: in-eu, in-us\n  big: a, b\n  big~in-eu: a\n  big~in-us: b\nsmall',
+    );
+    expect(out).toMatch(
+      /small: 1 pool by 1 need: in-us\n {2}small: a\n {2}refused, as no engine meets it: in-us\n$/,
+    );
+  });
+
+  it.each([
+    [['drain', 'a'], 'a is drained until 2026-01-31T00:00:00.000Z; wardrop undrain ends that'],
+    [
+      ['drain', '10.0.0.1:80'],
+      '10.0.0.1:80 is drained until 2026-01-30T00:00:00.000Z; wardrop undrain ends that',
+    ],
+    [['undrain', 'a'], 'a is back in service'],
+    [
+      ['penalty', 'hold', 'b'],
+      'the penalty of b stays as it is until 2026-01-29T00:00:00.000Z; wardrop penalty release ends it',
+    ],
+    [['penalty', 'release', 'b'], 'b has no penalty until 2026-01-29T00:00:00.000Z'],
+  ])('says after %j what is so from now on', async (args, line) => {
+    const orders = {
+      drains: [
+        { engineId: 'a', address: '10.0.0.1:80', untilMs: Date.UTC(2026, 0, 30) },
+        { engineId: 'a', address: null, untilMs: Date.UTC(2026, 0, 31) },
+      ],
+      orders: [{ engineId: 'b', untilMs: Date.UTC(2026, 0, 29) }],
+    };
+    vi.spyOn(globalThis, 'fetch').mockResolvedValue(Response.json(orders));
+    expect(await run([...args, '--url', 'http://127.0.0.1:1'])).toBe(0);
+    expect(out).toBe(`${line}\n`);
   });
 
   it('does not start with a configuration that has problems', async () => {
@@ -97,18 +147,10 @@ describe('wardrop', () => {
 
   it('prints help, with every command', async () => {
     expect(await run(['--help'])).toBe(0);
-    for (const name of [
-      'serve',
-      'validate',
-      'bootstrap',
-      'explain',
-      'changes',
-      'solve',
-      'headroom',
-      'fit',
-      'schema',
-    ]) {
-      expect(out).toMatch(new RegExp(`^  ${name} `, 'm'));
+    const commands = out.slice(out.indexOf('Commands:'), out.indexOf('Examples:'));
+    const names = [...commands.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!);
+    expect(names).toEqual(expect.arrayContaining(['serve', 'drain', 'simulate', 'schema']));
+    for (const name of names) {
       expect(await run([name, '--help'])).toBe(0);
     }
   });

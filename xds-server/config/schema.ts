@@ -68,7 +68,8 @@ const server = {
       type: 'string',
       pattern: '^[\\x21-\\x7e]{16,}$',
       hint: 'use at least 16 printable characters without spaces',
-      description: 'Bearer token that Envoys must present to xDS and sync. Default: none.',
+      description:
+        'Bearer token that Envoys must present to xDS and sync: at least 16 printable characters. Default: none.',
     },
     tokenFile: {
       ...filePath,

@@ -3,11 +3,13 @@ import type { Fleet } from '../fleet/fleet.js';
 import { unknownHealth } from '../signals/replica-health.js';
 import { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
+import type { NodeView } from '../xds/index.js';
 import {
   correctedEngines,
   doubtfulRoundTrips,
   driftingProfiles,
   missingSignals,
+  silentFilters,
   unreadEnvoys,
 } from './alarm-rules.js';
 
@@ -92,4 +94,27 @@ it('names the Envoy whose reports are refused, why, and what to do about it', ()
   expect(message).toMatch(
     /^reports of Envoy west-1 are refused.*: layout 7 is not known\. Give it the filter/,
   );
+});
+
+it('an Envoy that took the filter over xDS has an alarm from 10 s without a call on', () => {
+  const acknowledged = { version: 'x', atMs: 0 };
+  const listener = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged } };
+  const extension = { 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig': { acknowledged } };
+  const rejecting = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged: null } };
+  const node = (nodeId: string, types: object) => ({ nodeId, connectedAtMs: 0, types }) as NodeView;
+  const nodes = [
+    node('never', listener),
+    node('no-longer', extension),
+    node('calling', listener),
+    node('unread', listener),
+    node('without-filter', {}),
+    node('rejecting', rejecting),
+  ];
+  const holder = (nodeId: string, atMs: number) => ({ nodeId, frontendId: 'west', version: 1, atMs });
+  const holders = [holder('calling', 1), holder('no-longer', 0)];
+  const unread = new Map([['unread', 'layout 7 is not known']]);
+  expect(silentFilters(nodes, holders, unread, 9_999).size).toBe(0);
+  const messages = silentFilters(nodes, holders, unread, 10_000);
+  expect([...messages.keys()]).toEqual(['never', 'no-longer']);
+  expect(messages.get('never')).toMatch(/^the filter of Envoy never fetches no snapshots: .*wardrop-sync/);
 });

@@ -5,7 +5,8 @@ import type { ProfileDrift } from '../signals/outlier-watch.js';
 import type { ReplicaHealth } from '../signals/replica-health.js';
 import type { ReplicaReading } from '../signals/replica-reading.js';
 import type { SignalsView } from '../signals/signals.js';
-import { type NodeView, shortType } from '../xds/index.js';
+import type { Holder } from '../sync/snapshot-board.js';
+import { filterTypes, type NodeView, shortType } from '../xds/index.js';
 
 /** Alarms of one kind: a message for each name. */
 export type Messages = ReadonlyMap<string, string>;
@@ -217,6 +218,29 @@ export function lackingEnvoys(nodes: readonly NodeView[]): Messages {
     nodes.flatMap(({ nodeId, shortcomings }): [string, string][] =>
       shortcomings.length === 0 ? [] : [[nodeId, `Envoy ${nodeId}: ${shortcomings.join('; ')}`]],
     ),
+  );
+}
+
+/** A filter calls twice a second; one that has not for this long does not reach the control server. */
+const SILENT_ALARM_MS = 10_000;
+
+/** Envoys that have the filter over xDS, and whose filter does not call; those that call and are not read have an alarm of their own. */
+export function silentFilters(
+  nodes: readonly NodeView[],
+  holders: readonly Holder[],
+  unread: ReadonlyMap<string, string>,
+  nowMs: number,
+): Messages {
+  const sinceMs = nowMs - SILENT_ALARM_MS;
+  const called = new Set(holders.flatMap(({ nodeId, atMs }) => (atMs > sinceMs ? [nodeId] : [])));
+  return new Map(
+    nodes.flatMap(({ nodeId, connectedAtMs, types }): [string, string][] => {
+      const hasFilter = filterTypes.some((type) => (types[type]?.acknowledged ?? null) !== null);
+      if (!hasFilter || connectedAtMs > sinceMs || called.has(nodeId) || unread.has(nodeId)) return [];
+      const consequence = 'it refuses all requests, or goes on with a snapshot that it has from before';
+      const remedy = 'See whether cluster wardrop-sync in its bootstrap leads to server.sync';
+      return [[nodeId, `the filter of Envoy ${nodeId} fetches no snapshots: ${consequence}. ${remedy}`]];
+    }),
   );
 }
 

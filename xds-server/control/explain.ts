@@ -1,5 +1,5 @@
-import { WardropError } from '../errors.js';
 import type { Fleet } from '../fleet/fleet.js';
+import { knownId } from '../fleet/known-id.js';
 import type { ExplainedPair, Explanation } from '../optimizer/index.js';
 import type { CapacityView } from '../signals/measured-capacity.js';
 
@@ -34,17 +34,8 @@ export interface Explained {
 export function explainedPair({ frontend, pool, engine }: ExplainQuery, fleet: Fleet): ExplainedPair {
   const onlyPool = fleet.pools.length === 1 ? fleet.pools[0]!.id : undefined;
   return {
-    frontendId: idOf('frontend', frontend, fleet.frontends),
-    poolId: idOf('pool', pool ?? onlyPool, fleet.pools),
-    engineId: idOf('engine', engine, fleet.engines),
+    frontendId: knownId('frontend', frontend, fleet.frontends),
+    poolId: knownId('pool', pool ?? onlyPool, fleet.pools),
+    engineId: knownId('engine', engine, fleet.engines),
   };
-}
-
-function idOf(kind: string, id: string | undefined, items: readonly { readonly id: string }[]): string {
-  if (id !== undefined && items.some((item) => item.id === id)) return id;
-  const what = id === undefined ? `say which ${kind}` : `unknown ${kind} ${JSON.stringify(id)}`;
-  throw new WardropError(
-    'WARDROP_QUERY_INVALID',
-    `${what}; known: ${items.map((item) => item.id).join(', ')}`,
-  );
 }

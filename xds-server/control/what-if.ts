@@ -1,5 +1,6 @@
 import { WardropError } from '../errors.js';
 import type { Demand } from '../fleet/fleet-state.js';
+import { knownId } from '../fleet/known-id.js';
 import type { OptimizerInput, Solution } from '../optimizer/solution.js';
 import type { Solver } from './planner.js';
 
@@ -78,7 +79,7 @@ export async function whatIf(solver: Solver, input: OptimizerInput, changes: Cha
  */
 export function applyChanges(input: OptimizerInput, { without, demand }: Changes): OptimizerInput {
   const { state } = input;
-  for (const id of without) known('engine', id, state.fleet.engines);
+  for (const id of without) knownId('engine', id, state.fleet.engines);
   const gone = new Set(without);
   const engines = state.engines.map((engine) =>
     gone.has(engine.id)
@@ -90,8 +91,8 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
 
   function applyDemand(demands: readonly Demand[], change: DemandChange): readonly Demand[] {
     const { frontendId, poolId, factor = 1, requestsPerSecond } = change;
-    known('frontend', frontendId, state.fleet.frontends);
-    if (poolId !== undefined) known('pool', poolId, state.fleet.pools);
+    knownId('frontend', frontendId, state.fleet.frontends);
+    if (poolId !== undefined) knownId('pool', poolId, state.fleet.pools);
     else if (requestsPerSecond !== undefined && state.fleet.pools.length > 1) {
       throw new WardropError(
         'WARDROP_QUERY_INVALID',
@@ -111,12 +112,6 @@ export function refusedRps({ demandRps, flows }: Solution['rows'][number]): numb
   const served = flows.reduce((sum, { rps }) => sum + rps, 0);
   const refused = demandRps - served;
   return refused > 1e-6 * demandRps ? refused : 0;
-}
-
-function known(kind: string, id: string, items: readonly { readonly id: string }[]): void {
-  if (items.some((item) => item.id === id)) return;
-  const names = items.map((item) => item.id).join(', ');
-  throw new WardropError('WARDROP_QUERY_INVALID', `unknown ${kind} ${JSON.stringify(id)}; known: ${names}`);
 }
 
 function rowsByKey(solution: Solution): ReadonlyMap<string, Solution['rows'][number]> {

@@ -34,7 +34,10 @@ export class PlanStore {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: null, problem: null };
       return {
         state: null,
-        problem: this.problem(`cannot be read: ${reason(error)}. Check its permissions`, error),
+        problem: this.problem(
+          `cannot be read: ${reason(error)}. Check that it is a file that the control server may read`,
+          error,
+        ),
       };
     }
     try {

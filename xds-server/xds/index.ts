@@ -2,7 +2,7 @@ export { type BootstrapInput, type BootstrapTls, type BootstrapToken, buildBoots
 export type { Nack, NodeView, ResourceSet, TypeStatus, TypeView } from './protocol/control-plane.js';
 export type { NodeIdentity } from './protocol/node.js';
 export type { ResourceStatus } from './protocol/subscription.js';
-export { shortType } from './protocol/type-url.js';
+export { filterTypes, shortType } from './protocol/type-url.js';
 export {
   buildResources,
   type EnvoyOptions,

@@ -224,7 +224,8 @@ export class XdsServer {
         stream.receive(request);
       } catch (error) {
         close();
-        log.warn({ peer, err: error }, 'ended an xDS stream');
+        if (error instanceof WardropError) log.warn({ peer, code: error.code }, error.message);
+        else log.error({ peer, err: error }, 'ended an xDS stream');
         endWithError(call, error);
       }
     });
