@@ -33,6 +33,7 @@ import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { type Explained, type ExplainQuery, explainedPair } from './control/explain.js';
 import { type Headroom, headroom } from './control/headroom.js';
+import { HoldUps } from './control/hold-ups.js';
 import { ratesOf } from './control/offline.js';
 import { type Changed, type PastPlan, PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type PlanSolver, type Solver } from './control/planner.js';
@@ -100,6 +101,7 @@ export class ControlServer implements ShownServer {
   readonly #publisher: Publisher;
   readonly #configWatch: ConfigWatch;
   readonly #cycle = new ControlCycle();
+  readonly #holdUps = new HoldUps(Date.now());
   readonly #history = new PlanHistory();
   readonly #discovery: Discovery;
   readonly #recorders = new Set<(recorded: Recorded) => void>();
@@ -202,8 +204,10 @@ export class ControlServer implements ShownServer {
       isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
       hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
       onReport: (frontendId, nodeId, report) => {
-        this.signals.acceptReport(frontendId, nodeId, report, Date.now());
-        if (this.signals.surgeStrength(frontendId, Date.now()) >= 1) this.#tickSoon();
+        const nowMs = Date.now();
+        this.#noteHoldUp(nowMs);
+        this.signals.acceptReport(frontendId, nodeId, report, nowMs);
+        if (this.signals.surgeStrength(frontendId, nowMs) >= 1) this.#tickSoon();
       },
       isUrgent: (frontendId) => this.signals.surgeStrength(frontendId, Date.now()) >= URGENT_STRENGTH,
       onAnswer: (status) => this.#metrics.countSync(status),
@@ -348,7 +352,16 @@ export class ControlServer implements ShownServer {
   #openLoadReports(frontendId: string, nodeId: string): (loads: LoadReport) => void {
     this.#log.info({ nodeId, frontendId }, 'an Envoy reports its load');
     const counts = new LoadCounts(randomBytes(8).readBigUInt64LE());
-    return (loads) => void this.signals.acceptLoadReport(frontendId, nodeId, counts.add(loads), Date.now());
+    return (loads) => {
+      this.#noteHoldUp(Date.now());
+      this.signals.acceptLoadReport(frontendId, nodeId, counts.add(loads), Date.now());
+    };
+  }
+
+  #noteHoldUp(nowMs: number): void {
+    if (!this.#holdUps.hasEnded(nowMs)) return;
+    this.#log.warn('this process was held up; it goes on in a second, when it knows how things are');
+    this.signals.noteHoldUp(nowMs);
   }
 
   async #open(): Promise<void> {
@@ -394,6 +407,9 @@ export class ControlServer implements ShownServer {
   #tick(): void {
     if (this.#stopped) return;
     const nowMs = Date.now();
+    this.#noteHoldUp(nowMs);
+    // Whoever waited for this process would seem to be silent.
+    if (!this.#holdUps.isSettled(nowMs)) return;
     const seen = { config: this.#config, signals: this.signals, loads: this.loadSources };
     this.#cycle.passLoads(seen, nowMs);
     this.#view = this.signals.evaluate(nowMs);

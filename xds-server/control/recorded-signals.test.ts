@@ -62,6 +62,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     const [which, requests, leastWaiting] = load;
     return (signals, atMs) => signals.acceptLoad(which, requests, which.endpoints.length, atMs, leastWaiting);
   }),
+  fc.constant((signals, atMs) => signals.noteHoldUp(atMs)) as fc.Arbitrary<Step>,
   fc.constantFrom('a', '10.0.0.3:80').map((target): Step => {
     return (signals, atMs) => signals.act({ action: 'drain', target, by: 'me' }, atMs);
   }),

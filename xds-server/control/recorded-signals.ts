@@ -37,6 +37,7 @@ export type RecordedSignal = { readonly atMs: number } & (
       readonly replicas: number;
       readonly leastWaiting?: number;
     }
+  | { readonly kind: 'hold-up' }
   | { readonly kind: 'act'; readonly request: OperatorRequest }
   | { readonly kind: 'evaluate' }
   /** What the last look showed is being solved. */
@@ -63,6 +64,11 @@ export class RecordedSignals extends Signals {
   override resume(operations: Operations, atMs: number): void {
     super.resume(operations, atMs);
     this.#record({ kind: 'resume', atMs, operations });
+  }
+
+  override noteHoldUp(atMs: number): void {
+    super.noteHoldUp(atMs);
+    this.#record({ kind: 'hold-up', atMs });
   }
 
   override acceptReport(frontendId: string, nodeId: string, report: UsageReport, atMs: number): void {
@@ -144,6 +150,9 @@ export class SignalsReplay {
         break;
       case 'resume':
         signals.resume(signal.operations, atMs);
+        break;
+      case 'hold-up':
+        signals.noteHoldUp(atMs);
         break;
       case 'report':
         signals.acceptReport(signal.frontendId, signal.nodeId, signal.report, atMs);

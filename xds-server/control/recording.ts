@@ -148,6 +148,7 @@ const SIGNAL_KINDS: ReadonlySet<string> = new Set<RecordedSignal['kind']>([
   'start',
   'reconfigure',
   'resume',
+  'hold-up',
   'report',
   'load-report',
   'probe',

@@ -46,3 +46,13 @@ it('serving well needs recent answers and no failure', () => {
   expect(evidence.servesWell(1_500)).toBe(true);
   expect(evidence.servesWell(4_001)).toBe(false);
 });
+
+it('one answer is enough to doubt a health page that is only late, and none where requests fail', () => {
+  const evidence = new EngineEvidence();
+  evidence.add(usage(1, 0), 1_000);
+  expect(evidence.servesWell(1_500)).toBe(false);
+  expect(evidence.servesWell(1_500, true)).toBe(true);
+  expect(evidence.servesWell(4_001, true)).toBe(false);
+  evidence.add(usage(1, 1), 4_500);
+  expect(evidence.servesWell(4_500, true)).toBe(false);
+});

@@ -3,6 +3,8 @@ import type { EngineUsage } from '../../wire/usage-report.js';
 /** Evidence is what frontends reported within this time. */
 const WINDOW_MS = 3_000;
 const ENOUGH_SERVED = 3;
+/** A health page that is late, as all is on a busy host, is overruled by any answer. */
+const ENOUGH_SERVED_LATE = 1;
 const ENOUGH_FAILED = 5;
 /** An engine that only fails is left out for this long, twice as long each time in a row, up to the limit. */
 const FIRST_VETO_MS = 10_000;
@@ -43,10 +45,10 @@ export class EngineEvidence {
     this.#vetoesInARow = 0;
   }
 
-  /** Answers and no failures: a reason to doubt a failing health page. */
-  servesWell(nowMs: number): boolean {
+  /** Answers and no failures: a reason to doubt a health page that fails, or is only late. */
+  servesWell(nowMs: number, isLate = false): boolean {
     const { served, failed } = this.#recent(nowMs);
-    return served >= ENOUGH_SERVED && failed === 0;
+    return served >= (isLate ? ENOUGH_SERVED_LATE : ENOUGH_SERVED) && failed === 0;
   }
 
   /** The veto in force; nothing but failures starts one, whatever the health page says. */

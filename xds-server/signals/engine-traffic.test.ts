@@ -1,27 +1,32 @@
 import { describe, expect, it } from 'vitest';
-import { EngineTraffic } from './engine-traffic.js';
+import { EngineTraffic, type Traffic } from './engine-traffic.js';
 
 const START_MS = 1_600_000_000_000;
+const none: Traffic = {
+  requests: 0,
+  workSeconds: 0,
+  networkSeconds: 0,
+  ended: 0,
+  endedWorkSeconds: 0,
+  answered: 0,
+  answeredWorkSeconds: 0,
+  coldWorkSeconds: 0,
+  toldAnswers: 0,
+  timedAnswers: 0,
+  staySeconds: 0,
+};
 
 /** Adds the same every half second for a time. */
 function run(traffic: EngineTraffic, requests: number, fromSecond: number, toSecond: number): void {
   for (let half = 2 * fromSecond; half < 2 * toSecond; half++) {
-    const sent = { requests: requests / 2, workSeconds: requests / 20, networkSeconds: 0 };
-    traffic.add(
-      {
-        ...sent,
-        ended: 0,
-        endedWorkSeconds: 0,
-        answered: 0,
-        answeredWorkSeconds: 0,
-        coldWorkSeconds: 0,
-        toldAnswers: 0,
-        timedAnswers: 0,
-        staySeconds: 0,
-      },
-      START_MS + half * 500,
-    );
+    const sent = { requests: requests / 2, workSeconds: requests / 20 };
+    traffic.add({ ...none, ...sent }, START_MS + half * 500);
   }
+}
+
+/** Adds so many requests that came evenly between two seconds. */
+function addLate(traffic: EngineTraffic, requests: number, fromSecond: number, toSecond: number): void {
+  traffic.add({ ...none, requests }, START_MS + toSecond * 1_000, START_MS + fromSecond * 1_000);
 }
 
 describe('the traffic of an engine', () => {
@@ -40,6 +45,19 @@ describe('the traffic of an engine', () => {
     run(traffic, 40, 100, 103);
     expect(traffic.rates(START_MS + 103_000, 3).requests).toBe(40);
     expect(traffic.rates(START_MS + 103_000, 1_000).requests).toBeCloseTo(21);
+  });
+
+  it('of a report that comes late belongs to the whole time that it tells of, as far as anything is kept', () => {
+    const traffic = new EngineTraffic();
+    run(traffic, 20, 0, 30);
+    addLate(traffic, 160, 30, 38);
+    for (const seconds of [1, 5, 10, 30]) {
+      expect(traffic.rates(START_MS + 38_000, seconds).requests).toBeCloseTo(20);
+    }
+    addLate(traffic, 4_000, 38, 238);
+    for (const seconds of [1, 5, 60]) {
+      expect(traffic.rates(START_MS + 238_000, seconds).requests).toBeCloseTo(20);
+    }
   });
 
   it('ends with the reports', () => {

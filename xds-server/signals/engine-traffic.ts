@@ -46,12 +46,21 @@ export class EngineTraffic {
   #newest = 0;
   #first: number | undefined;
 
-  /** Adds what happened since the last report. */
-  add(traffic: Traffic, nowMs: number): void {
-    const bin = this.#advance(nowMs);
-    this.#first ??= bin;
+  /** Adds what happened since a time, evenly. */
+  add(traffic: Traffic, nowMs: number, fromMs = nowMs): void {
+    const last = this.#advance(nowMs);
+    const first = Math.min(last, Math.floor(fromMs / BIN_MS));
+    this.#first ??= first;
+    if (first === last) return this.#addTo(last, traffic, 1);
+    for (let bin = Math.max(first, last - BINS); bin <= last; bin++) {
+      const partMs = Math.min(nowMs, (bin + 1) * BIN_MS) - Math.max(fromMs, bin * BIN_MS);
+      this.#addTo(bin, traffic, Math.max(0, partMs) / (nowMs - fromMs));
+    }
+  }
+
+  #addTo(bin: number, traffic: Traffic, share: number): void {
     const sums = this.#bins[bin % (BINS + 1)]!;
-    for (const name of NAMES) sums[name] += traffic[name];
+    for (const name of NAMES) sums[name] += share * traffic[name];
   }
 
   /**

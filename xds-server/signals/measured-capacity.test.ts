@@ -114,6 +114,17 @@ describe('the capacity of a full engine', () => {
   });
 });
 
+describe('what a full engine got done before it was lowered', () => {
+  it('does not raise it again, over however long a time it is looked at', () => {
+    const capacity = new MeasuredCapacity();
+    look(capacity, full(0.1), 20, 23);
+    expect(capacity.share).toBe(0.1);
+    // From 8 s before it was full on.
+    expect(look(capacity, full(0.4, { seconds: 17 }), 24, 26, false)).toBe(0.1);
+    expect(look(capacity, full(0.4, { seconds: 17 }), 32, 32, false)).toBeGreaterThan(0.3);
+  });
+});
+
 describe('the capacity of an engine with room', () => {
   it('does not rise because the load fell', () => {
     const capacity = new MeasuredCapacity();

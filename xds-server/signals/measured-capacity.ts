@@ -1,13 +1,13 @@
 import { MOST_HEALTH } from '../fleet/fleet-state.js';
 import { type CapacityLook, shareOf } from './capacity-look.js';
+import { SURE_SIGMAS, surelyDone } from './throughput.js';
 
 /** Some requests always go where they may, to see whether it can do more. */
 const LEAST_SHARE = 0.1;
 /** A full engine counts when it has been full for this long beyond the time of a look; the best of that time counts. */
 const FULL_MS = 3_000;
-/** A correction begins when it is sure to be more than this, by two standard deviations of the answers counted. */
+/** A correction begins when it is sure to be more than this. */
 const ENTRY = 0.05;
-const ENTRY_SIGMAS = 2;
 /** A correction is left alone while a full engine gets done what differs from it by less. */
 const DEAD_BAND = 0.05;
 /** Evidence below capacity must last for this long before the share rises by one step. */
@@ -68,6 +68,8 @@ export class MeasuredCapacity {
   #isConfirmed = false;
   #isLow = false;
   #loweredMs: number | undefined;
+  /** Since when it has shown what it was last lowered to. */
+  #lowSinceMs = Number.NEGATIVE_INFINITY;
   #roseMs = Number.NEGATIVE_INFINITY;
 
   /** 0.1..1.25; 1 while there is nothing to correct. */
@@ -117,7 +119,7 @@ export class MeasuredCapacity {
         ? undefined
         : rangeOf(this.#calm, look, RISE_FACTOR * this.#share, nowMs);
     if (this.#full !== undefined && nowMs - this.#full.sinceMs >= FULL_MS) {
-      this.#meet(this.#full.most, nowMs);
+      this.#meet(this.#full.most, this.#full.sinceMs, nowMs);
       this.#full = undefined;
     }
     if (look !== undefined) this.#credit(look, nowMs);
@@ -149,21 +151,24 @@ export class MeasuredCapacity {
    * A full engine shows what it can do; between what it got done and the most that this may have been there is nothing to
    * correct. It does not get more than its profile says before it has shown room.
    */
-  #meet({ doneRho, mostRho, answers }: CapacityLook, nowMs: number): void {
+  #meet({ seconds, doneRho, mostRho, answers }: CapacityLook, sinceMs: number, nowMs: number): void {
     // Who answers nothing is not slow but broken, which guardrails and penalties see to.
     if (answers < 1) return;
     const share = this.#share;
-    const doubt = ENTRY_SIGMAS / Math.sqrt(Math.max(1, answers));
+    const doubt = SURE_SIGMAS / Math.sqrt(Math.max(1, answers));
     if (mostRho < share) {
       const isSure = mostRho * (1 + doubt) < 1 - ENTRY;
       const goal = isSure || share < 1 ? mostRho : Math.max(1, mostRho);
-      if (goal <= share - DEAD_BAND) this.#fallTo(goal, nowMs);
+      if (goal > share - DEAD_BAND) return;
+      this.#lowSinceMs = sinceMs - seconds * 1_000;
+      this.#fallTo(goal, nowMs);
     } else if (Math.min(1, doneRho) >= share + DEAD_BAND) this.#riseTo(Math.min(1, doneRho), nowMs);
   }
 
-  /** What an engine surely gets done, it can do. */
-  #credit({ doneRho, answers }: CapacityLook, nowMs: number): void {
-    const surely = Math.min(1, doneRho * (1 - ENTRY_SIGMAS / Math.sqrt(Math.max(1, answers))));
+  /** What an engine surely gets done, it can do; what it got done before it was lowered says nothing. */
+  #credit({ seconds, doneRho, answers }: CapacityLook, nowMs: number): void {
+    if (nowMs - seconds * 1_000 < this.#lowSinceMs) return;
+    const surely = Math.min(1, surelyDone(doneRho, answers));
     if (this.#share < 1 && surely >= this.#share + DEAD_BAND) this.#riseTo(surely, nowMs);
   }
 

@@ -18,6 +18,8 @@ export interface JudgedEngine {
   readonly capacity: number;
   /** What it holds and gets done; undefined when that tells nothing. */
   readonly stay?: Stay | undefined;
+  /** Times slower than its profile that it can be at most, by what it gets done. */
+  readonly mostSlowness?: number;
 }
 
 /** What is known about the latency of one engine. */
@@ -135,10 +137,10 @@ export class OutlierWatch {
       watched.penalty.end();
     }
     this.#judge(engines, pools, nowMs);
-    for (const { id } of engines) {
-      const watched = this.#of(id);
+    for (const { id, mostSlowness } of engines) {
+      const { penalty, evidence } = this.#of(id);
       if (isFrozen(id)) continue;
-      watched.penalty.advance(actionable(watched.evidence), nowMs, watched.evidence?.slowness ?? 1);
+      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, mostSlowness);
     }
     this.#limit(engines, pools);
     this.#findDrift(engines, nowMs);

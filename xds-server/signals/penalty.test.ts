@@ -57,6 +57,37 @@ describe('a penalty', () => {
     expect(penalty.severity).toBe(3);
   });
 
+  it('falls to what the engine can be at most by what it gets done, whatever its answers were like before', () => {
+    const penalty = new Penalty();
+    run(penalty, 10, 0, 2_000);
+    for (let nowMs = 2_500; nowMs <= 7_000; nowMs += 500) penalty.advance(0.5, nowMs, 10, 10);
+    expect(penalty.severity).toBe(10);
+    for (let nowMs = 7_500; nowMs <= 18_000; nowMs += 500) penalty.advance(0.5, nowMs, 10, 1.5);
+    expect(penalty.severity).toBe(1.5);
+  });
+
+  it('of an engine that turns slow again and again does not believe each of its pauses, and ends within 2 min after the last', () => {
+    const penalty = new Penalty();
+    const least: number[] = [];
+    const advance = (nowMs: number, slowness: number) => {
+      // Its few requests tell little of a queue: only their times do.
+      penalty.advance(slowness > 1 ? 10 : 0.5, nowMs, slowness);
+      return penalty.severity;
+    };
+    for (let turn = 0; turn < 8; turn++) {
+      const severities = Array.from({ length: 80 }, (_, step) =>
+        advance((turn * 80 + step) * 500, step < 40 ? 10 : 1),
+      );
+      least.push(Math.min(...severities.slice(10)));
+    }
+    expect(least[0]).toBeLessThan(10);
+    expect(least.slice(2)).toEqual([10, 10, 10, 10, 10, 10]);
+    const lastSlowMs = (7 * 80 + 39) * 500;
+    let nowMs = 8 * 80 * 500;
+    while (advance(nowMs, 1) > 1) nowMs += 500;
+    expect(nowMs - lastSlowMs).toBeLessThan(120_000);
+  });
+
   it('eases while nothing is heard, so that requests come back', () => {
     const penalty = new Penalty();
     run(penalty, 10, 0, 2_000);

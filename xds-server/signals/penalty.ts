@@ -10,6 +10,9 @@ const DEAD_FACTOR = 1.25;
 const FALL_INTERVAL_MS = 5_000;
 /** By how slow the engine was at most over this time: when it has little to do, its answers scatter. */
 const SLOWNESS_MS = 15_000;
+/** An engine that is slow again so soon after its penalty fell is watched for twice that time, up to so many times. */
+const RELAPSE_MS = 120_000;
+const MOST_PATIENCE = 4;
 /** Without evidence it falls by this factor, this often, so that requests come back to give some. */
 const EASE_INTERVAL_MS = 10_000;
 const EASE_FACTOR = 0.7;
@@ -24,6 +27,9 @@ export class Penalty {
   #slowSinceMs: number | undefined;
   #lastFallMs = 0;
   #lastHeardMs = 0;
+  /** When it last fell since it rose. */
+  #fellMs: number | undefined;
+  #patience = 1;
   #slownesses: readonly { readonly atMs: number; readonly slowness: number }[] = [];
 
   /** 1..10; 1 is none. */
@@ -44,7 +50,14 @@ export class Penalty {
     this.#lastHeardMs = nowMs;
   }
 
+  /** Forgets all that was known of the engine. */
   end(): void {
+    this.#recover();
+    this.#fellMs = undefined;
+    this.#patience = 1;
+  }
+
+  #recover(): void {
     this.#severity = 1;
     this.#sinceMs = undefined;
     this.#slowSinceMs = undefined;
@@ -55,12 +68,17 @@ export class Penalty {
    * `excess`: times slower than load explains at the most, compared with its like; undefined when there is too little
    * evidence. `slowness`: times slower that the engine must be for its answers at what it gets done now. The first is
    * sure enough to begin with; it is gone with the load, which a penalty takes away. The second stays, and does not fall
-   * below it.
+   * below it. `mostSlowness`: times slower that it can be by what it gets done, whatever it was before.
    */
-  advance(excess: number | undefined, nowMs: number, slowness = 1): void {
+  advance(
+    excess: number | undefined,
+    nowMs: number,
+    slowness = 1,
+    mostSlowness = Number.POSITIVE_INFINITY,
+  ): void {
     if (excess === undefined) this.#withoutEvidence(nowMs);
     else if (this.#sinceMs === undefined) this.#mayBegin(excess, nowMs);
-    else this.#follow(excess, slowness, nowMs);
+    else this.#follow(excess, slowness, mostSlowness, nowMs);
   }
 
   #mayBegin(excess: number, nowMs: number): void {
@@ -69,20 +87,33 @@ export class Penalty {
       return;
     }
     this.#slowSinceMs ??= nowMs;
-    if (nowMs - this.#slowSinceMs >= ENTRY_MS) this.resume(excess, nowMs, nowMs);
+    if (nowMs - this.#slowSinceMs < ENTRY_MS) return;
+    this.resume(excess, nowMs, nowMs);
+    this.#noteRise(nowMs);
   }
 
-  #follow(excess: number, slowness: number, nowMs: number): void {
+  /** An engine that turns slow again and again would be believed each time that it pauses. */
+  #noteRise(nowMs: number): void {
+    if (this.#fellMs !== undefined) {
+      const isRelapse = nowMs - this.#fellMs <= RELAPSE_MS;
+      this.#patience = isRelapse ? Math.min(MOST_PATIENCE, 2 * this.#patience) : 1;
+    }
+    this.#fellMs = undefined;
+  }
+
+  #follow(excess: number, slowness: number, mostSlowness: number, nowMs: number): void {
     this.#lastHeardMs = nowMs;
     const target = Math.min(MOST_SEVERITY, Math.max(1, excess));
     this.#slownesses = [
-      ...this.#slownesses.filter(({ atMs }) => nowMs - atMs < SLOWNESS_MS),
+      ...this.#slownesses.filter(({ atMs }) => nowMs - atMs < SLOWNESS_MS * this.#patience),
       { atMs: nowMs, slowness },
     ];
-    const least = Math.max(target, ...this.#slownesses.map((each) => each.slowness));
+    const remembered = Math.max(...this.#slownesses.map((each) => each.slowness));
+    const least = Math.max(target, Math.min(remembered, mostSlowness));
     if (target > this.#severity * DEAD_FACTOR || target === MOST_SEVERITY) {
       this.#severity = target;
       this.#lastFallMs = nowMs;
+      this.#noteRise(nowMs);
     } else if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
       this.#fallTo(Math.max(least, this.#severity / 2), nowMs);
     }
@@ -98,8 +129,9 @@ export class Penalty {
 
   #fallTo(severity: number, nowMs: number): void {
     this.#lastFallMs = nowMs;
+    this.#fellMs = nowMs;
     this.#severity = severity;
-    if (severity < EXIT_SEVERITY) this.end();
+    if (severity < EXIT_SEVERITY) this.#recover();
   }
 }
 

@@ -115,6 +115,28 @@ describe('Signals', () => {
     expect(state.settledSeconds).toBe(5);
   });
 
+  it('takes nothing for a surge or a fall that it hears late because this process was held up', () => {
+    for (const heldSeconds of [4, 12, 20, 60]) {
+      const signals = new Signals(configOf(['a'], 60), [], 0);
+      const report = (countedMs: number, atMs: number) =>
+        signals.acceptReport('f', 'n', reportOf(Math.round(0.06 * countedMs)), atMs);
+      for (let atMs = 500; atMs <= 60_000; atMs += 500) {
+        report(atMs, atMs);
+        signals.evaluate(atMs);
+      }
+      const onMs = 60_000 + 1_000 * heldSeconds;
+      signals.noteHoldUp(onMs);
+      // What was sent while nobody listened, then what is sent now.
+      for (let countedMs = 60_500; countedMs < onMs; countedMs += 5_500) report(countedMs, onMs);
+      for (let atMs = onMs + 300; atMs < onMs + 30_000; atMs += 500) {
+        report(atMs, atMs);
+        if (atMs < onMs + 1_000) continue;
+        const { state } = signals.evaluate(atMs);
+        expect(Math.abs(state.demands[0]!.requestsPerSecond - 60)).toBeLessThan(3);
+      }
+    }
+  });
+
   it('goes on with the rates of before a restart', () => {
     const held = [{ frontendId: 'f', poolId: 'm', requestsPerSecond: 33 }];
     const { state } = new Signals(configOf(['a']), held, 10_000).evaluate(10_000);

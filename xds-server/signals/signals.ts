@@ -40,7 +40,7 @@ import { RequestsHeld } from './requests-held.js';
 import type { RoundTripView } from './round-trip.js';
 import { settledSince } from './settled-since.js';
 import { SlowStart } from './slow-start.js';
-import { type Stay, stayOf } from './throughput.js';
+import { type Stay, stayOf, surelyDoneRho } from './throughput.js';
 import { TurnGaps, type TurnGapView } from './turn-gaps.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
@@ -160,6 +160,11 @@ export class Signals {
     });
   }
 
+  /** This process did not run for some seconds, until now: reports that waited tell of a time before. */
+  noteHoldUp(nowMs: number): void {
+    this.#ledger.noteHoldUp(nowMs);
+  }
+
   /** Takes a usage report of a node of a known frontend. */
   acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
     this.#ledger.drop(loadReporter(frontendId, nodeId));
@@ -207,9 +212,8 @@ export class Signals {
     }
     this.#demand.add(frontendId, nodeId, offered, delta.fromMs, delta.toMs);
     this.#addSizes(frontendId, delta, nowMs);
-    const isRecent = delta.toMs - delta.fromMs <= SILENT_ALARM_SECONDS * 1000;
     for (const usage of delta.engines) {
-      this.#addEngineUsage(frontendId, usage, answeredOf(usage), isRecent, nowMs);
+      this.#addEngineUsage(frontendId, usage, answeredOf(usage), delta.fromMs, nowMs);
     }
     for (const usage of delta.latencies) {
       const engineId = this.#known.engineIds.get(usage.engine);
@@ -306,7 +310,8 @@ export class Signals {
 
   /** Takes a probe result and tells what is thought of the replica now. */
   acceptProbe(engineId: string, address: Address, result: ProbeResult, nowMs: number): ReplicaHealth {
-    const servesWell = this.#evidence.get(engineId)?.servesWell(nowMs) ?? false;
+    const isLate = !result.ok && result.kind === 'timeout';
+    const servesWell = this.#evidence.get(engineId)?.servesWell(nowMs, isLate) ?? false;
     const health = afterProbe(this.health(address, nowMs), result, servesWell, nowMs);
     this.#health.set(address, health);
     return health;
@@ -563,6 +568,7 @@ export class Signals {
       profileId: profile,
       capacity: this.#capacities.get(id)!,
       stay: isHeardOf ? this.#stay(id, profile, nowMs) : undefined,
+      mostSlowness: this.#mostSlowness(id, profile, nowMs),
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
     // The load that an engine is judged at lacks what a silent frontend sends to it.
@@ -584,6 +590,15 @@ export class Signals {
     if (capacity === 0) held.forget();
     const mix = this.#known.mixes.get(engineId)!;
     return stayOf(held, traffic, capacity, this.#known.profiles.get(profileId)!, mix, nowMs);
+  }
+
+  /** An engine that gets a share of its profile's work done is no slower than that makes it. */
+  #mostSlowness(engineId: string, profileId: string, nowMs: number): number {
+    const traffic = this.#traffic.get(engineId);
+    if (traffic === undefined) return Number.POSITIVE_INFINITY;
+    const capacity = this.#capacities.get(engineId)! / this.#shareInForce(engineId);
+    const profile = this.#known.profiles.get(profileId)!;
+    return 1 / surelyDoneRho(traffic, capacity, profile, this.#known.mixes.get(engineId)!, nowMs);
   }
 
   #isInForce(engineId: string): boolean {
@@ -624,12 +639,11 @@ export class Signals {
     return vetoes;
   }
 
-  /** `isRecent`: it tells of a time that can be compared with now; what is made good after a silence does not. */
   #addEngineUsage(
     frontendId: string,
     usage: EngineUsage,
     answered: number,
-    isRecent: boolean,
+    fromMs: number,
     nowMs: number,
   ): void {
     const engineId = this.#known.engineIds.get(usage.engine);
@@ -639,9 +653,10 @@ export class Signals {
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
-    if (!isRecent) return;
-    this.#addTraffic(frontendId, poolId, engineId, usage, answered, nowMs);
-    this.#addLatencies(frontendId, poolId, engineId, usage, nowMs);
+    this.#addTraffic(frontendId, poolId, engineId, usage, answered, fromMs, nowMs);
+    // What is made good after a silence cannot be compared with the load of now.
+    const isRecent = nowMs - fromMs <= SILENT_ALARM_SECONDS * 1000;
+    if (isRecent) this.#addLatencies(frontendId, poolId, engineId, usage, nowMs);
   }
 
   #addTraffic(
@@ -650,6 +665,7 @@ export class Signals {
     engineId: string,
     usage: EngineUsage,
     answered: number,
+    fromMs: number,
     nowMs: number,
   ): void {
     const traffic = this.#traffic.get(engineId) ?? new EngineTraffic();
@@ -680,6 +696,7 @@ export class Signals {
         ...staysOf(usage, networkSeconds),
       },
       nowMs,
+      fromMs,
     );
   }
 

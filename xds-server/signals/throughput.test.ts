@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Random } from '../../simulator/random.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { RequestsHeld } from './requests-held.js';
-import { type Stay, stayOf } from './throughput.js';
+import { type Stay, stayOf, surelyDone, surelyDoneRho } from './throughput.js';
 
 const START_MS = 1_600_000_000_000;
 const mix = { uncachedPromptTokens: 0, outputTokens: 1 };
@@ -115,5 +115,38 @@ describe('what an engine gets done', () => {
     const held = new RequestsHeld();
     for (let second = 0; second < 60; second++) held.add(10, START_MS + second * 1_000);
     expect(stayOf(held, new EngineTraffic(), 1, long, mix, START_MS + 60_000)).toBeUndefined();
+  });
+});
+
+describe('what an engine surely gets done', () => {
+  const answered = (count: number) => ({
+    requests: 0,
+    workSeconds: 0,
+    networkSeconds: 0,
+    ended: count,
+    endedWorkSeconds: count / RATE,
+    answered: count,
+    answeredWorkSeconds: count / RATE,
+    coldWorkSeconds: 0,
+    toldAnswers: 0,
+    timedAnswers: 0,
+    staySeconds: 0,
+  });
+
+  it('is less than what was counted, the more so the fewer answers there were', () => {
+    expect(surelyDone(0.8, 0)).toBe(0);
+    expect(surelyDone(0.8, 4)).toBe(0);
+    expect(surelyDone(0.8, 100)).toBeCloseTo(0.64);
+    expect(surelyDone(0.8, 1e9)).toBeCloseTo(0.8);
+  });
+
+  it('is that of the last seconds, by what its profile gives it; nothing where it has no capacity', () => {
+    const traffic = new EngineTraffic();
+    for (let second = 0; second < 20; second++) traffic.add(answered(20), START_MS + second * 1_000);
+    const nowMs = START_MS + 20_000;
+    expect(surelyDoneRho(traffic, 1, profile, mix, nowMs)).toBeCloseTo(0.8 * (1 - 2 / Math.sqrt(100)));
+    expect(surelyDoneRho(traffic, 2, profile, mix, nowMs)).toBeCloseTo(0.4 * (1 - 2 / Math.sqrt(100)));
+    expect(surelyDoneRho(traffic, 1, profile, mix, nowMs + 6_000)).toBe(0);
+    expect(surelyDoneRho(traffic, 0, profile, mix, nowMs)).toBe(0);
   });
 });

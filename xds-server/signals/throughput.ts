@@ -9,6 +9,8 @@ const LEAST_SECONDS = 5;
 const LONGEST_SECONDS = 55;
 /** Fewer requests than these under way tell nothing. */
 const LEAST_REQUESTS = 3;
+/** Standard deviations of the answers counted, by which what an engine gets done is sure. */
+export const SURE_SIGMAS = 2;
 /** What is said of an engine that gets nothing done at all. */
 const MOST_EXCESS = 20;
 
@@ -36,9 +38,8 @@ export function stayOf(
   nowMs: number,
 ): Stay | undefined {
   const work = workSeconds(profile, mix);
-  if (capacity === 0 || !(work > 0) || !knowsLatency(profile)) return undefined;
-  const seconds = Math.max(LEAST_SECONDS, Math.ceil(STAYS * stayAt(profile, mix, 1)));
-  if (seconds > LONGEST_SECONDS) return undefined;
+  const seconds = tellingSeconds(profile, mix);
+  if (capacity === 0 || seconds === undefined) return undefined;
   const rates = traffic.rates(nowMs, seconds);
   const least = held.least(seconds, nowMs);
   if (least === undefined) return undefined;
@@ -49,4 +50,33 @@ export function stayOf(
   const doneRho = rates.endedWorkSeconds / capacity;
   const excess = Math.min(MOST_EXCESS, rho / Math.max(doneRho, 1e-9));
   return { answers: rates.ended * seconds, observedSeconds: excess * expectedSeconds, expectedSeconds };
+}
+
+/**
+ * Utilisation by work that an engine has surely got done over as long as it takes to tell; 0 where nothing can be said.
+ * `capacity` is what its profile gives it.
+ */
+export function surelyDoneRho(
+  traffic: EngineTraffic,
+  capacity: number,
+  profile: Profile,
+  mix: TokenMix,
+  nowMs: number,
+): number {
+  const seconds = tellingSeconds(profile, mix);
+  if (capacity === 0 || seconds === undefined) return 0;
+  const { answered, answeredWorkSeconds } = traffic.rates(nowMs, seconds);
+  return surelyDone(answeredWorkSeconds / capacity, answered * seconds);
+}
+
+/** What of a rate of work is beyond doubt that so many answers make. */
+export function surelyDone(rho: number, answers: number): number {
+  return rho * Math.max(0, 1 - SURE_SIGMAS / Math.sqrt(Math.max(1, answers)));
+}
+
+/** Undefined where requests stay too long, or their work or times are not known. */
+function tellingSeconds(profile: Profile, mix: TokenMix): number | undefined {
+  if (!(workSeconds(profile, mix) > 0) || !knowsLatency(profile)) return undefined;
+  const seconds = Math.max(LEAST_SECONDS, Math.ceil(STAYS * stayAt(profile, mix, 1)));
+  return seconds > LONGEST_SECONDS ? undefined : seconds;
 }

@@ -96,6 +96,20 @@ it('what a node counted before its first report belongs to no time and is left o
   });
 });
 
+it('after a hold-up, reports count for all of it that were read within a second, and the next one too', () => {
+  const ledger = new UsageLedger();
+  const accept = (offered: number, nowMs: number) =>
+    ledger.accept('n', reportOf(new Map([[1n, offered]])), nowMs);
+  accept(0, 1_000);
+  accept(10, 2_000);
+  ledger.noteHoldUp(14_000);
+  expect(accept(15, 14_000)).toMatchObject({ fromMs: 2_000, toMs: 14_000, pools: [{ offered: 5 }] });
+  ledger.noteHoldUp(14_500);
+  expect(accept(130, 14_600)).toMatchObject({ fromMs: 2_000, toMs: 14_600, pools: [{ offered: 115 }] });
+  expect(accept(140, 15_600)).toMatchObject({ fromMs: 2_000, toMs: 15_600 });
+  expect(accept(150, 16_600)).toMatchObject({ fromMs: 15_600, toMs: 16_600 });
+});
+
 it('a report is news when a VM in it is new or has numbered it higher, whatever it counts', () => {
   const ledger = new UsageLedger();
   const first = reportOf(new Map([[1n, 5]]));

@@ -29,6 +29,8 @@ export interface UsageDelta {
 
 interface Node {
   lastMs: number;
+  /** Since when its next report counts; undefined: since its last one. */
+  sinceMs: number | undefined;
   readonly vms: Map<bigint, Vm>;
 }
 
@@ -44,6 +46,8 @@ type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[
 const FORGET_AFTER_MS = 24 * 3_600_000;
 /** A node that has reported within this time is live; its last report still holds. */
 const LIVE_MS = 3_000;
+/** Reports that waited for this process are read within this time of the end of a hold-up. */
+export const SETTLE_MS = 1_000;
 /** A node that is silent for this long is taken for removed, with its requests. */
 const GONE_AFTER_MS = 60_000;
 
@@ -55,6 +59,16 @@ const GONE_AFTER_MS = 60_000;
  */
 export class UsageLedger {
   readonly #nodes = new Map<string, Node>();
+  #heldUpMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * This process did not run for a while, until now. Reports that are read next were written at any time since, and the ones
+   * after them tell of the rest: both are spread over all of it, or the rest would look like a surge.
+   */
+  noteHoldUp(nowMs: number): void {
+    this.#heldUpMs = nowMs;
+    for (const node of this.#nodes.values()) node.sinceMs ??= node.lastMs;
+  }
 
   /**
    * Whether a report tells anything new. Every VM numbers what it writes, also when it had nothing to do: a report in which
@@ -72,13 +86,14 @@ export class UsageLedger {
   /** Undefined for the first report of a node. */
   accept(nodeId: string, report: UsageReport, nowMs: number): UsageDelta | undefined {
     const known = this.#nodes.get(nodeId);
-    const node = known ?? { lastMs: nowMs, vms: new Map() };
+    const node = known ?? { lastMs: nowMs, sinceMs: undefined, vms: new Map() };
     this.#nodes.set(nodeId, node);
     if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
     const sums = noRows();
     for (const vm of report.vms) advance(node, vm, nowMs, sums);
-    const fromMs = node.lastMs;
+    const fromMs = node.sinceMs ?? node.lastMs;
     node.lastMs = nowMs;
+    if (nowMs - this.#heldUpMs >= SETTLE_MS) node.sinceMs = undefined;
     if (known === undefined) return undefined;
     return {
       nodeId,
