@@ -106,9 +106,9 @@ export const READY_PATH = '/wardrop/ready';
 /** Prefix of the filter state that explains a request to access logs. */
 export const LOG_STATE = 'wasm.wardrop.';
 
-/** Response headers that explain the decision. */
-export const ENGINE_HEADER = 'x-wardrop-engine';
-export const PLAN_HEADER = 'x-wardrop-plan';
-export const REASON_HEADER = 'x-wardrop-reason';
-/** `observe` where the decision was made and not followed; else not there. */
-export const MODE_HEADER = 'x-wardrop-mode';
+/**
+ * Response header that explains the decision, as a structured field (RFC 8941, an item with parameters): the reason, who
+ * served, by which plan, and the mode where the decision was not followed:
+ * `planned; engine="a"; plan="0123456789abcdef"; mode=observe`. One header, as each costs.
+ */
+export const DECISION_HEADER = 'x-wardrop';

@@ -1,6 +1,6 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
-import { ENGINE_HEADER, MODE_HEADER, PLAN_HEADER, REASON_HEADER } from '../../wire/names';
+import { DECISION_HEADER } from '../../wire/names';
 import {
   addHeader,
   getHeader,
@@ -12,7 +12,7 @@ import {
   RESPONSE_TRAILERS,
 } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { begin, equals, lengthFrom, putHex, Text } from '../abi/text';
+import { begin, equals, lengthFrom, put, putByte, putBytes, putHex, Text } from '../abi/text';
 import { logFields } from '../config';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
@@ -46,12 +46,11 @@ import {
 } from './response';
 import { ANSWERED, closeStream, LET_GO, ROUTED, SETTLED, Stream } from './streams';
 
-const ENGINE = new Text(ENGINE_HEADER);
-const PLAN = new Text(PLAN_HEADER);
-const REASON = new Text(REASON_HEADER);
-
-const MODE = new Text(MODE_HEADER);
-const OBSERVE = new Text('observe');
+const DECISION = new Text(DECISION_HEADER);
+const ENGINE = new Text('; engine="');
+const PLAN = new Text('; plan="');
+const QUOTE: u8 = 0x22;
+const OBSERVE = new Text('; mode=observe');
 
 const UPSTREAM_ADDRESS = new Text('upstream\0address');
 const CODE_DETAILS = new Text('response\0code_details');
@@ -74,7 +73,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
   readResponse();
   if (stream.state == LET_GO) {
     dropLoadReports(RESPONSE_HEADERS);
-    return tellMode(stream);
+    return tellLetGo(stream);
   }
   if (stream.entries == 0 && !bindServer(stream)) {
     dropLoadReports(RESPONSE_HEADERS);
@@ -369,32 +368,34 @@ function countStatus(stream: Stream): void {
 // @ts-ignore: decorator
 @inline
 function tellDecision(stream: Stream): void {
+  const decision = begin();
+  put(reasonName(stream.reason));
   const flow = stream.observed ? stream.decided : stream.served;
-  if (changetype<usize>(flow)) tell(ENGINE, flow.engine.idAt, <usize>flow.engine.idLength);
-  const plan = begin();
+  if (changetype<usize>(flow)) {
+    put(ENGINE);
+    putBytes(flow.engine.idAt, <usize>flow.engine.idLength);
+    putByte(QUOTE);
+  }
+  put(PLAN);
   putHex(stream.planId);
-  tell(PLAN, plan, lengthFrom(plan));
-  if (stream.observed) return tellMode(stream);
-  tellReason(stream);
+  putByte(QUOTE);
+  if (stream.observed) put(OBSERVE);
+  tell(decision);
 }
 
+/** Of a request that was let go instead of refused. */
+function tellLetGo(stream: Stream): void {
+  const decision = begin();
+  put(reasonName(stream.reason));
+  put(OBSERVE);
+  tell(decision);
+}
+
+/** Sets the header in the response that was read last; its value is the text composed last. */
 // @ts-ignore: decorator
 @inline
-function tellReason(stream: Stream): void {
-  const reason = reasonName(stream.reason);
-  tell(REASON, reason.at, reason.length);
-}
-
-/** The decision was not followed. */
-function tellMode(stream: Stream): void {
-  tellReason(stream);
-  tell(MODE, OBSERVE.at, OBSERVE.length);
-}
-
-/** Sets a header of the response that was read last. */
-// @ts-ignore: decorator
-@inline
-function tell(name: Text, value: usize, length: usize): void {
-  if (hasDecision) replaceHeader(RESPONSE_HEADERS, name.at, name.length, value, length);
-  else addHeader(RESPONSE_HEADERS, name.at, name.length, value, length);
+function tell(value: usize): void {
+  const length = lengthFrom(value);
+  if (hasDecision) replaceHeader(RESPONSE_HEADERS, DECISION.at, DECISION.length, value, length);
+  else addHeader(RESPONSE_HEADERS, DECISION.at, DECISION.length, value, length);
 }

@@ -1,7 +1,7 @@
 // Answers that the filter gives itself: JSON in the shape of OpenAI's errors, with the headers that clients obey.
 
 import * as L from '../../wire/layout';
-import { REASON_HEADER } from '../../wire/names';
+import { DECISION_HEADER } from '../../wire/names';
 import { sendLocalResponse } from '../abi/host';
 import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { random } from '../abi/random';
@@ -28,7 +28,7 @@ import {
 const DETAILS = new Text('wardrop_');
 const CONTENT_TYPE = new Text('content-type');
 const APPLICATION_JSON = new Text('application/json');
-const REASON = new Text(REASON_HEADER);
+const DECISION = new Text(DECISION_HEADER);
 const RETRY_AFTER = new Text('retry-after');
 const RETRY_AFTER_MS = new Text('retry-after-ms');
 const SHOULD_RETRY = new Text('x-should-retry');
@@ -204,7 +204,7 @@ function answerEchoing(status: u32, reason: u8, before: Text, at: usize, length:
 function startReply(reason: u8): void {
   startPairs();
   addPairText(CONTENT_TYPE, APPLICATION_JSON);
-  addPairText(REASON, reasonName(reason));
+  addPairText(DECISION, reasonName(reason));
 }
 
 function endReply(

@@ -1,6 +1,6 @@
 // What the headers of a response say, fetched by one host call.
 
-import { ATTEMPTS_HEADER } from '../../wire/names';
+import { ATTEMPTS_HEADER, DECISION_HEADER } from '../../wire/names';
 import { getHeaders, RESPONSE_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, sameName, startsWith, Text } from '../abi/text';
@@ -13,8 +13,7 @@ const ENCODING = new Text('content-encoding');
 const EVENT_STREAM = new Text('text/event-stream');
 const JSON = new Text('application/json');
 const IDENTITY = new Text('identity');
-/** How the names of our headers begin. */
-const OURS: u64 = 0x6f72_6472_6177_2d78; // x-wardro
+const DECISION = new Text(DECISION_HEADER);
 
 export let status: u32 = 0;
 /** -1 when unknown; 0 when Envoy gave up before the first. */
@@ -22,7 +21,7 @@ export let attempts: i32 = -1;
 export let isStream: bool = false;
 /** The body is text that may tell tokens. */
 export let isReadable: bool = false;
-/** It has headers of ours already. */
+/** It tells a decision already. */
 export let hasDecision: bool = false;
 /** Load reports; 0 if there are none. */
 export let loadAt: usize = 0;
@@ -54,6 +53,10 @@ export function readResponse(): void {
         if (sameName(name, STATUS.at, 7)) status = number(value, length);
         break;
       }
+      case 9: {
+        if (sameName(name, DECISION.at, 9)) hasDecision = true;
+        break;
+      }
       case 12: {
         if (!sameName(name, TYPE.at, 12)) break;
         isStream = startsWith(value, length, EVENT_STREAM);
@@ -80,7 +83,6 @@ export function readResponse(): void {
         break;
       }
     }
-    if (nameLength > 8 && load<u64>(name) == OURS) hasDecision = true;
     lengths += 8;
     name = value + length + 1;
   }

@@ -83,7 +83,7 @@ describe('Measurement', () => {
 
   it('does not hold against the plan what went elsewhere because an engine was busy', () => {
     const measurement = new Measurement(SECONDS);
-    const headers = { 'x-engine': 'b', 'x-wardrop-reason': 'overflow' };
+    const headers = { 'x-engine': 'b', 'x-wardrop': 'overflow; engine="b"' };
     measurement.add('west', turn('1'), onlyA, result('answered', 1, { headers }));
     expect(measurement.result().overflowed).toBe(1);
     expect(unexplainedFlows(measurement.result())).toEqual([]);

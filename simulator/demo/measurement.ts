@@ -1,3 +1,4 @@
+import { decisionOf } from '../../wire/decision.js';
 import type { ChatResult } from '../load/chat-request.js';
 import type { Turn } from '../load/conversations.js';
 import { meanOf, quantile } from '../load/statistics.js';
@@ -187,7 +188,7 @@ function shareServedBy(engine: string, { result, weights }: Sample): number {
 }
 
 function isOverflowed({ result }: Sample): boolean {
-  return result.headers['x-wardrop-reason'] === 'overflow';
+  return decisionOf(result.headers).reason === 'overflow';
 }
 
 function meetsSlo({ result }: Sample): boolean {

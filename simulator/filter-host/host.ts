@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto';
+import { type Decision, decisionOf } from '../../wire/decision.js';
 import { encodeFilterConfig, type FilterConfig } from '../../wire/filter-config.js';
 import { SYNC_CLUSTER } from '../../wire/names.js';
 import { filterModule } from './build.js';
@@ -424,6 +425,11 @@ export class Stream {
 
   responseHeader(name: string): string | undefined {
     return this.responseHeaders.find(([other]) => other === name)?.[1];
+  }
+
+  /** What the response, or the filter's own answer, tells of the decision. */
+  get decision(): Decision {
+    return decisionOf(Object.fromEntries(this.reply?.headers ?? this.responseHeaders));
   }
 
   /** The endpoints that the filter lists. */

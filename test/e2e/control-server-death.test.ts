@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { decisionOf } from '../../wire/decision.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';
@@ -46,7 +47,7 @@ it('routes every request as before while the control server is dead for a minute
   expect(results.length).toBeGreaterThan(50 * (DEAD_SECONDS + 5));
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
   expect(movedKeys(results)).toEqual([]);
-  expect(new Set(results.map((result) => result.headers['x-wardrop-plan']))).toEqual(new Set([before.id]));
+  expect(new Set(results.map((result) => decisionOf(result.headers).plan))).toEqual(new Set([before.id]));
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/fleet\.yaml:\d+:\d+: /) });
   expect(age).toBeGreaterThan(DEAD_SECONDS - 10);
   expect([restarted.id, restarted.sequence]).toEqual([before.id, before.sequence]);

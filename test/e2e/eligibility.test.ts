@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { decisionOf } from '../../wire/decision.js';
 import { hostileBodies } from '../hostile-bodies.js';
 import { keysOf } from './harness/load.js';
 import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
@@ -70,7 +71,7 @@ describe('eligibility through a real Envoy', () => {
     );
     return post(`${envoy.url}/v1/chat/completions`, { pieces: [body], headers });
   };
-  const modeOf = async (key: string) => (await ask(BASE, { key })).headers['x-wardrop-mode'];
+  const modeOf = async (key: string) => decisionOf((await ask(BASE, { key })).headers).mode;
   const reconfigure = (change: object) => {
     const config = parse(readFileSync(mesh.configFile, 'utf8'));
     writeFileSync(mesh.configFile, stringify({ ...config, ...change }));
@@ -203,7 +204,7 @@ describe('eligibility through a real Envoy', () => {
         pieces: [body(MAX_BODY_BYTES)],
         isChunked,
       });
-      expect([refused.status, refused.headers['x-wardrop-reason']]).toEqual([413, 'body-too-large']);
+      expect([refused.status, decisionOf(refused.headers).reason]).toEqual([413, 'body-too-large']);
     }
     expect(attempts()).toBe(before);
   });
@@ -344,7 +345,7 @@ describe('eligibility through a real Envoy', () => {
         expect([answer.status, answer.headers['x-stub']]).toEqual([200, 'e2']);
         expect(stubs.e2.attempts.at(-1)!.sha256).toBe(sha256(formOf([model, file])));
         const refused = await send([file, model], isChunked);
-        expect([refused.status, refused.headers['x-wardrop-reason']]).toEqual([413, 'body-too-large']);
+        expect([refused.status, decisionOf(refused.headers).reason]).toEqual([413, 'body-too-large']);
       }
     }
   });
@@ -379,8 +380,8 @@ describe('eligibility through a real Envoy', () => {
     for (const key of keysOf(20)) {
       const headers = { 'x-data-residency': 'eu', 'x-gateway-destination-endpoint': stranger.address };
       const answer = await ask(BASE, { key, headers });
-      expect([answer.status, answer.headers['x-wardrop-mode']]).toEqual([200, 'observe']);
-      expect(answer.headers['x-wardrop-engine']).toMatch(/^e[12]$/);
+      expect([answer.status, decisionOf(answer.headers).mode]).toEqual([200, 'observe']);
+      expect(decisionOf(answer.headers).engine).toMatch(/^e[12]$/);
       expect(answer.headers['x-stub']).toMatch(/^e[12]$/);
     }
     // Our own route leads nowhere without the filter, so that it still answers what cannot be decided.

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decisionOf } from '../../wire/decision.js';
 import type { Replayed } from '../../xds-server/control/replay.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
@@ -59,9 +60,10 @@ describe('an engine whose process is killed', () => {
     expect(settled.filter(failedBeforeHeaders)).toEqual([]);
 
     const late = results.filter((result) => result.atMs > killedMs + REACTION_MS);
-    const plans = new Set(late.map((result) => result.headers['x-wardrop-plan']));
-    expect(plans).not.toContain(results.find((result) => result.atMs < killedMs)?.headers['x-wardrop-plan']);
-    expect(new Set(late.map((result) => result.headers['x-wardrop-reason']))).toEqual(new Set(['planned']));
+    const early = results.find((result) => result.atMs < killedMs)!;
+    const decisions = late.map(({ headers }) => decisionOf(headers));
+    expect(new Set(decisions.map(({ plan }) => plan))).not.toContain(decisionOf(early.headers).plan);
+    expect(new Set(decisions.map(({ reason }) => reason))).toEqual(new Set(['planned']));
     expect(late.filter((result) => result.headers['x-engine'] === 'a')).toEqual([]);
 
     const before = homes(settled.filter((result) => result.atMs < killedMs));

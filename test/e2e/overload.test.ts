@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decisionOf } from '../../wire/decision.js';
 import { chat, keysOf, OpenLoop, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
@@ -77,7 +78,7 @@ describe('engines with more in flight than they should have', () => {
       return /^wardrop_overflow_fraction\{engine="a"\} 0\.\d+$/m.test(page);
     });
     await eventually('a key that is passed on', () =>
-      busy.results.some(({ headers }) => headers['x-wardrop-reason'] === 'overflow'),
+      busy.results.some(({ headers }) => decisionOf(headers).reason === 'overflow'),
     );
     await busy.stop();
     expect(busy.results.filter(({ status }) => status !== 200)).toEqual([]);
@@ -99,10 +100,7 @@ describe('engines with more in flight than they should have', () => {
     const refused = load.results.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(10);
     for (const { headers, body } of refused) {
-      expect([headers['x-wardrop-reason'], JSON.parse(body).error.code]).toEqual([
-        'overloaded',
-        'overloaded',
-      ]);
+      expect([decisionOf(headers).reason, JSON.parse(body).error.code]).toEqual(['overloaded', 'overloaded']);
       expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
     }
     expect(load.results.filter(({ status }) => status !== 200 && status !== 429)).toEqual([]);

@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { decisionOf } from '../../wire/decision.js';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually } from './harness/process.js';
@@ -41,11 +42,10 @@ async function served(handle: EnvoyHandle) {
     );
   }
   expect(results.filter(({ status }) => status !== 200)).toEqual([]);
-  return results.map(({ headers }) => ({
-    stub: headers['x-stub'],
-    engine: headers['x-wardrop-engine'],
-    reason: headers['x-wardrop-reason'],
-  }));
+  return results.map(({ headers }) => {
+    const { engine, reason } = decisionOf(headers);
+    return { stub: headers['x-stub'], engine, reason };
+  });
 }
 
 it('by Envoy itself: engines get their weights, conversations stay, and responses tell who served', async () => {
@@ -74,7 +74,7 @@ it('by the filter, after changes of the configuration to and fro, under load and
     writeFileSync(mesh.configFile, config);
     await eventually(`steering by ${steering}`, async () => {
       const { headers } = await chat(envoy.url, { key: 'probe', agent });
-      return headers['x-wardrop-reason'] === reason;
+      return decisionOf(headers).reason === reason;
     });
   }
   const results = await load.stop();
@@ -112,7 +112,7 @@ it('through a restart of the control server that has lost its state', async () =
   await mesh.startControlServer();
   const { id } = await mesh.api<{ id: string }>('/v1/plan');
   await eventually('its plan in Envoy', async () => {
-    return (await chat(envoy.url, { key: 'probe', agent })).headers['x-wardrop-plan'] === id;
+    return decisionOf((await chat(envoy.url, { key: 'probe', agent })).headers).plan === id;
   });
   const results = await load.stop();
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);

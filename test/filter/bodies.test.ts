@@ -88,7 +88,7 @@ describe('a body that is read', () => {
         ['x-wardrop-cluster', 'pool-m'],
       ]);
       expect(stream.endpoints).toEqual(post(vm, '{"model":"m"}', { 'x-session-id': 'a' }).endpoints);
-      expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('planned');
+      expect(stream.respond(200).decision.reason).toBe('planned');
     }
   });
 
@@ -129,7 +129,7 @@ describe('a body that is read', () => {
       post(vm, '{"model":"m","previous_response_id":"resp_1"}'),
     );
     expect(new Set(streams.map((stream) => stream.endpoints[0])).size).toBeGreaterThan(5);
-    expect(streams[0]!.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+    expect(streams[0]!.respond(200).decision.reason).toBe('no-key');
   });
 
   it('yields to a model in a header', () => {
@@ -161,7 +161,7 @@ describe('a body that is read', () => {
     const vm = started();
     const home = post(vm, 'not json', { 'x-wardrop-model': 'm' });
     expect(home.forwarded).toBe(true);
-    expect(home.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+    expect(home.respond(200).decision.reason).toBe('no-key');
   });
 });
 
@@ -203,7 +203,7 @@ describe('a body that is not read', () => {
       expect([stream.reply?.status, code(stream)]).toEqual([413, 'body_too_large']);
       const named = post(vm, large, { ...headers, 'x-wardrop-model': 'm' }, 4);
       expect(named.forwarded).toBe(true);
-      expect(named.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+      expect(named.respond(200).decision.reason).toBe('no-key');
     }
   });
 

@@ -44,8 +44,8 @@ describe('the guardrail', () => {
     const vm = started();
     for (let i = 0; i < 3; i++) {
       const stream = request(vm).respond(200, { attempts: 2 });
-      expect(stream.responseHeader('x-wardrop-engine')).toBe('e1');
-      expect(stream.responseHeader('x-wardrop-reason')).toBe('retry');
+      expect(stream.decision.engine).toBe('e1');
+      expect(stream.decision.reason).toBe('retry');
       stream.end();
     }
     expect(request(vm).endpoints[0]).toBe(BACKUP);
@@ -62,7 +62,7 @@ describe('the guardrail', () => {
   it('blames all entries when Envoy knows none of them', () => {
     const vm = started();
     for (let i = 0; i < 3; i++) request(vm).respond(503, { details: 'no_healthy_upstream' }).end();
-    expect(request(vm).respond(503).responseHeader('x-wardrop-reason')).toBe('floor');
+    expect(request(vm).respond(503).decision.reason).toBe('floor');
   });
 
   it.each([

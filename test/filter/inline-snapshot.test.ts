@@ -14,7 +14,7 @@ describe('a snapshot in the configuration', () => {
     for (const vm of [host.startVm(configured(inline())), host.startVm(configured(inline()))]) {
       const stream = vm.request({ 'x-wardrop-key': 'k' });
       expect(stream.endpoints).toEqual(['10.0.0.0:8000']);
-      expect(stream.respond(200).responseHeader('x-wardrop-plan')).toBe('0123456789abcdef');
+      expect(stream.respond(200).decision.plan).toBe('0123456789abcdef');
     }
   });
 

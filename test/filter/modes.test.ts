@@ -33,15 +33,13 @@ describe('where nothing is steered', () => {
     for (const key of keys.slice(0, 50)) {
       const decided = engineOf(steering.request({ 'x-session-id': key }).endpoints[0]);
       const stream = vm.request({ 'x-session-id': key }).respond(200, { address: '10.9.9.9:1' });
-      expect(stream.responseHeader('x-wardrop-engine')).toBe(`e${decided}`);
-      expect(stream.responseHeader('x-wardrop-reason')).toBe('planned');
-      expect(stream.responseHeader('x-wardrop-plan')).toBe('0123456789abcdef');
-      expect(stream.responseHeader('x-wardrop-mode')).toBe('observe');
+      expect(stream.decision.engine).toBe(`e${decided}`);
+      expect(stream.decision.reason).toBe('planned');
+      expect(stream.decision.plan).toBe('0123456789abcdef');
+      expect(stream.decision.mode).toBe('observe');
       stream.end();
     }
-    expect(
-      steering.request({ 'x-session-id': 'a' }).respond(200).responseHeader('x-wardrop-mode'),
-    ).toBeUndefined();
+    expect(steering.request({ 'x-session-id': 'a' }).respond(200).decision.mode).toBeUndefined();
   });
 
   it('decisions and demand are counted, and the engine that answered if it is one of the pool', () => {
@@ -68,12 +66,12 @@ describe('where nothing is steered', () => {
     const vm = started(sketch([{ weight: 1 }], { steered: 0, models: two, pool: { shedFraction: 1 } }));
     const shed = vm.request({ 'x-wardrop-model': 'm' });
     expect([shed.forwarded, shed.header('x-wardrop-cluster')]).toEqual([true, 'pool-m']);
-    expect(shed.respond(200).responseHeader('x-wardrop-reason')).toBe('shed');
+    expect(shed.respond(200).decision.reason).toBe('shed');
     for (const model of [{ 'x-wardrop-model': 'unknown' }, {}] as Record<string, string>[]) {
       expect(vm.request(model).reply?.status).toBeGreaterThanOrEqual(400);
       const led = vm.request(model, { routeCluster: 'theirs' });
       expect([led.forwarded, led.header('x-wardrop-cluster')]).toEqual([true, undefined]);
-      expect(led.respond(200).responseHeader('x-wardrop-mode')).toBe('observe');
+      expect(led.respond(200).decision.mode).toBe('observe');
       led.end();
     }
     vm.tick();
@@ -144,7 +142,7 @@ describe('the share of steered keys', () => {
     deliver(vm, sketch([{ weight: 1 }], { version: 2, steered: 0 }));
     expect(isSteered(before)).toBe(true);
     expect(isSteered(vm.request({ 'x-session-id': 'a' }))).toBe(false);
-    expect(before.respond(200).responseHeader('x-wardrop-mode')).toBeUndefined();
+    expect(before.respond(200).decision.mode).toBeUndefined();
   });
 });
 

@@ -50,8 +50,8 @@ describe('native steering', () => {
       ['10.0.0.0:8000', 'e0'],
     ]) {
       const stream = vm.request(key).respond(200, { address: address! });
-      expect(stream.responseHeader('x-wardrop-engine')).toBe(engine);
-      expect(stream.responseHeader('x-wardrop-reason')).toBe('native');
+      expect(stream.decision.engine).toBe(engine);
+      expect(stream.decision.reason).toBe('native');
       stream.end();
     }
     const { pools, engines } = reported(vm);

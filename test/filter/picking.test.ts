@@ -62,7 +62,7 @@ describe('the planned pick', () => {
     const streams = Array.from({ length: 4000 }, () => vm.request());
     const share = streams.filter((stream) => engineOf(stream.endpoints[0]) === 0).length / streams.length;
     expect(Math.abs(share - 0.7)).toBeLessThan(0.026);
-    expect(streams[0]!.respond(200).responseHeader('x-wardrop-reason')).toBe('no-key');
+    expect(streams[0]!.respond(200).decision.reason).toBe('no-key');
   });
 });
 
@@ -171,8 +171,8 @@ describe('when a replica fails', () => {
     }
     const moved = keys.find((key) => engineOf(before.get(key)) === 2)!;
     const stream = vm.request({ 'x-session-id': moved });
-    expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('guardrail');
-    expect(stream.responseHeader('x-wardrop-engine')).toBe('e0');
+    expect(stream.respond(200).decision.reason).toBe('guardrail');
+    expect(stream.decision.engine).toBe('e0');
   });
 
   it('and the backup is not usable either, the next engine in fixed order takes the key, the same in every VM', () => {
@@ -188,9 +188,7 @@ describe('when a replica fails', () => {
     const spread = keys.slice(0, 400).map((key) => vms.map((vm) => home(vm, key)));
     for (const [first, second] of spread) expect(first).toBe(second);
     expect(new Set(spread.map(([first]) => engineOf(first)))).toEqual(new Set([2, 3, 4]));
-    expect(vms[0]!.request({ 'x-session-id': 'a' }).respond(200).responseHeader('x-wardrop-reason')).toBe(
-      'scan',
-    );
+    expect(vms[0]!.request({ 'x-session-id': 'a' }).respond(200).decision.reason).toBe('scan');
   });
 
   it('and so does everybody, traffic is spread as planned and the reason says so', () => {
@@ -203,7 +201,7 @@ describe('when a replica fails', () => {
     for (const key of keys.slice(0, 200)) {
       const stream = vm.request({ 'x-session-id': key });
       expect(stream.endpoints[0]).toBe(planned(view, key));
-      expect(stream.respond(503).responseHeader('x-wardrop-reason')).toBe('floor');
+      expect(stream.respond(503).decision.reason).toBe('floor');
     }
   });
 });
@@ -228,7 +226,7 @@ describe('readiness', () => {
     vm.tick();
     const stream = vm.request({ 'x-session-id': 'a' });
     expect(stream.endpoints).toEqual(['10.0.0.0:8000']);
-    expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('floor');
+    expect(stream.respond(200).decision.reason).toBe('floor');
   });
 
   it('regained ends an ejection at once', () => {

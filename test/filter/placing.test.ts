@@ -30,7 +30,7 @@ function send(vm: Vm, key: string | undefined, body: string): Stream {
 
 /** Engine and reason of a request that is answered at once. */
 function answered(stream: Stream): { engine: number; reason: string | undefined } {
-  const reason = stream.respond(200).responseHeader('x-wardrop-reason');
+  const reason = stream.respond(200).decision.reason;
   stream.end();
   return { engine: engineOf(stream.endpoints[0]), reason };
 }
@@ -252,7 +252,7 @@ it('nothing is displaced where placement is off, or where nothing is steered', (
     occupy(vm, view, 0, 40);
     for (const key of keysOf(view, 0, 1).slice(0, 20)) {
       const stream = send(vm, key, FIRST);
-      expect(stream.respond(200).responseHeader('x-wardrop-engine')).toBe('e0');
+      expect(stream.respond(200).decision.engine).toBe('e0');
     }
   }
 });

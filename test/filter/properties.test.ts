@@ -50,7 +50,7 @@ describe('under any subset of guardrails', () => {
         for (const key of keys) {
           const stream = vm.request({ 'x-session-id': key });
           const home = engineOf(stream.endpoints[0]);
-          const reason = stream.respond(200).responseHeader('x-wardrop-reason');
+          const reason = stream.respond(200).decision.reason;
           stream.end();
           const point = partitionPoint(keyHash('pepper', '', key));
           const { owner, backup } = list.findLast(({ start }) => start <= point)!;

@@ -32,8 +32,8 @@ describe('overflow of an engine', () => {
   it('says so', () => {
     const vm = started(sketch([{ weight: 1, overflow: 1 }, { weight: 0 }]));
     const stream = vm.request({ 'x-session-id': 'a' }).respond(200);
-    expect(stream.responseHeader('x-wardrop-reason')).toBe('overflow');
-    expect(stream.responseHeader('x-wardrop-engine')).toBe('e1');
+    expect(stream.decision.reason).toBe('overflow');
+    expect(stream.decision.engine).toBe('e1');
   });
 
   it('never returns a moved key when the fraction grows, and reaches exactly the fraction of points', () => {
@@ -207,6 +207,6 @@ describe('the emergency brake', () => {
     const vm = started(sketch([{ weight: 1, replicaLimit: 0 }, { weight: 0 }]));
     const stream = vm.request({ 'x-session-id': 'a' }).respond(200);
     expect(engineOf(stream.endpoints[0])).toBe(1);
-    expect(stream.responseHeader('x-wardrop-reason')).toBe('overflow');
+    expect(stream.decision.reason).toBe('overflow');
   });
 });

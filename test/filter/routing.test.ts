@@ -70,7 +70,7 @@ describe('the pool of a request', () => {
       const stream = vm.request({ ':method': method!, ':path': path! }, { ended: true });
       expect(stream.endpoints[0]).toBe('10.0.1.0:8000');
       expect(stream.header('x-wardrop-cluster')).toBe('pool-n');
-      expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('passed');
+      expect(stream.respond(200).decision.reason).toBe('passed');
     }
     expect(vm.request({ 'x-wardrop-model': 'm' }, { ended: true }).endpoints[0]).toBe('10.0.0.0:8000');
     expect(vm.request({ 'x-wardrop-model': 'gone' }, { ended: true }).forwarded).toBe(true);
@@ -159,7 +159,7 @@ describe('the affinity key', () => {
         stream.send(text.slice(at, at + size), at + size >= text.length);
       stream.respond(200);
       const [endpoint] = stream.endpoints;
-      const reason = stream.responseHeader('x-wardrop-reason');
+      const reason = stream.decision.reason;
       stream.vanish();
       return `${reason} ${endpoint}`;
     };
@@ -319,13 +319,13 @@ describe('a shed fraction', () => {
   it('answers 429 in the shape of OpenAI, with advice that agrees and differs between clients', () => {
     const vm = shedding(1);
     const waits = Array.from({ length: 50 }, () => {
-      const { reply } = vm.request({ 'x-session-id': 'a' });
+      const { reply, decision } = vm.request({ 'x-session-id': 'a' });
       const header = (name: string) => reply!.headers.find(([other]) => other === name)![1];
       expect(reply!.status).toBe(429);
       expect(reply!.details).toBe('wardrop_shed');
       expect(errorOf(reply)).toMatchObject({ type: 'rate_limit_error', code: 'shed' });
       expect(header('x-should-retry')).toBe('true');
-      expect(header('x-wardrop-reason')).toBe('shed');
+      expect(decision).toEqual({ reason: 'shed' });
       const ms = Number(header('retry-after-ms'));
       expect(Number(header('retry-after'))).toBe(Math.ceil(ms / 1000));
       return ms;

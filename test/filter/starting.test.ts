@@ -15,7 +15,7 @@ describe('before the first snapshot', () => {
     for (const stream of held) {
       expect(stream.forwarded).toBe(true);
       expect(stream.endpoints).toEqual(['10.0.0.0:8000']);
-      expect(stream.respond(200).responseHeader('x-wardrop-reason')).toBe('planned');
+      expect(stream.respond(200).decision.reason).toBe('planned');
       stream.end();
     }
   });
