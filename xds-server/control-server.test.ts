@@ -1,4 +1,12 @@
-import { mkdtempSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -338,6 +346,24 @@ describe('ControlServer', () => {
     expect(await server.reload('test')).toBe(true);
     expect(server.alarms.list.map(({ id }) => id)).toEqual(['restart-needed']);
     expect(server.config.server.stateFile).toBe(join(site.folder, 'state.json'));
+  });
+
+  it('says when something else writes its state file, too', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    const file = join(site.folder, 'state.json');
+    const isSaved = (target: string) =>
+      existsSync(file) && readFileSync(file, 'utf8').includes(`"target":"${target}"`);
+    const drain = (target: string) => server.act({ action: 'drain', target, by: 'test' });
+    drain('a');
+    await vi.waitUntil(() => isSaved('a'), 10_000);
+    writeFileSync(file, '{}');
+    drain(engine.address);
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'state-file'), 10_000);
+    expect(server.alarms.list.at(-1)!.message).toContain('state.json, too: run one control server');
+    expect(isSaved(engine.address)).toBe(true);
   });
 
   it('follows a file of replicas, and remembers them when it is gone at the next start', async () => {

@@ -84,6 +84,8 @@ const ENVOY_GONE_MS = 10_000;
 const SLOW_ALARMS_INTERVAL_MS = 1_000;
 /** What is measured goes into the state file this often, also while the plan stays the same. */
 const SAVE_INTERVAL_MS = 60_000;
+/** Nobody else has written the state file for this long: the alarm is over. */
+const REPLACED_ALARM_MS = 300_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
 export class ControlServer implements ShownServer {
@@ -541,7 +543,15 @@ export class ControlServer implements ShownServer {
           addresses === undefined ? [] : [[id, addresses] as const],
         ),
       });
-      this.alarms.clear('state-file');
+      const replacedAtMs = this.#store.foundReplacedAtMs;
+      if (replacedAtMs === undefined || Date.now() - replacedAtMs > REPLACED_ALARM_MS) {
+        this.alarms.clear('state-file');
+      } else {
+        this.alarms.raise(
+          'state-file',
+          `something else writes state file ${this.#config.server.stateFile}, too: run one control server, or give each a file of its own`,
+        );
+      }
     } catch (error) {
       this.alarms.raise('state-file', (error as Error).message);
     }

@@ -256,6 +256,20 @@ describe('PlanStore', () => {
     expect(await readFile(`${path}.broken`, 'utf8')).toBe(newer);
   });
 
+  it('notices that somebody else has written the file since it did, and not its own writes', async () => {
+    const [one, other] = [new PlanStore(path), new PlanStore(path)];
+    for (const version of [1, 2]) await one.save(state(version));
+    await rm(path);
+    await one.save(state(3));
+    // One that takes over has written nothing yet.
+    await other.save(state(4));
+    expect(one.foundReplacedAtMs).toBeUndefined();
+    expect(other.foundReplacedAtMs).toBeUndefined();
+    await one.save(state(5));
+    expect(one.foundReplacedAtMs).toBeTypeOf('number');
+    expect((await one.load()).state!.snapshotVersion).toBe(5);
+  });
+
   it('leaves nothing behind when the file cannot be replaced', async () => {
     await mkdir(path);
     await expect(new PlanStore(path).save(state())).rejects.toMatchObject({ code: 'WARDROP_STATE_INVALID' });

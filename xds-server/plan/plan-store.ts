@@ -1,5 +1,6 @@
-import { access, constants, copyFile, open, readFile, rename, rm } from 'node:fs/promises';
+import { access, constants, copyFile, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { WardropError } from '../errors.js';
 import type { ServerState } from './server-state.js';
 import { encodeState } from './state-format.js';
@@ -15,8 +16,13 @@ export interface LoadedState {
 /** The state file: one JSON document, replaced as a whole. */
 export class PlanStore {
   private readonly path: string;
+  /** The file as this server left it; undefined before its first write. */
+  private written: FileIdentity | undefined;
   private next: ServerState | undefined;
   private last: Promise<void> = Promise.resolve();
+
+  /** When this server last found that somebody else had written the file; undefined when never. */
+  foundReplacedAtMs: number | undefined;
 
   constructor(path: string) {
     this.path = path;
@@ -70,7 +76,12 @@ export class PlanStore {
     if (state === undefined) return;
     this.next = undefined;
     try {
+      const found = await identityOf(this.path);
+      if (found !== undefined && this.written !== undefined && !isDeepStrictEqual(found, this.written)) {
+        this.foundReplacedAtMs = Date.now();
+      }
       await replaceFile(this.path, encodeState(state));
+      this.written = await identityOf(this.path);
     } catch (error) {
       this.next ??= state;
       const what = `cannot be written: ${reason(error)}. Check that its directory exists and has room`;
@@ -94,6 +105,22 @@ export class PlanStore {
 
   private problem(what: string, cause?: unknown): WardropError {
     return new WardropError('WARDROP_STATE_INVALID', `state file ${this.path} ${what}`, { cause });
+  }
+}
+
+interface FileIdentity {
+  readonly inode: bigint;
+  readonly modifiedNs: bigint;
+}
+
+/** Undefined when there is no such file. */
+async function identityOf(path: string): Promise<FileIdentity | undefined> {
+  try {
+    const { ino, mtimeNs } = await stat(path, { bigint: true });
+    return { inode: ino, modifiedNs: mtimeNs };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
   }
 }
 

@@ -84,4 +84,12 @@ describe('the network', () => {
     expect(signals.evaluate(20_000).state.fleet).toBe(other.fleet);
     expect(other.fleet).not.toHaveProperty('measuresNetwork');
   });
+
+  it('is as configured at once when measuring is turned off', () => {
+    const signals = measured(0.06);
+    signals.evaluate(20_000);
+    const off = configOf('{measure: false, rttMs: {f: {a: 30, b: null}}}');
+    signals.reconfigure(off, 21_000);
+    expect(signals.evaluate(21_000).state.fleet).toBe(off.fleet);
+  });
 });

@@ -21,16 +21,16 @@ export class Network {
     this.reconfigure(fleet);
   }
 
-  /** Takes a new fleet; what was measured of pairs that stay is kept. */
+  /** Takes a new fleet; what was measured of pairs that stay is kept, unless nothing is to be measured any more. */
   reconfigure(fleet: Fleet): void {
-    const before = this.#pairs;
+    const before = fleet.measuresNetwork === true ? this.#pairs : undefined;
     this.#pairs = new Map(
       fleet.frontends.map(({ id: frontendId }, frontend) => [
         frontendId,
         new Map(
           fleet.engines.map(({ id: engineId }, engine) => [
             engineId,
-            pairOf(fleet.networkSeconds[frontend]![engine]!, before.get(frontendId)?.get(engineId)),
+            pairOf(fleet.networkSeconds[frontend]![engine]!, before?.get(frontendId)?.get(engineId)),
           ]),
         ),
       ]),
