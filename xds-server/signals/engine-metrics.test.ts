@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MetricsSource } from '../fleet/fleet.js';
 import { PageReader } from './engine-metrics.js';
@@ -86,6 +87,37 @@ describe('series', () => {
     expect(read('sglang', ranks.join('\n'))).toEqual({ running: 11 });
   });
 
+  it('requests of each priority are not counted again beside those of all, and make them up where there is no such sum', () => {
+    const lines = [0, 1].flatMap((rank) =>
+      [
+        ['', 14],
+        ['-9223372036854775808', 0],
+        ['0', 9],
+        ['10', 5],
+      ].map(
+        ([priority, value]) =>
+          `sglang:num_running_reqs{dp_rank="${rank}",priority="${priority}",tp_rank="0"} ${value}`,
+      ),
+    );
+    expect(read('sglang', lines.join('\n'))).toEqual({ running: 28 });
+    expect(read('sglang', lines.filter((line) => !line.includes('""')).join('\n'))).toEqual({ running: 28 });
+  });
+
+  it('a page with more series than are read says so, and nothing else: a part of them would be a wrong sum', () => {
+    const series = (count: number) =>
+      Array.from({ length: count }, (_, rank) => `vllm:num_requests_running{engine="${rank}"} 1`).join('\n');
+    expect(problem('vllm', series(4_096), 'running')).toMatchObject({ value: 4_096 });
+    expect(problem('vllm', series(4_097), 'running')).toEqual({ problem: 'crowded' });
+    expect(problem('vllm', series(100_000), 'waiting')).toEqual({ problem: 'crowded' });
+  });
+
+  it('a line that breaks off makes its signal unknown, also among others that are fine, and no other', () => {
+    const text =
+      'vllm:num_requests_waiting 2\nvllm:num_requests_running{engine="0"} 3\nvllm:num_requests_running{engine="1';
+    expect(problem('vllm', text, 'running')).toEqual({ problem: 'invalid' });
+    expect(problem('vllm', text, 'waiting')).toMatchObject({ value: 2 });
+  });
+
   it('a series that is there twice counts once, whatever the order of its labels', () => {
     const text = 'vllm:num_requests_running{a="1",b="2"} 3\nvllm:num_requests_running{b="2",a="1"} 4';
     expect(read('vllm', text)).toEqual({ running: 4 });
@@ -102,5 +134,95 @@ describe('series', () => {
   it('a broken new name leaves the old one', () => {
     const text = 'vllm:kv_cache_usage_perc NaN\nvllm:gpu_cache_usage_perc 0.5';
     expect(problem('vllm', text, 'kvUse')).toEqual({ value: 0.5, source: 'vllm:gpu_cache_usage_perc' });
+  });
+});
+
+describe('whatever a page holds', () => {
+  const ranks = fc.uniqueArray(fc.nat(30), { minLength: 1, maxLength: 8 });
+  const rows = ranks.chain((names) =>
+    fc.tuple(
+      ...names.map((name) =>
+        fc.tuple(fc.constant(name), fc.nat(500), fc.double({ min: 0, max: 1, noNaN: true })),
+      ),
+    ),
+  );
+  /** Of other metrics, comments, and what no parser would take. */
+  const noise = fc.oneof(
+    fc.constantFrom(
+      '',
+      '# EOF',
+      '# TYPE vllm:num_requests_running gauge',
+      '<html>',
+      '{"vllm": 1}',
+      '\0',
+      '}{"',
+    ),
+    fc.string().map((text) => `# vllm:num_requests_running ${text.replaceAll('\n', '')}`),
+    fc
+      .tuple(fc.constantFrom('vllm:num_requests_running_total_x', 'vllm:num_requests', 'up'), fc.string())
+      .map(([name, text]) => `${name} ${text.replaceAll('\n', '')}`),
+  );
+  const lineOf = (name: string, rank: number, value: number, end: string) =>
+    `${name}{engine="${rank}"} ${value}${end}`;
+
+  it('sums and means are those of its series, in any order and among any noise', () => {
+    const end = fc.constantFrom('', ' ', ' 1700000000', ' # {trace_id="x"} 9 1.0', '\r');
+    fc.assert(
+      fc.property(rows, fc.array(noise), end, fc.infiniteStream(fc.nat()), (values, others, tail, order) => {
+        const lines = values.flatMap(([rank, running, use]) => [
+          lineOf('vllm:num_requests_running', rank, running, tail),
+          lineOf('vllm:kv_cache_usage_perc', rank, use, tail),
+        ]);
+        const shuffled = [...lines, ...others]
+          .map((line) => ({ line, at: order.next().value as number }))
+          .sort((a, b) => a.at - b.at)
+          .map(({ line }) => line);
+        const mean = values.reduce((sum, [, , use]) => sum + use, 0) / values.length;
+        expect(read('vllm', shuffled.join('\n'))).toEqual({
+          running: values.reduce((sum, [, running]) => sum + running, 0),
+          kvUse: expect.closeTo(mean, 9),
+        });
+      }),
+    );
+  });
+
+  it('a reading is a number that the signal can have, or a reason', () => {
+    const name = fc.constantFrom(
+      'vllm:num_requests_running',
+      'vllm_num_requests_waiting',
+      'vllm:kv_cache_usage_perc',
+      'vllm:gpu_cache_usage_perc',
+      'vllm:prefix_cache_hits_total',
+      'sglang:num_running_reqs',
+    );
+    const labels = fc.oneof(
+      fc.constant(''),
+      fc.constant('{}'),
+      fc.string().map((text) => `{a="${text}`),
+      fc.constant('{engine="1",}'),
+    );
+    const value = fc.oneof(
+      fc.double().map(String),
+      fc.string(),
+      fc.constantFrom('NaN', '+Inf', '-0', '0x1p4', '1e999', '1_0', ''),
+    );
+    const line = fc.oneof(
+      noise,
+      fc.tuple(name, labels, value).map(([a, b, c]) => `${a}${b} ${c}`),
+    );
+    fc.assert(
+      fc.property(fc.array(line), fc.nat(), (lines, cut) => {
+        const text = lines.join('\n');
+        for (const page of [text, text.slice(0, cut % (text.length + 1))]) {
+          const reading = new PageReader(signalMapping({ kind: 'vllm', path: '/metrics' })).read(page);
+          expect(reading.size).toBe(5);
+          for (const [signal, found] of reading) {
+            if (!('value' in found)) continue;
+            expect(found.value).toBeGreaterThanOrEqual(0);
+            expect(found.value).toBeLessThanOrEqual(signal === 'kvUse' ? 1 : Number.MAX_SAFE_INTEGER);
+          }
+        }
+      }),
+    );
   });
 });

@@ -1,7 +1,7 @@
 import type { SignalName } from '../fleet/fleet.js';
 import type { Selector } from '../fleet/metric-selector.js';
 import type { SignalMapping } from './metric-names.js';
-import { readSamples, type Sample } from './metrics-text.js';
+import { MOST_SAMPLES, readSamples, type Sample } from './metrics-text.js';
 
 /** What a page says about one signal. */
 export type PageValue =
@@ -10,8 +10,11 @@ export type PageValue =
       /** Name of the metric that it was read from. */
       readonly source: string;
     }
-  /** `missing`: no known name is there; `invalid`: it is no number that the signal can have. */
-  | { readonly problem: 'missing' | 'invalid' };
+  /**
+   * `missing`: no known name is there; `invalid`: it is no number that the signal can have; `crowded`: the page has more
+   * series than are read.
+   */
+  | { readonly problem: 'missing' | 'invalid' | 'crowded' };
 
 export type PageReading = ReadonlyMap<SignalName, PageValue>;
 
@@ -48,10 +51,11 @@ export class PageReader {
   /** Every signal of the mapping, in its order. What is not on the page is missing, never 0. */
   read(text: string): PageReading {
     const samples = readSamples(text, this.#names);
+    const isCrowded = samples.length > MOST_SAMPLES;
     return new Map(
       [...this.#mapping].map(([signal, selectors]) => [
         signal,
-        firstValid(samples, selectors, RULES[signal]),
+        isCrowded ? { problem: 'crowded' } : firstValid(samples, selectors, RULES[signal]),
       ]),
     );
   }
@@ -60,7 +64,8 @@ export class PageReader {
 function firstValid(samples: readonly Sample[], selectors: readonly Selector[], rule: Rule): PageValue {
   let isInvalid = false;
   for (const { name, labels } of selectors) {
-    const values = scheduled(samples.filter((sample) => sample.name === name && carries(sample, labels)));
+    const found = samples.filter((sample) => sample.name === name && carries(sample, labels));
+    const values = scheduled(withoutParts(found));
     if (values.length === 0) continue;
     // A sum without one of its terms would be a wrong one.
     if (values.every((value) => value >= 0 && value <= rule.largest * ROUNDING)) {
@@ -75,6 +80,16 @@ function firstValid(samples: readonly Sample[], selectors: readonly Selector[], 
 
 function carries(sample: Sample, labels: ReadonlyMap<string, string>): boolean {
   return [...labels].every(([name, value]) => sample.labels.get(name) === value);
+}
+
+/**
+ * SGLang that schedules by priority gives the number of requests of each priority and, under an empty one, of all: parts of
+ * that are not counted again.
+ */
+function withoutParts(samples: readonly Sample[]): readonly Sample[] {
+  const isTotal = ({ labels }: Sample) => labels.get('priority') === '';
+  if (!samples.some(isTotal)) return samples;
+  return samples.filter((sample) => isTotal(sample) || !sample.labels.has('priority'));
 }
 
 /** One value for each scheduler: of a series that is there twice the last one, of ranks that share requests the largest. */

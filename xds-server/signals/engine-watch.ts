@@ -110,13 +110,17 @@ export class EngineWatch {
     const reader = this.#readers.get(engineId)?.reader;
     if (reading === undefined || reader === undefined) return;
     if ('failure' in answer) reading.fail(answer.detail, Date.now());
-    else if (answer.status !== 200) reading.fail(`status ${answer.status}`, Date.now());
+    else if (answer.status !== 200) reading.fail(statusOf(answer), Date.now());
     else reading.accept(reader.read(answer.body), Date.now());
   }
 }
 
 function withPort(address: Address, port: number | undefined): Address {
   return port === undefined ? address : `${address.slice(0, address.lastIndexOf(':'))}:${port}`;
+}
+
+function statusOf({ status, location }: { readonly status: number; readonly location?: string }): string {
+  return location === undefined ? `status ${status}` : `status ${status}, which points to ${location}`;
 }
 
 function probeResult(answer: PollAnswer): ProbeResult {

@@ -1,4 +1,5 @@
-import { Agent } from 'undici';
+import type { IncomingHttpHeaders } from 'node:http';
+import { Agent, type Dispatcher } from 'undici';
 import type { Address } from '../fleet/fleet.js';
 import type { Upstream, UpstreamTls } from '../fleet/upstream.js';
 import type { ProbeFailure } from './replica-health.js';
@@ -17,7 +18,11 @@ export interface PollTarget {
 
 /** A body is given byte by byte (Latin-1), which is all that metric names and numbers need. */
 export type PollAnswer =
-  | { readonly status: number; readonly body: string }
+  | {
+      readonly status: number;
+      readonly body: string /** Where it sends callers, which is not followed. */;
+      readonly location?: string;
+    }
   | { readonly failure: ProbeFailure; readonly detail: string };
 
 export interface PollerOptions {
@@ -38,6 +43,8 @@ const START_SPREAD_MS = 50;
 const JITTER = 0.2;
 /** After a stall of our own, the request is repeated this soon. */
 const STALL_RETRY_MS = 100;
+
+type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
 /** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
 export class HttpPoller {
@@ -106,25 +113,16 @@ export class HttpPoller {
   async #ask({ asked, path, upstream }: PollTarget): Promise<PollAnswer> {
     const { timeoutMs, maxBytes } = this.#options;
     try {
-      const { statusCode, body } = await this.#agent(upstream?.tls).request({
+      const { statusCode, headers, body } = await this.#agent(upstream?.tls).request({
         origin: `${upstream?.tls === undefined ? 'http' : 'https'}://${asked}`,
         path,
         method: 'GET',
         ...(upstream?.auth && { headers: { [upstream.auth.header]: upstream.auth.value } }),
         signal: AbortSignal.timeout(timeoutMs),
       });
-      if (maxBytes === 0) {
-        await body.dump({ limit: DUMPED_BYTES });
-        return { status: statusCode, body: '' };
-      }
-      const chunks: Buffer[] = [];
-      let size = 0;
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (size > maxBytes) return { failure: 'other', detail: `the page is longer than ${maxBytes} bytes` };
-        chunks.push(chunk);
-      }
-      return { status: statusCode, body: Buffer.concat(chunks).toString('latin1') };
+      if (maxBytes > 0) return await readPage({ statusCode, headers, body }, maxBytes);
+      await body.dump({ limit: DUMPED_BYTES });
+      return { status: statusCode, body: '' };
     } catch (error) {
       return failureOf(error, timeoutMs);
     }
@@ -134,6 +132,33 @@ export class HttpPoller {
 /** A target whose key differs begins a schedule of its own. */
 function keyOf({ engineId, address, asked, path, upstream }: PollTarget): string {
   return JSON.stringify([engineId, address, asked, path, upstream]);
+}
+
+async function readPage({ statusCode, headers, body }: Response, maxBytes: number): Promise<PollAnswer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) return { failure: 'other', detail: `the page is longer than ${maxBytes} bytes` };
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks).toString('latin1');
+  const { location } = headers;
+  if (location !== undefined) return { status: statusCode, body: text, location: String(location) };
+  const flaw = flawOf(headers, text);
+  return flaw === undefined ? { status: statusCode, body: text } : { failure: 'other', detail: flaw };
+}
+
+/** What keeps a page from being read as it was meant; undefined when nothing does. */
+function flawOf(headers: IncomingHttpHeaders, text: string): string | undefined {
+  const encoding = String(headers['content-encoding'] ?? 'identity');
+  if (encoding !== 'identity') return `the page is encoded (${encoding}), which was not asked for`;
+  // Every line ends with one, the last one too. Where only the end of the connection ends a page, half of one looks whole.
+  const isEndUnknown = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  const isOpenMetrics = String(headers['content-type']).startsWith('application/openmetrics-text');
+  const isCutOff =
+    (isEndUnknown && !text.endsWith('\n')) || (isOpenMetrics && !/^# EOF\n?$/m.test(text.slice(-7)));
+  return isCutOff ? 'the page is cut off' : undefined;
 }
 
 function failureOf(error: unknown, timeoutMs: number): PollAnswer {

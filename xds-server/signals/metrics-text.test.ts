@@ -1,17 +1,18 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { readSamples } from './metrics-text.js';
+import { MOST_SAMPLES, readSamples } from './metrics-text.js';
 
 const wanted = (...names: string[]) => new Set(names);
 
-it('skips comments, other metrics and broken lines, and ignores time stamps and exemplars', () => {
+it('skips comments and other metrics, and ignores time stamps and exemplars', () => {
   const page = [
     '# HELP a text a 9',
     '# TYPE a counter',
     'ab 1',
-    'a',
-    'a{x="1" 2',
-    'a{x="1"}3',
+    ' # a 3',
+    'a_b 1',
+    'a:b 1',
+    '{"a"} 1',
     'a{x="1"} 4 1700000000.5 # {trace_id="a 5"} 6 1700000000',
     '  a \t 7',
     'a{} 8\r',
@@ -56,6 +57,24 @@ it('reads every label value as it was before it was escaped', () => {
   );
 });
 
+it('takes a line that begins with a wanted name and makes no sense for a sample without a number', () => {
+  const lines = [
+    'a',
+    'a ',
+    'a{',
+    'a{x="1" 2',
+    'a{x="1"}3',
+    'a{x="1} 4',
+    'a-b 5',
+    'a{} x',
+    `a{x="${'y'.repeat(2e4)}"} 6`,
+  ];
+  for (const line of lines) {
+    const samples = readSamples(`a{x="0"} 1\n${line}\na{x="2"} 2`, wanted('a'));
+    expect(samples.map(({ value }) => value)).toEqual([1, Number.NaN, 2]);
+  }
+});
+
 it('reads whatever bytes a page has', () => {
   const line = fc.oneof(fc.string(), fc.stringMatching(/^a[{}"\\=, a\n1]*$/));
   fc.assert(
@@ -66,5 +85,5 @@ it('reads whatever bytes a page has', () => {
 });
 
 it('reads a bounded number of samples', () => {
-  expect(readSamples('a 1\n'.repeat(100_000), wanted('a'))).toHaveLength(4_096);
+  expect(readSamples('a 1\n'.repeat(100_000), wanted('a'))).toHaveLength(MOST_SAMPLES + 1);
 });

@@ -11,28 +11,35 @@ const SAMPLE =
   /[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:[ \t]*\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*)\})?[ \t]+([^ \t\r\n]+)/y;
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\\n]|\\.)*)"/g;
 
-/** Samples of one series a page may hold; more are not read, so that no page costs more than its length. */
-const MOST_SAMPLES = 4_096;
+/** Samples that are read of one page; one more tells that there are too many. No page costs more than its length. */
+export const MOST_SAMPLES = 4_096;
+/** Nobody's labels are as long as that. */
+const MOST_LINE_CHARS = 16_384;
 
 /**
- * Samples with the names that are wanted, from a page in Prometheus' or OpenMetrics' text format. Everything else is
- * skipped without a look: comments, other metrics, time stamps, exemplars and lines that make no sense.
+ * Samples with the names that are wanted, from a page in Prometheus' or OpenMetrics' text format; at most one more than
+ * `MOST_SAMPLES`. Everything else is skipped without a look: comments, other metrics, time stamps and exemplars. A line that
+ * begins with a wanted name and makes no sense is a sample without a number.
  */
 export function readSamples(text: string, wanted: ReadonlySet<string>): readonly Sample[] {
   const samples: Sample[] = [];
   // Most lines are of other metrics, and most of these have names of another length: no need to cut these out.
   const lengths = new Set([...wanted].map((name) => name.length));
-  for (let at = 0; at < text.length && samples.length < MOST_SAMPLES; at = nextLine(text, at)) {
+  for (let at = 0; at < text.length && samples.length <= MOST_SAMPLES; at = nextLine(text, at)) {
     const start = skipBlanks(text, at);
     const end = endOfName(text, start);
     if (!lengths.has(end - start)) continue;
     const name = text.slice(start, end);
     if (!wanted.has(name)) continue;
-    SAMPLE.lastIndex = start;
-    const match = SAMPLE.exec(text);
-    if (match !== null) samples.push({ name, labels: labelsOf(match[2]), value: numberOf(match[3]!) });
+    const match = nextLine(text, start) - start > MOST_LINE_CHARS ? null : sampleAt(text, start);
+    samples.push({ name, labels: labelsOf(match?.[2]), value: numberOf(match?.[3] ?? '') });
   }
   return samples;
+}
+
+function sampleAt(text: string, at: number): RegExpExecArray | null {
+  SAMPLE.lastIndex = at;
+  return SAMPLE.exec(text);
 }
 
 function nextLine(text: string, at: number): number {
@@ -68,5 +75,5 @@ function unescaped(value: string): string {
 function numberOf(text: string): number {
   const infinite = /^([+-]?)inf(?:inity)?$/i.exec(text);
   if (infinite !== null) return infinite[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-  return Number(text);
+  return text === '' ? Number.NaN : Number(text);
 }

@@ -1,6 +1,13 @@
 import type { SignalName } from '../fleet/fleet.js';
-import type { PageReading } from './engine-metrics.js';
+import type { PageReading, PageValue } from './engine-metrics.js';
 import { HitShare } from './hit-share.js';
+import { MOST_SAMPLES } from './metrics-text.js';
+
+const REASONS: Readonly<Record<Extract<PageValue, { problem: string }>['problem'], string>> = {
+  missing: 'not on the page',
+  invalid: 'not a valid number',
+  crowded: `more than ${MOST_SAMPLES} series on the page`,
+};
 
 /** The last known value of one signal of one replica. A value that was never there is undefined, never 0. */
 export interface SignalReading {
@@ -34,7 +41,7 @@ export class ReplicaReading {
   accept(page: PageReading, nowMs: number): void {
     for (const [signal, read] of page) {
       if ('value' in read) this.#signals.set(signal, { ...read, atMs: nowMs });
-      else this.#miss(signal, read.problem === 'missing' ? 'not on the page' : 'not a valid number', nowMs);
+      else this.#miss(signal, REASONS[read.problem], nowMs);
     }
     const hits = page.get('prefixHits');
     const queries = page.get('prefixQueries');
