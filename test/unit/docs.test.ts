@@ -1,0 +1,53 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { expect, it } from 'vitest';
+import { buildProgram } from '../../xds-server/cli/program.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** As GitHub makes them of headings. */
+function anchors(page: string): readonly string[] {
+  return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+it.each(PAGES)('every link of %s to a file, or a heading of one, leads somewhere', (page) => {
+  const targets = [...read(page).matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target!);
+  const broken = targets.filter((target) => {
+    if (/^https?:/.test(target)) return false;
+    const [path, anchor] = target.split('#') as [string, string | undefined];
+    const file = path === '' ? page : join(dirname(page), path);
+    if (!existsSync(join(ROOT, file))) return true;
+    return anchor !== undefined && !anchors(file).includes(anchor);
+  });
+  expect(broken).toEqual([]);
+});
+
+it('the manual has every command', () => {
+  const manual = read('docs/operations.md');
+  const names = buildProgram().commands.map((command) => command.name());
+  expect(names).toContain('serve');
+  expect(
+    names.filter((name) => !manual.includes(`wardrop ${name}`) && !manual.includes(`\`${name}\``)),
+  ).toEqual([]);
+});
+
+it('the manual has every alarm', () => {
+  const names = readdirSync(join(ROOT, 'xds-server/control')).filter((name) => name.endsWith('.ts'));
+  const source = ['control-server.ts', ...names.map((name) => `control/${name}`)]
+    .map((name) => read(`xds-server/${name}`))
+    .join('\n');
+  const kinds = new Set(
+    [...source.matchAll(/alarms\.(?:set|raise)\(\s*'([a-z-]+)'/g)].map(([, kind]) => kind!),
+  );
+  expect(kinds).toContain('envoy-rejects');
+  const manual = read('docs/operations.md');
+  expect([...kinds].filter((kind) => !manual.includes(`| \`${kind}\` `))).toEqual([]);
+});
