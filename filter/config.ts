@@ -19,6 +19,8 @@ export let startupHoldMs: u32 = 0;
 export let readBodies: bool = false;
 export let maxBodyBytes: u32 = 0;
 export let nativeSteering: bool = false;
+/** What routes grant by themselves, -1 when that is not known. */
+export let routeRetries: i32 = -1;
 /** A snapshot in base64, length 0 for none. */
 export let snapshotAt: usize = 0;
 export let snapshotLength: usize = 0;
@@ -38,6 +40,7 @@ const TENANT_HEADER = new Text('tenantHeader');
 const READ_BODIES = new Text('readBodies');
 const MAX_BODY_BYTES = new Text('maxBodyBytes');
 const NATIVE_STEERING = new Text('nativeSteering');
+const ROUTE_RETRIES = new Text('routeRetries');
 const SNAPSHOT = new Text('snapshot');
 const KEY_HEADERS = new Text('keyHeaders');
 const KEY_FIELDS = new Text('keyFields');
@@ -67,6 +70,7 @@ export function readConfiguration(at: usize, length: usize): bool {
   readBodies = false;
   maxBodyBytes = 1 << 20;
   nativeSteering = false;
+  routeRetries = -1;
   snapshotLength = 0;
   observe = false;
   keyHeaders = null;
@@ -141,6 +145,10 @@ function readLine(at: usize, length: usize, line: u32): bool {
   } else if (equals(at, nameLength, NATIVE_STEERING.at, NATIVE_STEERING.length)) {
     if (!isSwitch(value, valueLength)) return complain(line, BAD_SWITCH, at, nameLength);
     nativeSteering = isTrue(value, valueLength);
+  } else if (equals(at, nameLength, ROUTE_RETRIES.at, ROUTE_RETRIES.length)) {
+    const retries = number(value, valueLength);
+    if (retries < 0 || retries > 10) return complain(line, BAD_NUMBER, at, nameLength);
+    routeRetries = <i32>retries;
   } else if (equals(at, nameLength, SNAPSHOT.at, SNAPSHOT.length)) {
     if (!isBase64(value, valueLength)) return complain(line, BAD_TEXT, at, nameLength);
     snapshotAt = value;

@@ -37,6 +37,11 @@ export interface FilterConfig {
   readonly placement?: boolean;
   /** Envoy picks the host by weights and hash; the filter names the cluster and the hash only. Default false. */
   readonly nativeSteering?: boolean;
+  /**
+   * Retries that every route of this listener grants by itself, 0..10: the filter says how many a request has only where it
+   * has another number. Default unknown: it always says.
+   */
+  readonly routeRetries?: number;
   /** A snapshot to begin with, checked as one from the control server, which replaces it; default none. */
   readonly snapshot?: Uint8Array;
   /**
@@ -74,6 +79,9 @@ export function encodeFilterConfig(config: FilterConfig): string {
     lines.push(`prefixKeyBytes=${integer('prefixKeyBytes', config.prefixKeyBytes, 0, 65_536)}`);
   }
   if (config.nativeSteering !== undefined) lines.push(`nativeSteering=${config.nativeSteering}`);
+  if (config.routeRetries !== undefined) {
+    lines.push(`routeRetries=${integer('routeRetries', config.routeRetries, 0, 10)}`);
+  }
   if (config.snapshot !== undefined)
     lines.push(`snapshot=${Buffer.from(config.snapshot).toString('base64')}`);
   if (config.observe !== undefined) lines.push(`observe=${config.observe}`);

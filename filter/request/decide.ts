@@ -97,7 +97,7 @@ import {
   answerUnsupportedEncoding,
   answerUnsupportedType,
 } from './replies';
-import { letGo, steer, steerNatively } from './steer';
+import { forbidRetries, letGo, steer, steerNatively } from './steer';
 import { HELD, LET_GO, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
@@ -128,7 +128,7 @@ export function decideNew(context: u32, ended: bool): i32 {
   const stream = openStream(context);
   stream.startedNs = nowNs();
   stream.bodyless = ended || bodyless;
-  if (!snapshot && observe) return settle(stream, CONTINUE);
+  if (!snapshot && observe) return letPass(stream);
   if (!snapshot && !startupHold) return refuseStarting(stream);
   if (!stream.bodyless && judgeBody() == Unread.READ) {
     openBody(stream);
@@ -154,7 +154,7 @@ export function decideOnTrailers(stream: Stream): i32 {
 /** Of the body that is being read, no more is to come, or to be read. */
 function finishReading(stream: Stream): i32 {
   if (!snapshot) {
-    if (observe) return settle(stream, CONTINUE);
+    if (observe) return letPass(stream);
     if (!startupHold) return refuseStarting(stream);
     stream.state = HELD;
     return STOP;
@@ -179,6 +179,12 @@ function refuseStarting(stream: Stream): i32 {
   count(STARTING);
   answerStarting();
   return settle(stream, STOP);
+}
+
+/** Of a request about which nothing can be said, where nothing is steered. */
+function letPass(stream: Stream): i32 {
+  forbidRetries();
+  return settle(stream, CONTINUE);
 }
 
 /** Nothing more to do for the request. */

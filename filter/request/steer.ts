@@ -5,6 +5,7 @@ import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, RETRIES_HEADER } from 
 import { addHeader, getProperty, OK, REQUEST_HEADERS, removeHeader, replaceHeader } from '../abi/host';
 import { RESULT, resultLength } from '../abi/memory';
 import { begin, lengthFrom, putByte, putBytes, putHex, Text } from '../abi/text';
+import { nativeSteering, routeRetries } from '../config';
 import { poolRows, textAt, textLength } from '../snapshot/current';
 import { steeringNames, steeringSent } from './attributes';
 import { Stream } from './streams';
@@ -33,10 +34,24 @@ export function steer(stream: Stream, pool: u32): void {
   }
   write(DESTINATION_BIT, DESTINATION, list, lengthFrom(list));
 
-  const retries = begin();
-  putByte(0x30 + stream.granted);
-  write(RETRIES_BIT, RETRIES, retries, 1);
-  removeSent(steeringSent & ~(CLUSTER_BIT | DESTINATION_BIT | RETRIES_BIT));
+  let written = CLUSTER_BIT | DESTINATION_BIT;
+  if (<i32>stream.granted != routeRetries) {
+    grant(stream.granted);
+    written |= RETRIES_BIT;
+  }
+  removeSent(steeringSent & ~written);
+}
+
+/** Tells Envoy how often it may retry, whatever the route grants. */
+function grant(retries: u8): void {
+  const digit = begin();
+  putByte(0x30 + retries);
+  write(RETRIES_BIT, RETRIES, digit, 1);
+}
+
+/** Of a request that nobody has granted a retry. */
+export function forbidRetries(): void {
+  if (routeRetries > 0 && !nativeSteering) grant(0);
 }
 
 /** Names the cluster and, for a request with a key, what Envoy picks the host by. */
@@ -77,6 +92,7 @@ export function letGo(pool: i32): bool {
   } else {
     nameCluster(pool);
   }
+  forbidRetries();
   removeSent(steeringSent & ~(CLUSTER_BIT | ENVOY_BITS));
   return true;
 }

@@ -47,7 +47,8 @@ export class Host {
 
   /** A VM with a configured root context; throws when the configuration is refused. */
   startVm(config: FilterConfig | string = { frontendId: 'west' }): Vm {
-    const vm = new Vm(this, this.#module);
+    const routeRetries = typeof config === 'string' ? undefined : config.routeRetries;
+    const vm = new Vm(this, this.#module, routeRetries);
     const configured = vm.configure(typeof config === 'string' ? config : encodeFilterConfig(config));
     if (!configured) throw new Error(`configuration refused: ${this.logs.at(-1)}`);
     return vm;
@@ -68,6 +69,8 @@ export class Vm {
   /** Other calls in flight, the oldest first: engines are asked to see how far away they are. */
   readonly questions: HostCall[] = [];
   tickPeriodMs = 0;
+  /** What routes grant where the filter says nothing. */
+  readonly routeRetries: number | undefined;
   readonly #exports: Exports;
   readonly #streams = new Map<number, Stream>();
   readonly #metricNames: string[] = [];
@@ -78,8 +81,9 @@ export class Vm {
   #configuration = new Uint8Array();
   #answer: { headers: Headers; body: Uint8Array } = { headers: [], body: new Uint8Array() };
 
-  constructor(host: Host, module: WebAssembly.Module) {
+  constructor(host: Host, module: WebAssembly.Module, routeRetries?: number) {
     this.host = host;
+    this.routeRetries = routeRetries;
     const imports = { env: this.#hostCalls(), wasi_snapshot_preview1: this.#wasi() };
     this.#exports = new WebAssembly.Instance(module, imports).exports as unknown as Exports;
     this.#exports.malloc!(0);
@@ -437,8 +441,9 @@ export class Stream {
     return this.header('x-gateway-destination-endpoint')?.split(',') ?? [];
   }
 
+  /** How often Envoy may retry. */
   get retries(): number {
-    return Number(this.header('x-envoy-max-retries'));
+    return Number(this.header('x-envoy-max-retries') ?? this.#vm.routeRetries);
   }
 
   /** A piece of the request's body arrives; pieces add up while the filter stops them. */

@@ -290,11 +290,11 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     for (const header of CLIENT_STEERING_HEADERS) expect(received).not.toContain(header);
   });
 
-  it('retries as often as the filter grants, at the next endpoint named', async () => {
+  it('retries as often as the filter grants, which is twice where it says nothing, at the next endpoint named', async () => {
     stubs.a1.behaviour = (_request, response) => void response.writeHead(503).end();
     stubs.a2.behaviour = (_request, response) => void response.destroy();
     const destination = `${stubs.a1.address},${stubs.a2.address},${stubs.b.address}`;
-    expect(await send({ destination })).toEqual({ status: 503, stub: 'a1', attempts: 1 });
+    expect(await send({ destination })).toEqual({ status: 200, stub: 'b', attempts: 3 });
     expect(await send({ destination, retries: '0' })).toEqual({ status: 503, stub: 'a1', attempts: 1 });
     expect(await send({ destination, retries: '1' })).toMatchObject({ status: 503, attempts: 2 });
     expect(await send({ destination, retries: '2' })).toEqual({ status: 200, stub: 'b', attempts: 3 });

@@ -384,6 +384,20 @@ describe('eligibility through a real Envoy', () => {
       expect(decisionOf(answer.headers).engine).toMatch(/^e[12]$/);
       expect(answer.headers['x-stub']).toMatch(/^e[12]$/);
     }
+    // Nor is anything retried, as no retry is granted.
+    const before = attempts();
+    const fail = (stub: StubEngine) => {
+      const { behaviour } = stub;
+      stub.behaviour = (_request, response) => void response.writeHead(503).end();
+      return () => {
+        stub.behaviour = behaviour;
+      };
+    };
+    const healed = all.map(fail);
+    const failed = await Promise.all(keysOf(10).map((key) => ask(BASE, { key })));
+    for (const heal of healed) heal();
+    expect(failed.map(({ status }) => status)).toEqual(Array(10).fill(503));
+    expect(attempts() - before).toBe(10);
     // Our own route leads nowhere without the filter, so that it still answers what cannot be decided.
     expect((await ask('acme-leagl')).status).toBe(404);
     expect(stranger.attempts.length).toBe(atStranger);

@@ -7,9 +7,10 @@ import { deliver, sketch } from './snapshots.js';
 const module = filterModule();
 const FLOOR = 10;
 
-function started(vms: number, retryRatio: number): Vm[] {
+function started(vms: number, retryRatio: number, routeRetries?: number): Vm[] {
   const host = new Host(module);
-  const all = Array.from({ length: vms }, () => host.startVm());
+  const config = { frontendId: 'west', ...(routeRetries !== undefined && { routeRetries }) };
+  const all = Array.from({ length: vms }, () => host.startVm(config));
   deliver(all[0]!, sketch([{ weight: 1, replicas: 3 }, { weight: 1 }], { pool: { retryRatio } }));
   for (const vm of all) vm.tick();
   return all;
@@ -45,8 +46,9 @@ describe('the retry budget', () => {
       fc.property(
         fc.array(step, { minLength: 50, maxLength: 400 }),
         fc.double({ min: 0, max: 1, noNaN: true }),
-        (steps, ratio) => {
-          const vms = started(3, ratio);
+        fc.constantFrom(undefined, 0, 1, 2),
+        (steps, ratio, routeRetries) => {
+          const vms = started(3, ratio, routeRetries);
           const open: Stream[] = [];
           let firstAttempts = 0;
           let used = 0;
@@ -83,6 +85,22 @@ describe('the retry budget', () => {
       if (i % 10 === 0) tick(vms);
     }
     expect(granted).toBe(FLOOR);
+  });
+
+  it('is told to Envoy only where the route would grant another number, whatever clients say', () => {
+    const telling = started(1, 0.2)[0]!;
+    const silent = started(1, 0.2, 2)[0]!;
+    const seen = new Set<string>();
+    for (let i = 0; i < 60; i++) {
+      const headers = { 'x-session-id': `k${i}`, ...(i % 3 === 0 && { 'x-envoy-max-retries': '9' }) };
+      const options = { ended: i % 7 === 0 };
+      const told = telling.request(headers, options).header('x-envoy-max-retries');
+      expect(silent.request(headers, options).header('x-envoy-max-retries')).toBe(
+        told === '2' ? undefined : told,
+      );
+      seen.add(told!);
+    }
+    expect([...seen].sort()).toEqual(['0', '2']);
   });
 
   it('takes back what was not used', () => {

@@ -79,6 +79,25 @@ describe('where nothing is steered', () => {
     expect(vm.host.metrics.get('wardrop_requests_model_not_found')).toBe(2);
   });
 
+  it('nothing is retried, also on routes that would by themselves, whatever clients say', () => {
+    const config = { routeRetries: 2 };
+    const sent = { 'x-session-id': 'a', 'x-envoy-max-retries': '5' };
+    const decided = observing(config).request(sent);
+    const full = sketch([{ weight: 1 }], { steered: 0, pool: { shedFraction: 1 } });
+    const shed = started(full, config).request(sent);
+    const passed = observing(config).request(sent, { ended: true });
+    const unknown = observing(config).request(
+      { ...sent, 'x-wardrop-model': 'unknown' },
+      { routeCluster: 'theirs' },
+    );
+    const blind = new Host(module).startVm({ frontendId: 'west', observe: true, ...config }).request(sent);
+    for (const stream of [decided, shed, passed, unknown, blind]) {
+      expect([stream.forwarded, stream.header('x-envoy-max-retries')]).toEqual([true, '0']);
+    }
+    const native = observing({ ...config, nativeSteering: true }).request({ 'x-session-id': 'a' });
+    expect(native.header('x-envoy-max-retries')).toBeUndefined();
+  });
+
   it('a client still cannot name a host, nor a cluster', () => {
     const vm = observing();
     const spoofs = CLIENT_STEERING_HEADERS.map((name): [string, string] => [name, '127.0.0.1:9901']);

@@ -15,6 +15,7 @@ import { RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.
 import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import type { Resource, View } from './protocol/resource.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from './protocol/type-url.js';
+import { ROUTES_NAME } from './resources/routes.js';
 
 /** What a bootstrap has in it so that Envoy can serve without a control server. */
 export interface StaticResources {
@@ -43,7 +44,9 @@ export function staticResources(view: View): StaticResources {
   const assignments = view.get(ENDPOINTS_TYPE)!.resources;
   return {
     clusters: of(CLUSTER_TYPE).map((cluster) => staticCluster(cluster, assignments.get(cluster.name)!)),
-    listeners: of(LISTENER_TYPE).map((listener) => staticListener(listener, of(ROUTE_TYPE)[0]!)),
+    listeners: of(LISTENER_TYPE).map((listener) =>
+      staticListener(listener, view.get(ROUTE_TYPE)!.resources.get(ROUTES_NAME)!),
+    ),
   };
 }
 

@@ -37,8 +37,8 @@ const node = {
   userAgentVersion: '',
 };
 
-function virtualHostOf(resources: ReturnType<typeof json>): JsonObject {
-  return (resources[ROUTE_TYPE]!.wardrop!.virtualHosts as JsonObject[])[0]!;
+function virtualHostOf(resources: ReturnType<typeof json>, routes = 'wardrop-listener'): JsonObject {
+  return (resources[ROUTE_TYPE]![routes]!.virtualHosts as JsonObject[])[0]!;
 }
 
 /** All resources as JSON; throws where one of them is not of a known type. */
@@ -67,7 +67,7 @@ describe('the resources of a frontend', () => {
       [ENDPOINTS_TYPE]: ['m1', 'm2'],
       [EXTENSION_TYPE]: ['wardrop'],
       [LISTENER_TYPE]: ['wardrop'],
-      [ROUTE_TYPE]: ['wardrop'],
+      [ROUTE_TYPE]: ['wardrop', 'wardrop-listener'],
       [RUNTIME_TYPE]: ['wardrop'],
     });
   });
@@ -77,7 +77,8 @@ describe('the resources of a frontend', () => {
     const references = (type: string) =>
       [...view.get(type)!.resources.values()].flatMap((resource) => resource.references);
     expect(references(CLUSTER_TYPE)).toEqual([...view.get(ENDPOINTS_TYPE)!.resources.keys()]);
-    expect(references(LISTENER_TYPE)).toEqual([...view.get(ROUTE_TYPE)!.resources.keys()]);
+    for (const name of references(LISTENER_TYPE))
+      expect([...view.get(ROUTE_TYPE)!.resources.keys()]).toContain(name);
   });
 
   it('are equal for equal input, and one view for all Envoys that listen alike', () => {
@@ -115,9 +116,20 @@ describe('the resources of a frontend', () => {
   it('carry the module and the configuration of the filter', () => {
     const listener = JSON.stringify(json(viewOf())[LISTENER_TYPE]);
     expect(listener).toContain('"inlineBytes":"AGFzbQ=="');
-    expect(listener).toContain('"value":"frontendId=west\\n"');
+    expect(listener).toContain('"value":"frontendId=west\\nrouteRetries=2\\n"');
     expect(listener).toContain('"failurePolicy":"FAIL_RELOAD"');
     for (const header of CLIENT_STEERING_HEADERS) expect(listener).toContain(`{"remove":"${header}"}`);
+  });
+
+  it('grant two retries on the routes of the listener, whose filter counts on it, and none on those for others', () => {
+    const view = json(viewOf());
+    const granted = (name: string) => {
+      const { routes } = virtualHostOf(view, name) as { routes: { route: { retryPolicy: JsonObject } }[] };
+      return new Set(routes.map(({ route }) => route.retryPolicy.numRetries));
+    };
+    expect(granted('wardrop-listener')).toEqual(new Set([2]));
+    expect(granted('wardrop')).toEqual(new Set([0]));
+    expect(JSON.stringify(view[EXTENSION_TYPE])).not.toContain('routeRetries');
   });
 
   it('read bodies, with room for the longest, only where Envoy keeps them whole', () => {

@@ -15,11 +15,11 @@ import {
 } from '../protocol/type-url.js';
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
-import { featuresOf, shortcomingsOf } from './envoy-features.js';
+import { type EnvoyFeatures, featuresOf, shortcomingsOf } from './envoy-features.js';
 import { type FilterInput, type FilterOptions, filterConfigFor, filterOf } from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
-import { DEFAULT_TIMEOUTS, routes, type Timeouts } from './routes.js';
+import { DEFAULT_TIMEOUTS, ROUTE_RETRIES, routesOf, type Timeouts } from './routes.js';
 import { runtimeOf } from './runtime.js';
 import type { Steering } from './steering.js';
 
@@ -89,13 +89,13 @@ export function buildResources(input: ResourceInput): ResourceSet {
           return clusterOf(pool, { ...features, connectTimeoutMs, ...(upstream && { upstream }) });
         });
         const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
-        const listener = listenerOf({ listen, filter, accessLog });
+        const listener = listenerOf({ listen, filter: ofListener(filter, features), accessLog });
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],
           [ENDPOINTS_TYPE, assignments],
           [EXTENSION_TYPE, createCollection([filterOf(filter)])],
           [LISTENER_TYPE, createCollection([listener])],
-          [ROUTE_TYPE, createCollection([routes(features.steering, timeouts, input)])],
+          [ROUTE_TYPE, createCollection(routesOf(features.steering, timeouts, input))],
           [RUNTIME_TYPE, runtime],
         ]);
         views.set(key, view);
@@ -103,6 +103,12 @@ export function buildResources(input: ResourceInput): ResourceSet {
       return view;
     },
   };
+}
+
+/** The filter of our listener may rely on its routes. */
+function ofListener({ wasmModule, filter }: FilterInput, { steering }: EnvoyFeatures): FilterInput {
+  if (steering !== 'override-host') return { wasmModule, filter };
+  return { wasmModule, filter: { ...filter, routeRetries: ROUTE_RETRIES } };
 }
 
 function weightsOf(input: ResourceInput, poolId: string): ReadonlyMap<string, number> {

@@ -6,7 +6,10 @@ import type { Resource } from '../protocol/resource.js';
 import { duration, filter, resource } from './pack.js';
 import type { Steering } from './steering.js';
 
-export const ROUTES_NAME = 'wardrop';
+/** Of the listener that is ours. */
+export const ROUTES_NAME = 'wardrop-listener';
+/** For listeners of others, whose filter always says how many retries a request has. */
+export const COMMON_ROUTES_NAME = 'wardrop';
 
 /** How long an engine may be silent. */
 export interface Timeouts {
@@ -44,8 +47,11 @@ const nativeRetries = {
   hostSelectionRetryMaxAttempts: 5n,
 };
 
-/** Retries are granted per request by the filter, in x-envoy-max-retries; without a grant, none. */
-const grantedRetries = { numRetries: 0 };
+/**
+ * What the routes of our listener grant by themselves: what the filter grants most requests. To all others it says how many
+ * they have, in x-envoy-max-retries, also to those that it does not steer.
+ */
+export const ROUTE_RETRIES = 2;
 
 /**
  * The filter's hash covers key, tenant and salt, wherever the key came from. With `override-host` Envoy picks only what
@@ -53,22 +59,39 @@ const grantedRetries = { numRetries: 0 };
  */
 const hashHeaders = (steering: Steering) => (steering === 'override-host' ? KEY_HEADERS : [HASH_HEADER]);
 
+/** Routes for our listener, and for those of others. */
+export function routesOf(steering: Steering, timeouts: Timeouts, options: RoutesOptions): Resource[] {
+  return [
+    routes(ROUTES_NAME, retriesOf(steering, ROUTE_RETRIES), steering, timeouts, options),
+    routes(COMMON_ROUTES_NAME, retriesOf(steering, 0), steering, timeouts, options),
+  ];
+}
+
+const retriesOf = (steering: Steering, numRetries: number) =>
+  steering === 'override-host' ? { numRetries } : nativeRetries;
+
 /**
  * Routes that differ in their limits only: the filter names the cluster, how often Envoy may try and, for answers that
  * it knows to be streamed, the limits.
  */
-export function routes(steering: Steering, timeouts: Timeouts, options: RoutesOptions): Resource {
+function routes(
+  routesName: string,
+  retries: ReturnType<typeof retriesOf>,
+  steering: Steering,
+  timeouts: Timeouts,
+  options: RoutesOptions,
+): Resource {
   const { loadReports = false, bufferBytes } = options;
   const streams = ROUTES.map((name, index) => {
     const idleMs = timeouts.streamIdleSeconds * STREAM_FACTORS[index]! * 1_000;
     return { name, header: name, idleMs };
   });
   const others = { name: 'answer', header: undefined, idleMs: timeouts.answerSeconds * 1_000 };
-  return resource(ROUTES_NAME, RouteConfigurationSchema, {
-    name: ROUTES_NAME,
+  return resource(routesName, RouteConfigurationSchema, {
+    name: routesName,
     virtualHosts: [
       {
-        name: ROUTES_NAME,
+        name: routesName,
         domains: ['*'],
         // The filter settles its retry budget by it.
         includeAttemptCountInResponse: true,
@@ -80,7 +103,7 @@ export function routes(steering: Steering, timeouts: Timeouts, options: RoutesOp
             pathSpecifier: { case: 'prefix' as const, value: '/' },
             headers: header === undefined ? [] : [isHeader(ROUTE_HEADER, header)],
           },
-          action: { case: 'route' as const, value: action(steering, idleMs) },
+          action: { case: 'route' as const, value: action(steering, retries, idleMs) },
         })),
       },
     ],
@@ -93,7 +116,7 @@ const askForLoad = {
   appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
 };
 
-function action(steering: Steering, idleMs: number) {
+function action(steering: Steering, retries: ReturnType<typeof retriesOf>, idleMs: number) {
   return {
     clusterSpecifier: { case: 'clusterHeader' as const, value: CLUSTER_HEADER },
     // No limit on the whole: a long answer is not a fault.
@@ -108,7 +131,7 @@ function action(steering: Steering, idleMs: number) {
       // A failure before the response headers. Once they are sent, nothing is retried.
       retryOn: 'connect-failure,refused-stream,reset,retriable-status-codes',
       retriableStatusCodes: [502, 503, 504],
-      ...(steering === 'override-host' ? grantedRetries : nativeRetries),
+      ...retries,
       // Holds before the headers, where it leads to a retry, and after them, where it ends the answer. Beside a shorter
       // per_try_timeout it would not hold after the headers any more (tried on 1.40).
       perTryIdleTimeout: duration(idleMs),
