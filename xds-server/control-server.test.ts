@@ -555,6 +555,27 @@ describe('ControlServer', () => {
     ]);
   });
 
+  it('takes its own being held up for nobody’s silence, and goes on when it has heard how things are', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    const noteHoldUp = vi.spyOn(server.signals, 'noteHoldUp');
+    vi.useFakeTimers({ toFake: ['Date'] });
+    cleanups.push(() => vi.useRealTimers());
+    const report = (sequence: number) => site.sync(0, { vms: [noVmUsage(1n, sequence)] });
+    await report(1);
+    const endMs = Date.now() + 30_000;
+    vi.setSystemTime(endMs);
+    await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, 5_000);
+    await report(2);
+    vi.setSystemTime(endMs + 1_000);
+    await vi.waitUntil(() => server.view.state.atMs >= endMs, 5_000);
+    expect(server.view.state.atMs).toBeGreaterThanOrEqual(endMs + 1_000);
+    expect(server.view.silentFrontends).toEqual([]);
+    expect(noteHoldUp).toHaveBeenCalledOnce();
+  });
+
   it('shows plan, fleet, Envoys, configuration and metrics', async () => {
     const engine = await startEngine();
     const site = await Site.create({ a: engine.address });

@@ -51,7 +51,10 @@ export class EngineTraffic {
     const last = this.#advance(nowMs);
     const first = Math.min(last, Math.floor(fromMs / BIN_MS));
     this.#first ??= first;
-    if (first === last) return this.#addTo(last, traffic, 1);
+    if (first === last) {
+      this.#addTo(last, traffic, 1);
+      return;
+    }
     for (let bin = Math.max(first, last - BINS); bin <= last; bin++) {
       const partMs = Math.min(nowMs, (bin + 1) * BIN_MS) - Math.max(fromMs, bin * BIN_MS);
       this.#addTo(bin, traffic, Math.max(0, partMs) / (nowMs - fromMs));

@@ -62,8 +62,15 @@ describe('a penalty', () => {
     run(penalty, 10, 0, 2_000);
     for (let nowMs = 2_500; nowMs <= 7_000; nowMs += 500) penalty.advance(0.5, nowMs, 10, 10);
     expect(penalty.severity).toBe(10);
-    for (let nowMs = 7_500; nowMs <= 18_000; nowMs += 500) penalty.advance(0.5, nowMs, 10, 1.5);
+    // It has worked off its queue in a moment, and then has little to do.
+    for (let nowMs = 7_500; nowMs <= 18_000; nowMs += 500) {
+      penalty.advance(0.5, nowMs, 10, nowMs < 9_000 ? 1.5 : 8);
+    }
     expect(penalty.severity).toBe(1.5);
+    // That is forgotten when it is slow again.
+    penalty.advance(6, 18_500, 6, 8);
+    for (let nowMs = 19_000; nowMs <= 30_000; nowMs += 500) penalty.advance(0.5, nowMs, 6, 8);
+    expect(penalty.severity).toBe(6);
   });
 
   it('of an engine that turns slow again and again does not believe each of its pauses, and ends within 2 min after the last', () => {

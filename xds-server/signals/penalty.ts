@@ -30,7 +30,7 @@ export class Penalty {
   /** When it last fell since it rose. */
   #fellMs: number | undefined;
   #patience = 1;
-  #slownesses: readonly { readonly atMs: number; readonly slowness: number }[] = [];
+  #looks: readonly { readonly atMs: number; readonly slowness: number; readonly mostSlowness: number }[] = [];
 
   /** 1..10; 1 is none. */
   get severity(): number {
@@ -61,14 +61,15 @@ export class Penalty {
     this.#severity = 1;
     this.#sinceMs = undefined;
     this.#slowSinceMs = undefined;
-    this.#slownesses = [];
+    this.#looks = [];
   }
 
   /**
    * `excess`: times slower than load explains at the most, compared with its like; undefined when there is too little
    * evidence. `slowness`: times slower that the engine must be for its answers at what it gets done now. The first is
    * sure enough to begin with; it is gone with the load, which a penalty takes away. The second stays, and does not fall
-   * below it. `mostSlowness`: times slower that it can be by what it gets done, whatever it was before.
+   * below it. `mostSlowness`: times slower that it can be by what it gets done, whatever its answers are like: the least
+   * of that since it last rose is remembered as long as the most of the other.
    */
   advance(
     excess: number | undefined,
@@ -104,15 +105,19 @@ export class Penalty {
   #follow(excess: number, slowness: number, mostSlowness: number, nowMs: number): void {
     this.#lastHeardMs = nowMs;
     const target = Math.min(MOST_SEVERITY, Math.max(1, excess));
-    this.#slownesses = [
-      ...this.#slownesses.filter(({ atMs }) => nowMs - atMs < SLOWNESS_MS * this.#patience),
-      { atMs: nowMs, slowness },
+    const sinceMs = nowMs - SLOWNESS_MS * this.#patience;
+    this.#looks = [
+      ...this.#looks.filter(({ atMs }) => atMs > sinceMs),
+      { atMs: nowMs, slowness, mostSlowness },
     ];
-    const remembered = Math.max(...this.#slownesses.map((each) => each.slowness));
-    const least = Math.max(target, Math.min(remembered, mostSlowness));
+    const remembered = Math.max(...this.#looks.map((look) => look.slowness));
+    const most = Math.min(...this.#looks.map((look) => look.mostSlowness));
+    const least = Math.max(target, Math.min(remembered, most));
     if (target > this.#severity * DEAD_FACTOR || target === MOST_SEVERITY) {
       this.#severity = target;
       this.#lastFallMs = nowMs;
+      // What it got done before says nothing any more.
+      this.#looks = this.#looks.map((look) => ({ ...look, mostSlowness: Number.POSITIVE_INFINITY }));
       this.#noteRise(nowMs);
     } else if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
       this.#fallTo(Math.max(least, this.#severity / 2), nowMs);
