@@ -7,24 +7,6 @@ import type { ShownServer } from './admin/shown-server.js';
 import type { Config, ServerSettings } from './config/config.js';
 import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
-import {
-  correctedEngines,
-  doubtfulRoundTrips,
-  downReplicas,
-  drained,
-  driftingProfiles,
-  failingEngines,
-  lackingEnvoys,
-  lostPools,
-  missingSignals,
-  penalisedEngines,
-  rejections,
-  shedding,
-  silentFilters,
-  silentFrontends,
-  undiscovered,
-  unreadEnvoys,
-} from './control/alarm-rules.js';
 import { Alarms } from './control/alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
@@ -32,19 +14,19 @@ import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { type Explained, type ExplainQuery, explainedPair } from './control/explain.js';
-import { type Headroom, headroom } from './control/headroom.js';
 import { HoldUps } from './control/hold-ups.js';
 import { ratesOf } from './control/offline.js';
-import { type Changed, type PastPlan, PlanHistory } from './control/plan-history.js';
+import { PlanHistory } from './control/plan-history.js';
 import { makePlan, optimizerInput, type PlanInput, type PlanSolver, type Solver } from './control/planner.js';
 import { type Publication, Publisher } from './control/publisher.js';
+import { Questions } from './control/questions.js';
+import { raiseFleetAlarms, raiseSlowAlarms } from './control/raise-alarms.js';
 import { RecordedSignals } from './control/recorded-signals.js';
-import type { Recorded, RecordedSolve } from './control/recording.js';
+import { type Recorder, Recorders } from './control/recorders.js';
 import { whyUnfit } from './control/saved-plan.js';
-import { type Changes, type WhatIf, whatIf } from './control/what-if.js';
 import { WardropError } from './errors.js';
 import type { LoadReport } from './fleet/load-report.js';
-import { explain, type OptimizerInput, type Solution, whatChanged } from './optimizer/index.js';
+import { explain, type OptimizerInput, type Solution } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
@@ -70,7 +52,7 @@ export interface ControlServerOptions {
   readonly wasmModule: Uint8Array;
   readonly log: Logger;
   /** Takes solves and all that signals are told, from the first moment on. */
-  readonly recorder?: (recorded: Recorded) => void;
+  readonly recorder?: Recorder;
   /** Finds replicas; the system's DNS and files by default. */
   readonly lookup?: Lookup;
 }
@@ -93,6 +75,8 @@ export class ControlServer implements ShownServer {
   readonly signals: Signals;
   readonly board: SnapshotBoard;
   readonly engineWatch: EngineWatch;
+  readonly questions: Questions;
+  readonly recorders: Recorders;
   readonly #options: ControlServerOptions;
   readonly #metrics: ServerMetrics;
   readonly #log: Logger;
@@ -106,8 +90,6 @@ export class ControlServer implements ShownServer {
   readonly #holdUps = new HoldUps(Date.now());
   readonly #history = new PlanHistory();
   readonly #discovery: Discovery;
-  readonly #recorders = new Set<(recorded: Recorded) => void>();
-  #lastSolve: RecordedSolve | undefined;
   readonly #startedAtMs = Date.now();
   #admin: AdminServer | undefined;
   /** As it was read, without replicas that were found. */
@@ -123,7 +105,6 @@ export class ControlServer implements ShownServer {
   #isSolving = false;
   /** Why the last solve failed; null when it was good. */
   #failure: string | null = null;
-  #isAsked = false;
   #slowAlarmsAtMs = 0;
   #savedAtMs = 0;
   #ticker: NodeJS.Timeout | undefined;
@@ -176,8 +157,9 @@ export class ControlServer implements ShownServer {
     this.#metrics = new ServerMetrics(this);
     this.#plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
+    this.recorders = new Recorders(options.recorder);
     this.signals = new RecordedSignals(config, ratesOf(this.#plan), Date.now(), (signal) =>
-      this.#record(signal),
+      this.recorders.record(signal),
     );
     if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
@@ -234,6 +216,14 @@ export class ControlServer implements ShownServer {
     this.#configWatch = new ConfigWatch([...config.files], async () => {
       await this.reload('the file changed');
     });
+    this.questions = new Questions({
+      solver: options.questionSolver,
+      history: this.#history,
+      input: () => {
+        if (this.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
+        return optimizerInput(this.#planInput());
+      },
+    });
     log.info({ configFile }, 'configuration loaded');
   }
 
@@ -283,31 +273,6 @@ export class ControlServer implements ShownServer {
       capacity: this.#view.capacities.find(({ engineId }) => engineId === pair.engineId) ?? null,
       explanation: explain(input, solution, pair),
     };
-  }
-
-  /** Solves the live state with changes, and changes nothing. */
-  whatIf(changes: Changes): Promise<WhatIf> {
-    return this.#ask((input) => whatIf(this.#options.questionSolver, input, changes));
-  }
-
-  /** Which input changed which weight since the plan with this number; by default, since the one before. */
-  async changes(sequence: number | undefined): Promise<Changed> {
-    const [before, after] = this.#history.since(sequence);
-    const solver = this.#options.questionSolver;
-    const { effects, weights } = await this.#ask(() => whatChanged(solver, before.input, after.input));
-    const named = ({ input: _input, ...plan }: PastPlan) => plan;
-    return { since: named(before), until: named(after), effects, weights };
-  }
-
-  headroom(): Promise<Headroom> {
-    return this.#ask((input) => headroom(this.#options.questionSolver, input));
-  }
-
-  /** Passes on the last solve, and from now on every solve and usage report; the result ends that. */
-  startRecording(recorder: (recorded: Recorded) => void): () => void {
-    if (this.#lastSolve !== undefined) recorder(this.#lastSolve);
-    this.#recorders.add(recorder);
-    return () => this.#recorders.delete(recorder);
   }
 
   /**
@@ -463,7 +428,7 @@ export class ControlServer implements ShownServer {
     const startedMs = Date.now();
     const generation = this.#generation;
     this.#cycle.schedule.begin(generation, this.#view.state, startedMs);
-    this.#record({ kind: 'plan', atMs: startedMs });
+    this.recorders.record({ kind: 'plan', atMs: startedMs });
     const times: number[] = [];
     const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
     const outcome = await makePlan(this.#options.optimizer, planInput);
@@ -471,7 +436,7 @@ export class ControlServer implements ShownServer {
     if (this.#stopped || generation !== this.#generation) return;
     const { input, solution, plan, failure } = outcome;
     const { nowMs: _nowMs, ...recorded } = planInput;
-    this.#record({ kind: 'solve', input: recorded, times, plan });
+    this.recorders.record({ kind: 'solve', input: recorded, times, plan });
     if (solution !== undefined) this.#solved = { input, solution };
     this.#reportFailure(failure, plan !== null);
     // The same plan still has to be published for another fleet.
@@ -485,14 +450,6 @@ export class ControlServer implements ShownServer {
     this.#publish(plan);
   }
 
-  #record(recorded: Recorded): void {
-    if (recorded.kind === 'solve') this.#lastSolve = recorded;
-    this.#options.recorder?.(recorded);
-    // The rest only helps those who have had it from the first moment on.
-    if (!isSolveOrReport(recorded)) return;
-    for (const recorder of this.#recorders) recorder(recorded);
-  }
-
   #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {
     this.#cycle.schedule.end(failure === undefined);
     this.#failure = failure?.message ?? null;
@@ -503,19 +460,6 @@ export class ControlServer implements ShownServer {
     const stays = hasPlan ? 'the last good plan stays in force' : 'there is no plan to fall back on';
     this.#log.error({ code: failure.code, err: failure }, 'planning failed');
     this.alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
-  }
-
-  /** One question at a time: each may take many solves. */
-  async #ask<T>(answer: (input: OptimizerInput) => Promise<T>): Promise<T> {
-    if (this.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
-    if (this.#isAsked)
-      throw new WardropError('WARDROP_BUSY', 'another question is being answered; ask again');
-    this.#isAsked = true;
-    try {
-      return await answer(optimizerInput(this.#planInput()));
-    } finally {
-      this.#isAsked = false;
-    }
   }
 
   #planInput(): PlanInput {
@@ -612,41 +556,24 @@ export class ControlServer implements ShownServer {
   }
 
   #raiseAlarms(nowMs: number): void {
-    const health = (address: string) => this.signals.health(address, nowMs);
-    if (this.#view.isBlind) {
-      this.alarms.raise('blind', 'no engine answers and no Envoy reports; the plan in force stays as it is');
-    } else this.alarms.clear('blind');
-    this.alarms.set('pool-lost', lostPools(this.#view));
-    this.alarms.set('frontend-silent', silentFrontends(this.#view));
-    this.alarms.set('engine-failing', failingEngines(this.#view));
-    this.alarms.set('replica-down', downReplicas(this.#config.fleet, health));
-    this.alarms.set(
-      'discovery',
-      undiscovered(withDiscovered(this.#written, this.#discovery.discovered).problems),
-    );
-    this.alarms.set('drained', drained(this.signals.orders));
-    this.alarms.set('penalty', penalisedEngines(this.#view));
-    this.alarms.set('capacity', correctedEngines(this.#view));
-    this.alarms.set('profile-drift', driftingProfiles(this.#view, nowMs));
-    this.alarms.set('shedding', shedding(this.plan));
-    this.alarms.set(
-      'signal-missing',
-      missingSignals(this.#config.fleet, this.engineWatch.readings, health, nowMs),
-    );
+    const seen = {
+      fleet: this.#config.fleet,
+      view: this.#view,
+      signals: this.signals,
+      readings: this.engineWatch.readings,
+      discoveryProblems: withDiscovered(this.#written, this.#discovery.discovered).problems,
+      plan: this.plan,
+    };
+    raiseFleetAlarms(this.alarms, seen, nowMs);
     if (nowMs - this.#slowAlarmsAtMs < SLOW_ALARMS_INTERVAL_MS) return;
     this.#slowAlarmsAtMs = nowMs;
-    this.alarms.set('network', doubtfulRoundTrips(this.#view));
-    const nodes = this.#xds.nodes();
-    this.alarms.set('envoy-rejects', rejections(nodes));
-    this.alarms.set('envoy-lacks', lackingEnvoys(nodes));
-    const unread = this.#sync.unreadNodes(nowMs);
-    this.alarms.set('envoy-unread', unreadEnvoys(unread));
-    this.alarms.set('envoy-silent', silentFilters(nodes, this.board.holders(), unread, nowMs));
+    const envoys = {
+      nodes: this.#xds.nodes(),
+      holders: this.board.holders(),
+      unread: this.#sync.unreadNodes(nowMs),
+    };
+    raiseSlowAlarms(this.alarms, this.#view, envoys, nowMs);
   }
-}
-
-function isSolveOrReport({ kind }: Recorded): boolean {
-  return kind === 'solve' || kind === 'report' || kind === 'load-report';
 }
 
 function noted(times: number[], nowMs: number): number {

@@ -111,7 +111,7 @@ function adminApp(
     });
   });
   app.get('/v1/changes', async (request, response) => {
-    const changed = await server.changes(planNumber(text(request.query.since)));
+    const changed = await server.questions.changes(planNumber(text(request.query.since)));
     response.format({
       json: () => response.json(changed),
       text: () => response.send(changedText(changed)),
@@ -119,7 +119,7 @@ function adminApp(
     });
   });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
-    response.json(await server.whatIf(readChanges(request.body)));
+    response.json(await server.questions.whatIf(readChanges(request.body)));
   });
   app.get('/v1/operations', (_request, response) => {
     response.json(server.signals.orders);
@@ -130,7 +130,7 @@ function adminApp(
   });
   app.get('/v1/record', (_request, response) => streamRecording(server, response));
   app.get('/v1/headroom', async (_request, response) => {
-    response.json(await server.headroom());
+    response.json(await server.questions.headroom());
   });
   app.use((request: Request, response: Response) => {
     response.status(404).json({

@@ -6,11 +6,11 @@ import type { ShownServer } from './shown-server.js';
 const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;
 
 /** Sends a recording until the reader leaves. */
-export function streamRecording(server: ShownServer, response: Response): void {
+export function streamRecording(server: Pick<ShownServer, 'recorders'>, response: Response): void {
   const writer = new RecordingWriter();
   response.type('application/x-ndjson');
   response.flushHeaders();
-  const stop = server.startRecording((recorded) => {
+  const stop = server.recorders.add((recorded) => {
     response.write(writer.write(recorded));
     if (response.writableLength > MOST_BUFFERED_BYTES) response.destroy();
   });

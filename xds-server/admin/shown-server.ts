@@ -1,10 +1,8 @@
 import type { Config } from '../config/config.js';
 import type { Alarms } from '../control/alarms.js';
 import type { Explained, ExplainQuery } from '../control/explain.js';
-import type { Headroom } from '../control/headroom.js';
-import type { Changed } from '../control/plan-history.js';
-import type { Recorded } from '../control/recording.js';
-import type { Changes, WhatIf } from '../control/what-if.js';
+import type { Questions } from '../control/questions.js';
+import type { Recorders } from '../control/recorders.js';
 import type { Plan } from '../plan/plan.js';
 import type { Relief } from '../plan/snapshot-view.js';
 import type { Discovered } from '../signals/discovery.js';
@@ -32,11 +30,9 @@ export interface ShownServer {
   >;
   readonly board: Pick<SnapshotBoard, 'current' | 'holders'>;
   readonly engineWatch: Pick<EngineWatch, 'readings'>;
+  readonly questions: Pick<Questions, 'changes' | 'headroom' | 'whatIf'>;
+  readonly recorders: Pick<Recorders, 'add'>;
   explain(query: ExplainQuery): Explained;
-  changes(sequence: number | undefined): Promise<Changed>;
-  whatIf(changes: Changes): Promise<WhatIf>;
-  headroom(): Promise<Headroom>;
-  startRecording(recorder: (recorded: Recorded) => void): () => void;
   act(request: OperatorRequest): void;
   nodes(): readonly NodeView[];
   resourcesOf(nodeId: string): Readonly<Record<string, readonly ResourceStatus[]>>;
