@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
+import type { UsageReport } from '../wire/usage-report.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
@@ -25,6 +26,7 @@ import { RecordedSignals } from './control/recorded-signals.js';
 import { type Recorder, Recorders } from './control/recorders.js';
 import { whyUnfit } from './control/saved-plan.js';
 import { WardropError } from './errors.js';
+import type { Address } from './fleet/fleet.js';
 import type { LoadReport } from './fleet/load-report.js';
 import { explain, type OptimizerInput, type Solution } from './optimizer/index.js';
 import type { Plan } from './plan/plan.js';
@@ -37,6 +39,7 @@ import { EngineWatch } from './signals/engine-watch.js';
 import { LoadCounts } from './signals/load-counts.js';
 import { type Lookup, systemLookup } from './signals/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
+import type { ProbeResult, ReplicaHealth } from './signals/replica-health.js';
 import type { Signals, SignalsView } from './signals/signals.js';
 import { URGENT_STRENGTH } from './signals/surge.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
@@ -164,38 +167,8 @@ export class ControlServer implements ShownServer {
     if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
-    const { server } = config;
-    const shared = {
-      ...(server.token === undefined ? {} : { token: server.token }),
-      log,
-    };
-    this.#xds = new XdsServer({
-      ...shared,
-      listen: server.xdsListen,
-      ...(server.tls === undefined ? {} : { tls: xdsTls(server.tls) }),
-      resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.#config.fleet.frontends),
-      onNack: (nack) => this.#metrics.countNack(nack),
-      loadReports: {
-        clusters: () => this.#config.fleet.pools.map(({ id }) => id),
-        open: (frontendId, nodeId) => this.#openLoadReports(frontendId, nodeId),
-      },
-    });
-    this.#sync = new SyncServer({
-      ...shared,
-      listen: server.syncListen,
-      ...(server.tls === undefined ? {} : { tls: server.tls }),
-      board: this.board,
-      isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
-      hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
-      onReport: (frontendId, nodeId, report) => {
-        const nowMs = Date.now();
-        this.#noteHoldUp(nowMs);
-        this.signals.acceptReport(frontendId, nodeId, report, nowMs);
-        if (this.signals.surgeStrength(frontendId, nowMs) >= 1) this.#tickSoon();
-      },
-      isUrgent: (frontendId) => this.signals.surgeStrength(frontendId, Date.now()) >= URGENT_STRENGTH,
-      onAnswer: (status) => this.#metrics.countSync(status),
-    });
+    this.#xds = this.#xdsServer();
+    this.#sync = this.#syncServer();
     this.#publisher = new Publisher({
       xds: this.#xds,
       board: this.board,
@@ -207,12 +180,9 @@ export class ControlServer implements ShownServer {
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });
-    this.engineWatch = new EngineWatch((engineId, address, result) => {
-      const before = this.signals.health(address, Date.now());
-      const health = this.signals.acceptProbe(engineId, address, result, Date.now());
-      if (health.state !== before.state) this.#tickSoon();
-      return health;
-    });
+    this.engineWatch = new EngineWatch((engineId, address, result) =>
+      this.#acceptProbe(engineId, address, result),
+    );
     this.#configWatch = new ConfigWatch([...config.files], async () => {
       await this.reload('the file changed');
     });
@@ -313,6 +283,52 @@ export class ControlServer implements ShownServer {
     this.#publisher.stop();
     await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
     if (this.#isPublished) await this.#save();
+  }
+
+  #xdsServer(): XdsServer {
+    const { token, tls, xdsListen } = this.#config.server;
+    return new XdsServer({
+      listen: xdsListen,
+      ...(token !== undefined && { token }),
+      ...(tls !== undefined && { tls: xdsTls(tls) }),
+      resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.#config.fleet.frontends),
+      onNack: (nack) => this.#metrics.countNack(nack),
+      loadReports: {
+        clusters: () => this.#config.fleet.pools.map(({ id }) => id),
+        open: (frontendId, nodeId) => this.#openLoadReports(frontendId, nodeId),
+      },
+      log: this.#log,
+    });
+  }
+
+  #syncServer(): SyncServer {
+    const { token, tls, syncListen } = this.#config.server;
+    return new SyncServer({
+      listen: syncListen,
+      ...(token !== undefined && { token }),
+      ...(tls !== undefined && { tls }),
+      board: this.board,
+      isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
+      hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
+      onReport: (frontendId, nodeId, report) => this.#acceptReport(frontendId, nodeId, report),
+      isUrgent: (frontendId) => this.signals.surgeStrength(frontendId, Date.now()) >= URGENT_STRENGTH,
+      onAnswer: (status) => this.#metrics.countSync(status),
+      log: this.#log,
+    });
+  }
+
+  #acceptReport(frontendId: string, nodeId: string, report: UsageReport): void {
+    const nowMs = Date.now();
+    this.#noteHoldUp(nowMs);
+    this.signals.acceptReport(frontendId, nodeId, report, nowMs);
+    if (this.signals.surgeStrength(frontendId, nowMs) >= 1) this.#tickSoon();
+  }
+
+  #acceptProbe(engineId: string, address: Address, result: ProbeResult): ReplicaHealth {
+    const before = this.signals.health(address, Date.now());
+    const health = this.signals.acceptProbe(engineId, address, result, Date.now());
+    if (health.state !== before.state) this.#tickSoon();
+    return health;
   }
 
   /** What takes the load reports of one stream. */

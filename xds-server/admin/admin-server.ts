@@ -61,6 +61,28 @@ function adminApp(
   const app = express();
   app.disable('x-powered-by');
   app.set('json spaces', 2);
+  addPages(app, server, metrics);
+  addViews(app, server);
+  addQuestions(app, server);
+  addOperations(app, server);
+  app.use((request: Request, response: Response) => {
+    response.status(404).json({
+      code: 'WARDROP_QUERY_INVALID' satisfies ErrorCode,
+      message: `there is no ${request.method} ${request.path}; / lists what there is`,
+    });
+  });
+  const onError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+    const status = statusOf(error);
+    if (status >= 500) log.error({ err: error }, 'an API call failed');
+    const message = error instanceof Error ? error.message : String(error);
+    const code = codeOf(error, status);
+    response.status(status).json({ ...(code === undefined ? {} : { code }), message });
+  };
+  app.use(onError);
+  return app;
+}
+
+function addPages(app: Express, server: ShownServer, metrics: AdminOptions['metrics']): void {
   app.get('/', (request, response) => {
     response.type('html').send(dashboard(overview(server), text(request.query.pool)));
   });
@@ -75,6 +97,10 @@ function adminApp(
   app.get('/metrics', async (_request, response) => {
     response.type(metrics.contentType).send(await metrics.page());
   });
+}
+
+/** How things are. */
+function addViews(app: Express, server: ShownServer): void {
   app.get('/v1/plan', (_request, response) => {
     if (server.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
     response.json(server.plan);
@@ -101,6 +127,11 @@ function adminApp(
       warnings: server.config.warnings,
     });
   });
+  app.get('/v1/record', (_request, response) => streamRecording(server, response));
+}
+
+/** Why they are so, and what would be if. */
+function addQuestions(app: Express, server: ShownServer): void {
   app.get('/v1/explain', (request, response) => {
     const { frontend, pool, engine } = request.query;
     const explained = server.explain({ frontend: text(frontend), pool: text(pool), engine: text(engine) });
@@ -121,6 +152,12 @@ function adminApp(
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
     response.json(await server.questions.whatIf(readChanges(request.body)));
   });
+  app.get('/v1/headroom', async (_request, response) => {
+    response.json(await server.questions.headroom());
+  });
+}
+
+function addOperations(app: Express, server: ShownServer): void {
   app.get('/v1/operations', (_request, response) => {
     response.json(server.signals.orders);
   });
@@ -128,25 +165,6 @@ function adminApp(
     server.act(readOperatorRequest(request.body));
     response.json(server.signals.orders);
   });
-  app.get('/v1/record', (_request, response) => streamRecording(server, response));
-  app.get('/v1/headroom', async (_request, response) => {
-    response.json(await server.questions.headroom());
-  });
-  app.use((request: Request, response: Response) => {
-    response.status(404).json({
-      code: 'WARDROP_QUERY_INVALID' satisfies ErrorCode,
-      message: `there is no ${request.method} ${request.path}; / lists what there is`,
-    });
-  });
-  const onError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
-    const status = statusOf(error);
-    if (status >= 500) log.error({ err: error }, 'an API call failed');
-    const message = error instanceof Error ? error.message : String(error);
-    const code = codeOf(error, status);
-    response.status(status).json({ ...(code === undefined ? {} : { code }), message });
-  };
-  app.use(onError);
-  return app;
 }
 
 /** A query parameter that was given once. */
