@@ -65,8 +65,14 @@ export interface FleetState {
   readonly settledSeconds: number;
 }
 
+/** What an engine's capacity follows from. */
+interface CapacityState extends Pick<EngineState, 'health' | 'ramp' | 'drain' | 'penalty'> {
+  readonly replicas: readonly Pick<ReplicaState, 'ready'>[];
+}
+
 /** Ready replicas x health x ramp x drain x (1 - penalty), in replicas. */
-export function effectiveCapacity(engine: EngineState): number {
-  const ready = engine.replicas.reduce((count, replica) => count + (replica.ready ? 1 : 0), 0);
+export function effectiveCapacity(engine: CapacityState): number {
+  let ready = 0;
+  for (const replica of engine.replicas) if (replica.ready) ready++;
   return ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
 }

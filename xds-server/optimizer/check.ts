@@ -1,6 +1,13 @@
-import type { Demand, EngineState } from '../fleet/fleet-state.js';
+import type { Demand } from '../fleet/fleet-state.js';
 import type { Profile } from '../profiles/profile.js';
-import type { OptimizerInput, ReferenceMix, RowWeights, Solution, SolutionRow } from './solution.js';
+import type {
+  ReferenceMix,
+  RowWeights,
+  Solution,
+  SolutionRow,
+  SolverEngine,
+  SolverInput,
+} from './solution.js';
 
 /**
  * Checks a solution from its own numbers and the input, with code of its own: nothing here is shared with the code that
@@ -23,19 +30,19 @@ const LAST_RHO = 0.98;
 const LEAST_CAPACITY = 1e-6;
 
 /** What is wrong with a solution; empty when it may be used. Each entry says where, what was found and what is right. */
-export function checkSolution(input: OptimizerInput, solution: Solution): string[] {
+export function checkSolution(input: SolverInput, solution: Solution): string[] {
   return new SolutionCheck(input, solution).run();
 }
 
 /** Objective of a solution's flows in user-seconds per second, computed anew. */
-export function recomputedObjective(input: OptimizerInput, solution: Solution): number {
+export function recomputedObjective(input: SolverInput, solution: Solution): number {
   const check = new SolutionCheck(input, solution);
   check.run();
   return check.objective();
 }
 
 class SolutionCheck {
-  readonly #input: OptimizerInput;
+  readonly #input: SolverInput;
   readonly #solution: Solution;
   readonly #faults: string[] = [];
   /** Replica-seconds of work per second by engine id. */
@@ -55,7 +62,7 @@ class SolutionCheck {
   readonly #measured: ReadonlyMap<string, readonly ReferenceMix[]>;
   readonly #bounded: ReadonlySet<string>;
 
-  constructor(input: OptimizerInput, solution: Solution) {
+  constructor(input: SolverInput, solution: Solution) {
     const { fleet, demands } = input.state;
     this.#input = input;
     this.#solution = solution;
@@ -276,7 +283,7 @@ class SolutionCheck {
   }
 
   /** Cost of a utilisation per replica: `rho * delay(rho)` at the mix, along its tangent beyond the fitted range. */
-  #congestion(profile: Profile, { latencyFactor }: EngineState, mix: ReferenceMix, rho: number): number {
+  #congestion(profile: Profile, { latencyFactor }: SolverEngine, mix: ReferenceMix, rho: number): number {
     const { targetUtilization: target, maxUtilization: max } = this.#input.policy;
     const requests = mix.requestsPerWorkSecond;
     const later = Math.max(0, mix.outputTokensPerWorkSecond - requests);
@@ -366,10 +373,10 @@ class SolutionCheck {
   }
 
   /** Engines that may and can serve a row. */
-  #enginesOf({ frontendId, poolId }: SolutionRow): EngineState[] {
+  #enginesOf({ frontendId, poolId }: SolutionRow): SolverEngine[] {
     const { fleet, engines } = this.#input.state;
     const network = fleet.networkSeconds[this.#frontendIndex.get(frontendId) ?? -1] ?? [];
-    const usable: EngineState[] = [];
+    const usable: SolverEngine[] = [];
     for (const id of this.#eligible.get(poolId) ?? []) {
       const at = this.#engineIndex.get(id)!;
       if (capacityOf(engines[at]) > 0 && Number.isFinite(network[at])) usable.push(engines[at]!);
@@ -435,7 +442,7 @@ function workOf({ work }: Profile, { uncachedPromptTokens, outputTokens }: Deman
   );
 }
 
-function capacityOf(state: EngineState | undefined): number {
+function capacityOf(state: SolverEngine | undefined): number {
   if (!state) return 0;
   const ready = state.replicas.filter((replica) => replica.ready).length;
   const capacity = ready * state.health * state.ramp * state.drain * (1 - state.penalty);

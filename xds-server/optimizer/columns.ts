@@ -1,10 +1,10 @@
-import { type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
+import { effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { groupBy, sum } from './collections.js';
 import { Congestion } from './congestion.js';
 import { meanOfPools, type PooledDemand, pooledDemand } from './demand.js';
-import type { OptimizerInput, ReferenceMix } from './solution.js';
+import type { Matrix, ReferenceMix, SolverEngine, SolverInput } from './solution.js';
 
 /** Less than this of a replica is no capacity. */
 const LEAST_CAPACITY = 1e-6;
@@ -34,7 +34,7 @@ export interface Column {
  * network and egress form one column, unless an operator's bound singles one out or the weights in force are not in
  * proportion to capacity (evening them out would then move conversations, which has a cost to weigh).
  */
-export function buildColumns(input: OptimizerInput): readonly Column[] {
+export function buildColumns(input: SolverInput): readonly Column[] {
   const mixes = new ReferenceMixes(input);
   const isProportional = proportionality(input);
   const columns: Column[] = [];
@@ -46,7 +46,7 @@ export function buildColumns(input: OptimizerInput): readonly Column[] {
   return columns.sort((a, b) => a.members[0]! - b.members[0]!);
 }
 
-function buildColumn(input: OptimizerInput, members: readonly number[], mix: ReferenceMix): Column {
+function buildColumn(input: SolverInput, members: readonly number[], mix: ReferenceMix): Column {
   const { state, policy } = input;
   const capacities = members.map((member) => effectiveCapacity(state.engines[member]!));
   const profile = input.profiles.get(state.fleet.engines[members[0]!]!.profile)!;
@@ -64,16 +64,16 @@ function buildColumn(input: OptimizerInput, members: readonly number[], mix: Ref
 }
 
 /** Engines with any capacity to speak of. */
-export function isUsable(engine: EngineState): boolean {
+export function isUsable(engine: SolverEngine): boolean {
   return effectiveCapacity(engine) >= LEAST_CAPACITY;
 }
 
-function usableEngines({ state }: OptimizerInput): number[] {
+function usableEngines({ state }: SolverInput): number[] {
   return state.engines.flatMap((engine, index) => (isUsable(engine) ? [index] : []));
 }
 
 /** Groups of engines that the optimizer need not tell apart. */
-function kindsOf(input: OptimizerInput, engines: readonly number[]): number[][] {
+function kindsOf(input: SolverInput, engines: readonly number[]): number[][] {
   const keyOf = engineKeys(input);
   const kinds: number[][] = [];
   for (const alike of groupBy(engines, keyOf).values()) {
@@ -89,7 +89,7 @@ function kindsOf(input: OptimizerInput, engines: readonly number[]): number[][] 
 }
 
 /** A string by engine index, different for engines that must be told apart, but for those that only the network does. */
-function engineKeys({ state, policy }: OptimizerInput): (engine: number) => string {
+function engineKeys({ state, policy }: SolverInput): (engine: number) => string {
   const { fleet } = state;
   const bounded = new Set(policy.bounds.map(({ engineId }) => engineId));
   const pools = poolsByEngine(state);
@@ -103,18 +103,18 @@ function engineKeys({ state, policy }: OptimizerInput): (engine: number) => stri
 }
 
 /** Whether two engines are as far from every frontend as each other, in seconds and in dollars. */
-function isSameWay({ state }: OptimizerInput, a: number, b: number): boolean {
+function isSameWay({ state }: SolverInput, a: number, b: number): boolean {
   const { networkSeconds, egressDollarsPerRequest } = state.fleet;
   return isSameColumn(networkSeconds, a, b) && isSameColumn(egressDollarsPerRequest ?? [], a, b);
 }
 
-function isSameColumn(matrix: readonly (readonly number[])[], a: number, b: number): boolean {
+function isSameColumn(matrix: Matrix, a: number, b: number): boolean {
   for (const row of matrix) if (row[a] !== row[b]) return false;
   return true;
 }
 
 /** Indices of the pools of each engine, ascending. */
-function poolsByEngine({ fleet }: OptimizerInput['state']): readonly (readonly number[])[] {
+function poolsByEngine({ fleet }: SolverInput['state']): readonly (readonly number[])[] {
   const pools: number[][] = fleet.engines.map(() => []);
   const index = new Map(fleet.engines.map(({ id }, at) => [id, at]));
   fleet.pools.forEach((pool, at) => {
@@ -124,10 +124,7 @@ function poolsByEngine({ fleet }: OptimizerInput['state']): readonly (readonly n
 }
 
 /** Tells whether every row in force splits its traffic among some engines by their capacity. */
-function proportionality({
-  state,
-  previousWeights,
-}: OptimizerInput): (members: readonly number[]) => boolean {
+function proportionality({ state, previousWeights }: SolverInput): (members: readonly number[]) => boolean {
   const inForce = weightsByEngine(previousWeights);
   return (members) => {
     if (members.length === 1) return true;
@@ -141,7 +138,7 @@ function proportionality({
 
 /** Weights in force by engine and row. */
 function weightsByEngine(
-  previousWeights: OptimizerInput['previousWeights'],
+  previousWeights: SolverInput['previousWeights'],
 ): ReadonlyMap<string, ReadonlyMap<number, number>> {
   const inForce = new Map<string, Map<number, number>>();
   for (let row = 0; row < previousWeights.length; row++) {
@@ -175,11 +172,11 @@ function areProportional(
 
 /** Mean of the measured mixes of equal engines; without any, what the demand that they may serve would make. */
 class ReferenceMixes {
-  readonly #input: OptimizerInput;
+  readonly #input: SolverInput;
   readonly #poolsOf: readonly (readonly number[])[];
   readonly #demandOf: readonly PooledDemand[];
 
-  constructor(input: OptimizerInput) {
+  constructor(input: SolverInput) {
     const { fleet, demands } = input.state;
     this.#input = input;
     const byPool = groupBy(demands, ({ poolId }) => poolId);

@@ -7,10 +7,10 @@ import type {
   EngineFlow,
   EngineLoad,
   EngineWeight,
-  OptimizerInput,
   ShedFraction,
   Solution,
   SolutionRow,
+  SolverInput,
 } from './solution.js';
 
 /** Utilisation closer to the hard limit than this share of it is at the limit. */
@@ -33,7 +33,7 @@ export type DescribedRow = Omit<SolutionRow, 'backups'>;
  * @param weights by arc
  */
 export function describe(
-  input: OptimizerInput,
+  input: SolverInput,
   served: readonly (readonly number[])[],
   optimum: Optimum,
   weights: Float64Array,
@@ -54,7 +54,7 @@ interface MemberPart extends Part {
 }
 
 class Description {
-  readonly #input: OptimizerInput;
+  readonly #input: SolverInput;
   readonly #served: readonly (readonly number[])[];
   readonly #optimum: Optimum;
   readonly #problem: Problem;
@@ -62,7 +62,7 @@ class Description {
   readonly #inForce: ReadonlyMap<string, ReadonlyMap<string, number>>;
 
   constructor(
-    input: OptimizerInput,
+    input: SolverInput,
     served: readonly (readonly number[])[],
     optimum: Optimum,
     weights: Float64Array,

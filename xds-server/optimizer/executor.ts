@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { WardropError } from '../errors.js';
 import { loadHighs } from './highs.js';
+import { type PackedOutcome, packTask, unpackOutcome } from './message.js';
 import { type Outcome, type Task, TaskRunner } from './task.js';
 
 /** Runs one task at a time somewhere. A rejection means that it must be discarded. */
@@ -35,12 +36,13 @@ export class ThreadExecutor implements Executor {
         const timer = setTimeout(() => {
           reject(new WardropError('WARDROP_SOLVER_TIMEOUT', `no answer from the solver within ${seconds} s`));
         }, seconds * 1000);
+        const answer = (outcome: PackedOutcome): void => resolve(unpackOutcome(outcome));
         stop = () => {
           clearTimeout(timer);
-          this.#worker.off('message', resolve).off('error', fail).off('exit', end);
+          this.#worker.off('message', answer).off('error', fail).off('exit', end);
         };
-        this.#worker.on('message', resolve).on('error', fail).on('exit', end);
-        this.#worker.postMessage(task);
+        this.#worker.on('message', answer).on('error', fail).on('exit', end);
+        this.#worker.postMessage(packTask(task));
       });
     } finally {
       stop();

@@ -7,10 +7,10 @@ import { buildProblem, type Problem, type Row } from './problem.js';
 import type {
   AppliedBound,
   EngineLoad,
-  OptimizerInput,
   ShedFraction,
   Solution,
   SolutionRow,
+  SolverInput,
 } from './solution.js';
 
 export interface ExplainedPair {
@@ -88,7 +88,7 @@ const SAME_FLOW = 1e-7;
  * @param input what the solution was computed from
  * @throws RangeError when the fleet has no such frontend, pool or engine
  */
-export function explain(input: OptimizerInput, solution: Solution, pair: ExplainedPair): Explanation {
+export function explain(input: SolverInput, solution: Solution, pair: ExplainedPair): Explanation {
   const checked = checkInput(input).input;
   const { fleet } = checked.state;
   const engineAt = indexById(fleet.engines, pair.engineId);
@@ -115,7 +115,7 @@ export function explain(input: OptimizerInput, solution: Solution, pair: Explain
 }
 
 /** Served rate of each demand: the means of a row are over what is served of its classes. */
-function servedRates({ state }: OptimizerInput, { rows }: Solution): number[] {
+function servedRates({ state }: SolverInput, { rows }: Solution): number[] {
   return state.demands.map(({ frontendId, poolId, priority, requestsPerSecond }) => {
     const row = rows.find((each) => each.frontendId === frontendId && each.poolId === poolId);
     const fraction = row?.shed.find((each) => each.priority === priority)?.fraction ?? 0;
@@ -123,11 +123,7 @@ function servedRates({ state }: OptimizerInput, { rows }: Solution): number[] {
   });
 }
 
-function absent(
-  input: OptimizerInput,
-  { frontendId, poolId, engineId }: ExplainedPair,
-  at: number,
-): EngineCost {
+function absent(input: SolverInput, { frontendId, poolId, engineId }: ExplainedPair, at: number): EngineCost {
   const { fleet, engines } = input.state;
   const network = fleet.networkSeconds[indexById(fleet.frontends, frontendId)]![at]!;
   const eligible = fleet.pools[indexById(fleet.pools, poolId)]!.engineIds.includes(engineId);
@@ -156,14 +152,14 @@ class RowCosts {
   readonly solution: SolutionRow;
   /** Least cost of one more request per second. */
   readonly marginal: number;
-  readonly #input: OptimizerInput;
+  readonly #input: SolverInput;
   readonly #problem: Problem;
   readonly #row: Row;
   readonly #loads: ReadonlyMap<string, EngineLoad>;
   readonly #served: number;
 
   constructor(
-    input: OptimizerInput,
+    input: SolverInput,
     { engines }: Solution,
     problem: Problem,
     at: number,

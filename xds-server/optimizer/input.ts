@@ -1,10 +1,17 @@
 import { WardropError } from '../errors.js';
-import type { Fleet } from '../fleet/fleet.js';
-import { type Demand, type EngineState, type FleetState, MOST_HEALTH } from '../fleet/fleet-state.js';
+import { type Demand, MOST_HEALTH } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { compare } from './collections.js';
-import type { OptimizerInput, ReferenceMix, RowWeights } from './solution.js';
+import type {
+  Matrix,
+  ReferenceMix,
+  RowWeights,
+  SolverEngine,
+  SolverFleet,
+  SolverInput,
+  SolverState,
+} from './solution.js';
 
 /** Largest values that are believed; beyond them a number is bounded and a warning says so. */
 const MOST = {
@@ -17,7 +24,7 @@ const MOST = {
 
 export interface CheckedInput {
   /** The same input with every list sorted by id and every number finite and in range. */
-  readonly input: OptimizerInput;
+  readonly input: SolverInput;
   readonly warnings: readonly string[];
 }
 
@@ -26,7 +33,7 @@ export interface CheckedInput {
  * merely too large, and sorts all lists, so that their order never reaches the solution.
  * @throws WardropError WARDROP_INPUT_INVALID or WARDROP_PROFILE_INVALID with the place of the fault.
  */
-export function checkInput(input: OptimizerInput): CheckedInput {
+export function checkInput(input: SolverInput): CheckedInput {
   const warnings: string[] = [];
   const bound = bounder(warnings);
   const state = checkState(input.state, bound);
@@ -46,22 +53,23 @@ export function checkInput(input: OptimizerInput): CheckedInput {
 }
 
 /** The input as a solve takes it: what is merely too large is bounded, lists are sorted. */
-export function believedInput(input: OptimizerInput): OptimizerInput {
+export function believedInput(input: SolverInput): SolverInput {
   return checkInput(input).input;
 }
 
-type Bound = (where: string, value: number, most: number) => number;
+/** @param what the number is of `where` */
+type Bound = (where: string, what: string, value: number, most: number) => number;
 
 function bounder(warnings: string[]): Bound {
-  return (where, value, most) => {
-    nonNegative(where, value);
-    if (value <= most) return value;
-    warnings.push(`${where} is ${value}; ${most} is used, the most that is believed`);
+  return (where, what, value, most) => {
+    if (value >= 0 && value <= most) return value;
+    nonNegative(`${where}: ${what}`, value);
+    warnings.push(`${where}: ${what} is ${value}; ${most} is used, the most that is believed`);
     return most;
   };
 }
 
-function checkState(state: FleetState, bound: Bound): FleetState {
+function checkState(state: SolverState, bound: Bound): SolverState {
   const { fleet } = state;
   if (state.engines.length !== fleet.engines.length) {
     refuse(`${state.engines.length} engine states were given for ${fleet.engines.length} engines`);
@@ -87,7 +95,7 @@ function checkState(state: FleetState, bound: Bound): FleetState {
   };
 }
 
-function checkFleet(fleet: Fleet): void {
+function checkFleet(fleet: SolverFleet): void {
   unique('frontend', fleet.frontends);
   unique('engine', fleet.engines);
   unique('pool', fleet.pools);
@@ -103,7 +111,7 @@ function checkFleet(fleet: Fleet): void {
   }
 }
 
-function checkMatrix(name: string, matrix: readonly (readonly number[])[], fleet: Fleet): void {
+function checkMatrix(name: string, matrix: Matrix, fleet: SolverFleet): void {
   if (matrix.length !== fleet.frontends.length) refuse(`${name} needs one row for each frontend`);
   for (let frontend = 0; frontend < matrix.length; frontend++) {
     const row = matrix[frontend]!;
@@ -116,20 +124,20 @@ function checkMatrix(name: string, matrix: readonly (readonly number[])[], fleet
   }
 }
 
-function checkEngineState(id: string, state: EngineState, bound: Bound): EngineState {
+function checkEngineState(id: string, state: SolverEngine, bound: Bound): SolverEngine {
   const where = `engine ${id}`;
   if (state.id !== id) refuse(`the state of ${where} is labelled ${state.id}`);
   return {
     ...state,
-    health: bound(`${where}: health`, state.health, MOST_HEALTH),
-    ramp: bound(`${where}: ramp`, state.ramp, 1),
-    drain: bound(`${where}: drain`, state.drain, 1),
-    penalty: bound(`${where}: penalty`, state.penalty, 1),
-    latencyFactor: Math.max(1, bound(`${where}: latencyFactor`, state.latencyFactor, MOST.latencyFactor)),
+    health: bound(where, 'health', state.health, MOST_HEALTH),
+    ramp: bound(where, 'ramp', state.ramp, 1),
+    drain: bound(where, 'drain', state.drain, 1),
+    penalty: bound(where, 'penalty', state.penalty, 1),
+    latencyFactor: Math.max(1, bound(where, 'latencyFactor', state.latencyFactor, MOST.latencyFactor)),
   };
 }
 
-function checkDemands(demands: readonly Demand[], fleet: Fleet, bound: Bound): readonly Demand[] {
+function checkDemands(demands: readonly Demand[], fleet: SolverFleet, bound: Bound): readonly Demand[] {
   const frontends = new Set(fleet.frontends.map(({ id }) => id));
   const pools = new Set(fleet.pools.map(({ id }) => id));
   const seen = new Set<string>();
@@ -154,19 +162,20 @@ function byPlaceAndPriority(a: Demand, b: Demand): number {
 }
 
 function checkDemand(where: string, demand: Demand, bound: Bound): Demand {
-  const promptTokens = bound(`${where}: promptTokens`, demand.promptTokens, MOST.tokens);
+  const promptTokens = bound(where, 'promptTokens', demand.promptTokens, MOST.tokens);
   return {
     ...demand,
-    requestsPerSecond: bound(`${where}: requestsPerSecond`, demand.requestsPerSecond, MOST.requestsPerSecond),
+    requestsPerSecond: bound(where, 'requestsPerSecond', demand.requestsPerSecond, MOST.requestsPerSecond),
     promptTokens,
     uncachedPromptTokens: bound(
-      `${where}: uncachedPromptTokens`,
+      where,
+      'uncachedPromptTokens',
       demand.uncachedPromptTokens,
       Math.max(1, promptTokens),
     ),
-    outputTokens: Math.max(1, bound(`${where}: outputTokens`, demand.outputTokens, MOST.tokens)),
-    followUpShare: bound(`${where}: followUpShare`, demand.followUpShare, 1),
-    turnGapSeconds: bound(`${where}: turnGapSeconds`, demand.turnGapSeconds, MOST.seconds),
+    outputTokens: Math.max(1, bound(where, 'outputTokens', demand.outputTokens, MOST.tokens)),
+    followUpShare: bound(where, 'followUpShare', demand.followUpShare, 1),
+    turnGapSeconds: bound(where, 'turnGapSeconds', demand.turnGapSeconds, MOST.seconds),
   };
 }
 
@@ -188,7 +197,7 @@ function checkPolicy(policy: Policy): void {
   }
 }
 
-function checkProfiles({ engines }: Fleet, profiles: ReadonlyMap<string, Profile>): void {
+function checkProfiles({ engines }: SolverFleet, profiles: ReadonlyMap<string, Profile>): void {
   const used = new Set<Profile>();
   for (const { id, profile: name } of engines) {
     const profile = profiles.get(name);
@@ -247,12 +256,14 @@ function checkMixes(
         id,
         {
           requestsPerWorkSecond: bound(
-            `reference mix of ${id}: requests`,
+            `reference mix of ${id}`,
+            'requests',
             mix.requestsPerWorkSecond,
             MOST.mix,
           ),
           outputTokensPerWorkSecond: bound(
-            `reference mix of ${id}: output tokens`,
+            `reference mix of ${id}`,
+            'output tokens',
             mix.outputTokensPerWorkSecond,
             MOST.mix,
           ),
@@ -265,11 +276,7 @@ function sortedPool<T extends { readonly engineIds: readonly string[] }>(pool: T
   return { ...pool, engineIds: [...pool.engineIds].sort(compare) };
 }
 
-function permuted(
-  matrix: readonly (readonly number[])[],
-  rows: readonly number[],
-  columns: readonly number[],
-): readonly (readonly number[])[] {
+function permuted(matrix: Matrix, rows: readonly number[], columns: readonly number[]): Matrix {
   const isInOrder = columns.every((column, at) => column === at);
   return rows.map((row) => (isInOrder ? matrix[row]! : columns.map((column) => matrix[row]![column]!)));
 }

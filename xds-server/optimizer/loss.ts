@@ -3,7 +3,7 @@ import type { ArcShare } from './backups.js';
 import { sum } from './collections.js';
 import type { Optimum } from './optimum.js';
 import type { Problem } from './problem.js';
-import type { OptimizerInput, RowWeights, SolutionRow } from './solution.js';
+import type { RowWeights, SolutionRow, SolverInput } from './solution.js';
 import { arcWeights } from './weights.js';
 
 /** Shares of a lost engine's traffic below this are rounding. */
@@ -11,7 +11,7 @@ const LEAST_SHARE = 1e-4;
 
 /** An optimum and its weights. */
 export interface Placed {
-  readonly input: OptimizerInput;
+  readonly input: SolverInput;
   readonly optimum: Optimum;
   /** By arc. */
   readonly weights: Float64Array;
@@ -20,12 +20,12 @@ export interface Placed {
 }
 
 /** Solves checked input. */
-export type Solve = (input: OptimizerInput) => Optimum;
+export type Solve = (input: SolverInput) => Optimum;
 
 /** Tells what the plan will be when an engine is lost. */
 export class LossPlanner {
   readonly #solve: Solve;
-  readonly #input: OptimizerInput;
+  readonly #input: SolverInput;
   readonly #problem: Problem;
   readonly #weights: Float64Array;
   /** Column by engine, -1 without one. */

@@ -7,7 +7,7 @@ import { followable, type RowBounds } from './bounds.js';
 import { compare, groupBy, sum } from './collections.js';
 import { buildColumns, type Column } from './columns.js';
 import { type MeanRequest, meanMix, totalRps } from './demand.js';
-import type { OptimizerInput } from './solution.js';
+import type { SolverInput } from './solution.js';
 
 /** Horizon of move costs while conditions are new, in seconds. */
 const SHORTEST_HORIZON_SECONDS = 60;
@@ -66,7 +66,7 @@ export interface Problem {
  * Arranges checked input as rows, columns and arcs.
  * `servedRps` (same order as `state.demands`) weighs the classes of a row in its mean request; offered rates without it.
  */
-export function buildProblem(input: OptimizerInput, servedRps?: readonly number[]): Problem {
+export function buildProblem(input: SolverInput, servedRps?: readonly number[]): Problem {
   return new ProblemBuilder(input, servedRps).build();
 }
 
@@ -78,7 +78,7 @@ function horizonSeconds(settledSeconds: number): number {
 }
 
 class ProblemBuilder {
-  readonly #input: OptimizerInput;
+  readonly #input: SolverInput;
   readonly #demands: ReadonlyMap<string, ClassesOfRow>;
   /** For rows without traffic of their own, so that their weights fit what may come. */
   readonly #poolMeans: ReadonlyMap<string, MeanRequest>;
@@ -98,7 +98,7 @@ class ProblemBuilder {
   readonly #rows: Row[] = [];
   readonly #warnings: string[] = [];
 
-  constructor(input: OptimizerInput, servedRps: readonly number[] | undefined) {
+  constructor(input: SolverInput, servedRps: readonly number[] | undefined) {
     this.#input = input;
     this.#demands = classesByRow(input.state.demands, servedRps);
     this.#poolMeans = meansByPool(input);
@@ -342,7 +342,7 @@ function classesByRow(
   );
 }
 
-function meansByPool({ state }: OptimizerInput): ReadonlyMap<string, MeanRequest> {
+function meansByPool({ state }: SolverInput): ReadonlyMap<string, MeanRequest> {
   const demands = groupBy(state.demands, ({ poolId }) => poolId);
   return new Map(state.fleet.pools.map(({ id }) => [id, meanMix(demands.get(id) ?? [])]));
 }

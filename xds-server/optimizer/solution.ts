@@ -1,10 +1,16 @@
-import type { FleetState } from '../fleet/fleet-state.js';
+import type { Engine, Frontend, Pool } from '../fleet/fleet.js';
+import type { EngineState, FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 
-/** Everything a solve depends on; the solution is a function of it, byte for byte. */
-export interface OptimizerInput {
+/** The state of the fleet and all else that a solve depends on. */
+export interface OptimizerInput extends SolverInput {
   readonly state: FleetState;
+}
+
+/** As much of it as a solve reads; the solution is a function of it, byte for byte. */
+export interface SolverInput {
+  readonly state: SolverState;
   /** By profile id. */
   readonly profiles: ReadonlyMap<string, Profile>;
   readonly policy: Policy;
@@ -15,6 +21,26 @@ export interface OptimizerInput {
   /** A question of what if: only flows and weights matter, backups are placed the quick way. Default false. */
   readonly isTrial?: boolean;
 }
+
+export interface SolverState extends Omit<FleetState, 'fleet' | 'engines'> {
+  readonly fleet: SolverFleet;
+  readonly engines: readonly SolverEngine[];
+}
+
+export interface SolverFleet {
+  readonly frontends: readonly Pick<Frontend, 'id'>[];
+  readonly engines: readonly Pick<Engine, 'id' | 'profile'>[];
+  readonly pools: readonly Pick<Pool, 'id' | 'engineIds'>[];
+  readonly networkSeconds: Matrix;
+  readonly egressDollarsPerRequest?: Matrix;
+}
+
+export interface SolverEngine extends Omit<EngineState, 'replicas'> {
+  readonly replicas: readonly { readonly ready: boolean }[];
+}
+
+/** `[frontend index][engine index]`, as in `Fleet`. */
+export type Matrix = readonly ArrayLike<number>[];
 
 export interface RowWeights {
   readonly frontendId: string;

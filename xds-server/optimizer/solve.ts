@@ -6,7 +6,7 @@ import { findByProgram, findOptimum, type Optimum } from './optimum.js';
 import { ownerBackups } from './owner-backups.js';
 import { buildProblem, type Problem } from './problem.js';
 import { relativeSize, type SharedCapacity, shareCapacity } from './shedding.js';
-import type { OptimizerInput, Solution } from './solution.js';
+import type { Solution, SolverInput } from './solution.js';
 import { arcWeights } from './weights.js';
 
 /** Classes of different size are shared again, with the mean of what is served, up to this many times. */
@@ -21,7 +21,7 @@ const LEAST_CUT = 1e-6;
  * A function of its input: the solver brings speed, no memory.
  * @throws WardropError when the input is unusable or HiGHS fails; never because demand does not fit.
  */
-export function solveFleet(solver: LinearSolver, input: OptimizerInput): Solution {
+export function solveFleet(solver: LinearSolver, input: SolverInput): Solution {
   const checked = checkInput(input);
   const { problem, served, optimum } = place(solver, checked.input);
   const weights = arcWeights(optimum);
@@ -44,7 +44,7 @@ interface Placement {
   readonly optimum: Optimum;
 }
 
-function place(solver: LinearSolver, input: OptimizerInput): Placement {
+function place(solver: LinearSolver, input: SolverInput): Placement {
   let problem = buildProblem(input);
   const offered = problem.rows.map(({ classes }) =>
     classes.map(({ requestsPerSecond }) => requestsPerSecond),

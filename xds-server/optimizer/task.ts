@@ -4,12 +4,12 @@ import { checkSolution } from './check.js';
 import { believedInput } from './input.js';
 import { LinearSolver } from './linear-program.js';
 import { refuseFaults } from './refusal.js';
-import type { OptimizerInput, Solution } from './solution.js';
+import type { Solution, SolverInput } from './solution.js';
 import { solveFleet } from './solve.js';
 
 /** One piece of work for the solver; plain data, so that it can go to another thread. */
 export interface Task {
-  readonly input: OptimizerInput;
+  readonly input: SolverInput;
   /** All runs of HiGHS for this task together. */
   readonly deadlineSeconds: number;
   /** Whether the solution must pass the independent checks. */

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { loadHighs } from './highs.js';
+import { packOutcome, packTask, unpackOutcome } from './message.js';
+import type { OptimizerInput } from './solution.js';
+import { type Outcome, TaskRunner } from './task.js';
+import { randomInput } from './testing/random.js';
+import { weightsOf } from './testing/world.js';
+
+const runner = new TaskRunner(await loadHighs());
+
+function outcomeOf(input: OptimizerInput): Outcome {
+  return runner.run({ input, deadlineSeconds: 10, isChecked: true });
+}
+
+/** Some engines with replicas that are not ready, some without any that is; and traffic with a price. */
+function damaged(input: OptimizerInput, seed: number): OptimizerInput {
+  const { fleet } = input.state;
+  const engines = input.state.engines.map((engine, at) => ({
+    ...engine,
+    replicas: engine.replicas.map((replica, index) => ({ ...replica, ready: (at * index + seed) % 3 > 0 })),
+  }));
+  const egressDollarsPerRequest = fleet.networkSeconds.map((row) => row.map((seconds) => seconds / 10));
+  return { ...input, state: { ...input.state, engines, fleet: { ...fleet, egressDollarsPerRequest } } };
+}
+
+const inputs = fc
+  .record({
+    seed: fc.integer({ min: 1, max: 1000 }),
+    frontends: fc.integer({ min: 1, max: 6 }),
+    engines: fc.integer({ min: 1, max: 12 }),
+    pools: fc.integer({ min: 1, max: 4 }),
+    eligibility: fc.double({ min: 0.1, max: 1, noNaN: true }),
+    load: fc.double({ min: 0.1, max: 2, noNaN: true }),
+  })
+  .map(({ seed, ...options }) => damaged(randomInput(seed, options), seed));
+
+test('a solution comes out of a message as it went in', () => {
+  fc.assert(
+    fc.property(inputs, (input) => {
+      const outcome = outcomeOf(input);
+      expect(outcome.ok).toBe(true);
+      expect(unpackOutcome(structuredClone(packOutcome(outcome)))).toEqual(outcome);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test('a task solves to the same bytes after its way through a message', () => {
+  fc.assert(
+    fc.property(inputs, (input) => {
+      const first = outcomeOf(input);
+      const again = { ...input, previousWeights: first.ok ? weightsOf(first.solution) : [] };
+      const task = { input: again, deadlineSeconds: 10, isChecked: true };
+      const received = structuredClone(packTask(task));
+      expect(JSON.stringify(runner.run(received))).toBe(JSON.stringify(runner.run(task)));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test('a failure comes out of a message as it went in', () => {
+  const failure = { ok: false, code: 'WARDROP_SOLVER_FAILED', message: 'no' } as const;
+  expect(unpackOutcome(structuredClone(packOutcome(failure)))).toEqual(failure);
+});
