@@ -9,12 +9,14 @@ import { knownId } from '../fleet/known-id.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
 import { dashboard } from './dashboard.js';
+import { envoysView } from './envoys-view.js';
 import { explainedText } from './explained-text.js';
+import { fleetView } from './fleet-view.js';
 import { readOperatorRequest } from './operator-request.js';
+import { overview } from './overview.js';
 import { streamRecording } from './record-stream.js';
 import type { ServerMetrics } from './server-metrics.js';
 import type { ShownServer } from './shown-server.js';
-import { envoysView, fleetView, overview } from './views.js';
 import { readChanges } from './what-if-request.js';
 
 export interface AdminOptions {
