@@ -394,6 +394,23 @@ describe('ControlServer', () => {
     expect(await addresses()).toEqual([second.address]);
   });
 
+  it('keeps listed replicas when the name that is to find them instead leads nowhere', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const lookup: Lookup = async () => {
+      throw new Error('no such name');
+    };
+    const server = await site.start(undefined, lookup);
+    await planned(server);
+    const listed = readFileSync(site.configFile, 'utf8');
+    site.write(listed.replace(/endpoints: \[.*?\]/, 'discovery: {dns: "typo.invalid:80"}'));
+    expect(await server.reload('test')).toBe(true);
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:a'), 5_000);
+    const { replicas } = server.view.state.engines[0]!;
+    expect(replicas).toEqual([{ address: engine.address, ready: true }]);
+    expect(readinessOf(await site.sync())).toEqual({ a: [true] });
+  });
+
   it('keeps the replicas of a name that DNS does not know any more, says so, and follows it again', async () => {
     const engine = await startEngine();
     const [host, port] = engine.address.split(':');

@@ -536,7 +536,10 @@ export class ControlServer implements ShownServer {
     this.alarms.clear('config');
     if (!needsRestart(this.#config.server, config.server)) this.alarms.clear('restart-needed');
     else this.alarms.raise('restart-needed', 'changed server settings take effect at the next start');
-    await atMost(DISCOVERY_WAIT_MS, this.#discovery.watch(config.discovery));
+    // What is looked for now and was listed before stays until it is found.
+    const engines = this.#config.fleet.engines.filter(({ endpoints }) => endpoints.length > 0);
+    const known = new Map(engines.map(({ id, endpoints }) => [id, endpoints]));
+    await atMost(DISCOVERY_WAIT_MS, this.#discovery.watch(config.discovery, known));
     this.#written = config;
     for (const warning of config.warnings) this.#log.warn({ ...warning }, warning.message);
     return this.#apply(reason);

@@ -1,5 +1,5 @@
 import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
-import { isWildcard, parseAddress, parseHostPort, splitAddress } from '../fleet/address.js';
+import { isOneHost, isWildcard, parseAddress, parseHostPort, splitAddress } from '../fleet/address.js';
 import type { Pool } from '../fleet/fleet.js';
 import { parseSelector } from '../fleet/metric-selector.js';
 import { checkNeeds } from './check-needs.js';
@@ -104,7 +104,9 @@ class Checker implements CrossChecked {
       for (const [at, endpoint] of (engine?.endpoints ?? []).entries()) {
         const path = ['engines', index, 'endpoints', at];
         const address = this.#address(path, endpoint);
-        if (address !== undefined) this.#once(endpoints, address, path, `endpoint ${address}`);
+        if (address === undefined) continue;
+        this.#once(endpoints, address, path, `endpoint ${address}`);
+        if (!isOneHost(address)) this.#problem(path, `${address} is the address of no single machine`);
       }
       const models = new Map<string, Path>();
       for (const [at, model] of (engine?.models ?? []).entries()) {

@@ -74,6 +74,8 @@ describe('loadConfig', () => {
     ['a misspelt key', 'region: n, models', 'regoin: n, models'],
     ['a number as text', 'requestsPerSecond: 1', 'requestsPerSecond: "1"'],
     ['an address without a port', '127.0.0.1:1', '127.0.0.1'],
+    ['an endpoint everywhere', '127.0.0.1:1', '0.0.0.0:1'],
+    ['an endpoint that is a group', '127.0.0.1:1', '"[ff02::1]:1"'],
     [
       'an id twice',
       'engines: [',

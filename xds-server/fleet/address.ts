@@ -59,6 +59,13 @@ export function splitAddress(address: Address): HostPort {
   return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };
 }
 
+/** Whether it can be one machine: neither any, nor many, nor all of them. */
+export function isOneHost(address: Address): boolean {
+  const { host } = splitAddress(address);
+  const isGroup = isIP(host) === 6 ? /^ff/i.test(host) : Number(host.split('.')[0]) >= 224;
+  return !isWildcard(address) && !isGroup;
+}
+
 /** Whether it names every interface, so that it says nothing about the machine. */
 export function isWildcard(address: Address): boolean {
   const { host } = splitAddress(address);

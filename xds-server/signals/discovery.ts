@@ -51,8 +51,8 @@ export class Discovery {
   }
 
   /**
-   * Watches these sources, by engine id, and no others. `known` are addresses from before a restart, for engines that
-   * are new. Resolves when every new source was looked at once, well or not.
+   * Watches these sources, by engine id, and no others. `known` are addresses that other sources told, for engines that
+   * are new here. Resolves when every new source was looked at once, well or not.
    */
   async watch(
     sources: ReadonlyMap<string, DiscoverySource>,

@@ -49,6 +49,20 @@ describe('DNS', () => {
     await expect(lookup(dns)).rejects.toThrowError('server failed');
   });
 
+  it.each(['0.0.0.0', '224.0.0.1', '255.255.255.255', '::', 'ff02::1'])(
+    'is no answer when it is %s, as of resolvers that block a name',
+    async (ip) => {
+      const records = {
+        e: [
+          ['10.0.0.1', 60],
+          [ip, 60],
+        ] as [string, number][],
+      };
+      const lookup = systemLookup(resolver(ip.includes(':') ? { six: records } : { four: records }));
+      await expect(lookup(dns)).rejects.toThrowError('no single machine');
+    },
+  );
+
   it('finds names of the hosts file', async () => {
     const { addresses } = await systemLookup(resolver({}))({ kind: 'dns', host: 'localhost', port: 80 });
     expect(addresses.some((address) => address === '127.0.0.1:80' || address === '[::1]:80')).toBe(true);

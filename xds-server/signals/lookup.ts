@@ -2,7 +2,7 @@ import { lookup as lookupHost, Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { DiscoverySource } from '../config/config.js';
-import { parseAddress } from '../fleet/address.js';
+import { isOneHost, parseAddress } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 
 export interface LookupAnswer {
@@ -31,10 +31,17 @@ const UNKNOWN_SECONDS = 5;
 
 /** Looks in files and DNS. */
 export function systemLookup(resolver: RecordResolver = new Resolver({ timeout: 1_000, tries: 2 })): Lookup {
-  return (source) => {
+  const look = (source: DiscoverySource): Promise<LookupAnswer> => {
     if (source.kind === 'file') return fromFile(source.path);
     if (source.kind === 'srv') return fromSrv(resolver, source.name);
     return fromHost(resolver, source.host, source.port);
+  };
+  return async (source) => {
+    const answer = await look(source);
+    const odd = answer.addresses.find((address) => !isOneHost(address));
+    // Resolvers that block a name answer so, and requests would go to whatever listens here.
+    if (odd !== undefined) throw new Error(`${odd} is the address of no single machine`);
+    return answer;
   };
 }
 
