@@ -180,8 +180,9 @@ export class ControlServer implements ShownServer {
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });
-    this.engineWatch = new EngineWatch((engineId, address, result) =>
-      this.#acceptProbe(engineId, address, result),
+    this.engineWatch = new EngineWatch(
+      (engineId, address, result) => this.#acceptProbe(engineId, address, result),
+      (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, Date.now()),
     );
     this.#configWatch = new ConfigWatch([...config.files], async () => {
       await this.reload('the file changed');

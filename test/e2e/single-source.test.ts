@@ -38,6 +38,12 @@ interface PlanJson {
 const RATE = 40;
 const PAGE = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.1\n';
 const goodPage: Answer = (response) => response.end(PAGE);
+/** Many requests that are not there, and no token more than last time. */
+const standingPage: Answer = (response) =>
+  response.end(
+    'vllm:num_requests_running 30\nvllm:num_requests_waiting 10\nvllm:generation_tokens_total 700\n' +
+      'vllm:kv_cache_usage_perc 0.9\n',
+  );
 const goodHealth: Answer = (response) => response.end();
 const hanging: Answer = () => {};
 
@@ -53,6 +59,8 @@ const failing: Answer = (response) => {
 let page = goodPage;
 let otherPages = goodPage;
 let health = goodHealth;
+/** How long engine a takes for an answer. */
+let answerMs = 0;
 let mesh: Mesh;
 let east: EnvoyHandle;
 let url: string;
@@ -64,6 +72,7 @@ beforeAll(async () => {
     engine.behaviour = (request, response) => {
       if (request.path === '/metrics') (at === 0 ? page : otherPages)(response);
       else if (request.path === '/healthy') (at === 0 ? health : goodHealth)(response);
+      else if (at === 0) setTimeout(answerOk, answerMs, request, response);
       else answerOk(request, response);
     };
     await engine.start();
@@ -150,7 +159,9 @@ it('no source that freezes or says nonsense, and no failure of all pages, costs 
     const problems = (await replicas()).flatMap(({ load }) => load?.running.problem?.reason ?? []);
     return problems.length === engines.length && problems.every((reason) => reason === 'status 500');
   });
-  page = otherPages = goodPage;
+  page = standingPage;
+  otherPages = goodPage;
+  answerMs = 300;
 
   health = failing;
   await seen('the failing health page', async () => (await replicaOfA()).health.detail === 'status 500');
@@ -187,6 +198,7 @@ it('no source that freezes or says nonsense, and no failure of all pages, costs 
     return /^wardrop_sync_calls_total\{status="400"\} 1$/m.test(metrics);
   });
 
+  await seen('the page that stands still', async () => /stands still/.test((await problemOfA()) ?? ''));
   await seen('the silent frontend', () => isAlarmed('frontend-silent:east'));
   const { demands, frontends } = await mesh.api<FleetJson>('/v1/fleet');
   expect(frontends[0]).toMatchObject({ networkSource: 'rttMs' });

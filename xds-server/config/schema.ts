@@ -308,6 +308,10 @@ const engines = {
               kvUse: { type: 'string', description: 'Gauge, 0…1: use of the key-value cache.' },
               prefixHits: { type: 'string', description: 'Counter: prompt tokens found in the cache.' },
               prefixQueries: { type: 'string', description: 'Counter: prompt tokens looked up in it.' },
+              generatedTokens: {
+                type: 'string',
+                description: 'Counter: tokens of answers, each counted before it is sent.',
+              },
             },
           },
         },

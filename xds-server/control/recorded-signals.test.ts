@@ -58,6 +58,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     const result = ok ? ({ ok } as const) : ({ ok, kind: 'refused', detail: 'refused' } as const);
     return (signals, atMs) => signals.acceptProbe(id, endpoints[0]!, result, atMs);
   }),
+  fc.tuple(engine, fc.option(fc.nat(2), { nil: undefined })).map(([{ id, endpoints }, generated]): Step => {
+    return (signals, atMs) => signals.acceptPage(id, endpoints[0]!, generated, atMs);
+  }),
   fc.tuple(engine, fc.nat(40), fc.option(fc.nat(9), { nil: undefined })).map((load): Step => {
     const [which, requests, leastWaiting] = load;
     return (signals, atMs) => signals.acceptLoad(which, requests, which.endpoints.length, atMs, leastWaiting);

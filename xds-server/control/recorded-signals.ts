@@ -31,6 +31,12 @@ export type RecordedSignal = { readonly atMs: number } & (
       readonly result: ProbeResult;
     }
   | {
+      readonly kind: 'page';
+      readonly engineId: string;
+      readonly address: Address;
+      readonly generated?: number;
+    }
+  | {
       readonly kind: 'load';
       readonly engineId: string;
       readonly requests: number;
@@ -86,6 +92,18 @@ export class RecordedSignals extends Signals {
     const health = super.acceptProbe(engineId, address, result, atMs);
     this.#record({ kind: 'probe', atMs, engineId, address, result });
     return health;
+  }
+
+  override acceptPage(
+    engineId: string,
+    address: Address,
+    generated: number | undefined,
+    atMs: number,
+  ): number | undefined {
+    const sinceMs = super.acceptPage(engineId, address, generated, atMs);
+    const tokens = generated === undefined ? {} : { generated };
+    this.#record({ kind: 'page', atMs, engineId, address, ...tokens });
+    return sinceMs;
   }
 
   override acceptLoad(
@@ -162,6 +180,9 @@ export class SignalsReplay {
         break;
       case 'probe':
         signals.acceptProbe(signal.engineId, signal.address, signal.result, atMs);
+        break;
+      case 'page':
+        signals.acceptPage(signal.engineId, signal.address, signal.generated, atMs);
         break;
       case 'load':
         signals.acceptLoad(

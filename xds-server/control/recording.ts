@@ -152,6 +152,7 @@ const SIGNAL_KINDS: ReadonlySet<string> = new Set<RecordedSignal['kind']>([
   'report',
   'load-report',
   'probe',
+  'page',
   'load',
   'act',
   'evaluate',

@@ -18,7 +18,7 @@ export interface Frontend {
 }
 
 /** What an engine's metrics page tells about its load. */
-export type SignalName = 'running' | 'waiting' | 'kvUse' | 'prefixHits' | 'prefixQueries';
+export type SignalName = 'running' | 'waiting' | 'kvUse' | 'prefixHits' | 'prefixQueries' | 'generatedTokens';
 
 /** Software whose metric names are known; `custom` has only configured names. */
 export type EngineKind = 'vllm' | 'sglang' | 'trtllm' | 'triton' | 'tgi' | 'custom';

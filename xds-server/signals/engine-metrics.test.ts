@@ -215,7 +215,7 @@ describe('whatever a page holds', () => {
         const text = lines.join('\n');
         for (const page of [text, text.slice(0, cut % (text.length + 1))]) {
           const reading = new PageReader(signalMapping({ kind: 'vllm', path: '/metrics' })).read(page);
-          expect(reading.size).toBe(5);
+          expect(reading.size).toBe(6);
           for (const [signal, found] of reading) {
             if (!('value' in found)) continue;
             expect(found.value).toBeGreaterThanOrEqual(0);

@@ -30,6 +30,7 @@ const RULES: Readonly<Record<SignalName, Rule>> = {
   kvUse: { combine: 'mean', largest: 1 },
   prefixHits: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
   prefixQueries: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
+  generatedTokens: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
 };
 
 /** What rounding may add to a value that has a largest one. */

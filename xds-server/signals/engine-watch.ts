@@ -18,15 +18,24 @@ const METRICS_PAGE_BYTES = 4 * 1024 * 1024;
 /** Takes a probe result and tells what is thought of the replica now. */
 export type OnProbe = (engineId: string, address: Address, result: ProbeResult) => ReplicaHealth;
 
+/** Takes the tokens that a page says were generated, undefined for nothing, and tells since when it stands still, if it does. */
+export type OnPage = (
+  engineId: string,
+  address: Address,
+  generated: number | undefined,
+) => number | undefined;
+
 /** Probes the health of every replica and reads its metrics page. */
 export class EngineWatch {
   readonly #prober: HttpPoller;
   readonly #scraper: HttpPoller;
+  readonly #onPage: OnPage;
   readonly #readings = new Map<Address, ReplicaReading>();
   /** By engine id. */
   #readers: ReadonlyMap<string, { readonly source: string; readonly reader: PageReader }> = new Map();
 
-  constructor(onProbe: OnProbe) {
+  constructor(onProbe: OnProbe, onPage: OnPage = () => undefined) {
+    this.#onPage = onPage;
     this.#prober = new HttpPoller({
       intervalMs: PROBE_INTERVAL_MS,
       timeoutMs: PROBE_TIMEOUT_MS,
@@ -111,7 +120,13 @@ export class EngineWatch {
     if (reading === undefined || reader === undefined) return;
     if ('failure' in answer) reading.fail(answer.detail, Date.now());
     else if (answer.status !== 200) reading.fail(statusOf(answer), Date.now());
-    else reading.accept(reader.read(answer.body), Date.now());
+    else {
+      const page = reader.read(answer.body);
+      const generated = page.get('generatedTokens');
+      const tokens = generated !== undefined && 'value' in generated ? generated.value : undefined;
+      if (this.#onPage(engineId, address, tokens) === undefined) reading.accept(page, Date.now());
+      else reading.fail('the page stands still while the replica answers', Date.now());
+    }
   }
 }
 

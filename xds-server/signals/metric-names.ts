@@ -17,6 +17,7 @@ const KNOWN: Readonly<Record<Exclude<EngineKind, 'custom'>, Partial<Record<Signa
       kvUse: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
       prefixHits: ['vllm:prefix_cache_hits', 'vllm:gpu_prefix_cache_hits'],
       prefixQueries: ['vllm:prefix_cache_queries', 'vllm:gpu_prefix_cache_queries'],
+      generatedTokens: ['vllm:generation_tokens'],
     },
     sglang: {
       running: ['sglang:num_running_reqs'],
@@ -38,6 +39,7 @@ const KNOWN: Readonly<Record<Exclude<EngineKind, 'custom'>, Partial<Record<Signa
         'vllm:kv_cache_usage_perc',
         'vllm:gpu_cache_usage_perc',
       ],
+      generatedTokens: ['vllm:generation_tokens'],
     },
     tgi: {
       running: ['tgi_batch_current_size'],

@@ -15,13 +15,29 @@ const profile: Profile = {
 const mix = { uncachedPromptTokens: 100, outputTokens: 10 };
 
 function see(work: OutsideWork, reading: LoadReading, times = 8): number {
-  for (let time = 0; time < times; time++) work.accept(reading, profile, mix);
+  for (let time = 0; time < times; time++) work.accept(reading, profile, mix, 0);
   return work.health;
 }
 
 describe('work from outside', () => {
   it('lowers health by the utilisation it causes, in proportion to our requests', () => {
     expect(see(new OutsideWork(), { requests: 20, ours: 10, ourRho: 0.3, replicas: 2 })).toBeCloseTo(0.7);
+  });
+
+  it('that only a page has shown which turned out to stand still is forgotten, what was known before is not', () => {
+    const work = new OutsideWork();
+    const look = (requests: number, fromMs: number, toMs: number) => {
+      for (let nowMs = fromMs; nowMs < toMs; nowMs += 2_000)
+        work.accept({ requests, ours: 10, ourRho: 0.3, replicas: 1 }, profile, mix, nowMs);
+      return work.health;
+    };
+    expect(look(20, 0, 60_000)).toBeCloseTo(0.7);
+    expect(look(30, 60_000, 120_000)).toBeCloseTo(0.4);
+    work.distrust(59_000);
+    expect(work.health).toBeCloseTo(0.7);
+    expect(look(30, 120_000, 134_000)).toBeCloseTo(0.7);
+    work.distrust(133_000);
+    expect(work.health).toBeCloseTo(0.7);
   });
 
   it('is judged by the profile where we have no requests to compare with', () => {
@@ -62,7 +78,7 @@ describe('work from outside', () => {
     const bare = { ...profile, ttft: { ...profile.ttft, baseSeconds: 0 } };
     const work = new OutsideWork();
     for (let time = 0; time < 8; time++)
-      work.accept({ requests: 50, ours: 0, ourRho: 0, replicas: 1 }, bare, mix);
+      work.accept({ requests: 50, ours: 0, ourRho: 0, replicas: 1 }, bare, mix, 0);
     expect(work.health).toBe(1);
     expect(work.view).toBeUndefined();
   });
@@ -79,7 +95,7 @@ it('health is always between 0.1 and 1', () => {
     fc.property(fc.array(reading, { minLength: 8, maxLength: 30 }), (readings) => {
       const work = new OutsideWork();
       for (const each of readings) {
-        work.accept(each, profile, mix);
+        work.accept(each, profile, mix, 0);
         expect(work.health).toBeGreaterThanOrEqual(0.1);
         expect(work.health).toBeLessThanOrEqual(1);
       }

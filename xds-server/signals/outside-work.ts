@@ -48,6 +48,8 @@ export class OutsideWork {
   #readings: readonly LoadReading[] = [];
   #isKnown = false;
   #believed: OutsideView = { requests: 0, rho: 0 };
+  /** What was believed before, and until when. */
+  #before: { readonly view: OutsideView; readonly untilMs: number } | undefined;
 
   /** 0.1..1, share of the engine's capacity that is left for Wardrop. */
   get health(): number {
@@ -59,8 +61,14 @@ export class OutsideWork {
     return this.#isKnown ? this.#believed : undefined;
   }
 
+  /** Pages were wrong since a time: what was believed then holds, until looks say something else. */
+  distrust(sinceMs: number): void {
+    if (this.#before !== undefined && this.#before.untilMs > sinceMs) this.#believed = this.#before.view;
+    this.#readings = [];
+  }
+
   /** Takes one look; without looks everything stays as it is. */
-  accept(reading: LoadReading, profile: Profile, mix: TokenMix): void {
+  accept(reading: LoadReading, profile: Profile, mix: TokenMix, nowMs: number): void {
     if (rhoPerRequest(reading, profile, mix) === undefined) return;
     this.#readings = [...this.#readings.slice(1 - LONGEST), reading];
     if (this.#readings.length < LEAST_READINGS) return;
@@ -70,6 +78,7 @@ export class OutsideWork {
       const window = this.#readings.slice(-length);
       const outside = this.#judge(window, profile, mix);
       if (outside === undefined) continue;
+      this.#before = { view: this.#believed, untilMs: nowMs };
       this.#believed = outside;
       // Older ones are of the time before it changed.
       this.#readings = window;

@@ -137,6 +137,28 @@ describe('Signals', () => {
     }
   });
 
+  it('knows a metrics page to stand still by the answers that Envoys see, and forgets the work from elsewhere that it showed', () => {
+    const config = configOf(['a'], 10, '{}', WITH_LATENCY);
+    const signals = new Signals(config, [], 0);
+    const engine = config.fleet.engines[0]!;
+    const address = engine.endpoints[0]!;
+    const standing: number[] = [];
+    for (let second = 0; second <= 60; second++) {
+      const atMs = second * 1_000;
+      const ended = 10 * second;
+      const { vms } = reportOf(ended, { a: { planned: ended + 2, ended, wholeCount: ended } });
+      const replicas = [{ engine: id64('a'), replica: id64(address), sent: ended + 2, ended }];
+      signals.acceptReport('f', 'n', { vms: [{ ...vms[0]!, replicas }] }, atMs);
+      if (second % 2 === 1) continue;
+      // It grows for half a minute, and then says for good that the engine has many requests.
+      const sinceMs = signals.acceptPage('a', address, 100 * Math.min(second, 30), atMs);
+      if (sinceMs !== undefined) standing.push(second, sinceMs);
+      else signals.acceptLoad(engine, second < 30 ? 2 : 12, 1, atMs);
+    }
+    expect(standing.slice(0, 2)).toEqual([38, 30_000]);
+    expect(signals.evaluate(60_000).state.engines[0]!.health).toBe(1);
+  });
+
   it('goes on with the rates of before a restart', () => {
     const held = [{ frontendId: 'f', poolId: 'm', requestsPerSecond: 33 }];
     const { state } = new Signals(configOf(['a']), held, 10_000).evaluate(10_000);

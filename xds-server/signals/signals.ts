@@ -40,6 +40,7 @@ import { RequestsHeld } from './requests-held.js';
 import type { RoundTripView } from './round-trip.js';
 import { settledSince } from './settled-since.js';
 import { SlowStart } from './slow-start.js';
+import { StandingPage } from './standing-page.js';
 import { type Stay, stayOf, surelyDoneRho } from './throughput.js';
 import { TurnGaps, type TurnGapView } from './turn-gaps.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
@@ -100,6 +101,7 @@ export class Signals {
   readonly #health = new Map<string, ReplicaHealth>();
   readonly #evidence = new Map<string, EngineEvidence>();
   readonly #lastReadyMs = new Map<Address, number>();
+  readonly #pages = new Map<Address, StandingPage>();
   readonly #traffic = new Map<string, EngineTraffic>();
   readonly #outside = new Map<string, OutsideWork>();
   readonly #held = new Map<string, RequestsHeld>();
@@ -139,7 +141,7 @@ export class Signals {
     this.#network.reconfigure(config.fleet);
     this.#settledSinceMs = nowMs;
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
-    for (const known of [this.#health, this.#lastReadyMs]) {
+    for (const known of [this.#health, this.#lastReadyMs, this.#pages]) {
       for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
     }
     this.totals.keepLoads(endpoints);
@@ -215,6 +217,7 @@ export class Signals {
     for (const usage of delta.engines) {
       this.#addEngineUsage(frontendId, usage, answeredOf(usage), delta.fromMs, nowMs);
     }
+    this.#addEnded(delta, answeredOf);
     for (const usage of delta.latencies) {
       const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.totals.addLatency(frontendId, engineId, usage);
@@ -231,6 +234,19 @@ export class Signals {
       if (isNew && engineId !== undefined && address !== undefined) {
         this.totals.addLoad(engineId, address, usage, nowMs);
       }
+    }
+  }
+
+  /** Tells pages what they should know of. */
+  #addEnded({ engines, replicas, fromMs }: UsageDelta, answeredOf: AnsweredOf): void {
+    const unanswered = new Map<bigint, number>();
+    for (const usage of engines) {
+      unanswered.set(usage.engine, (unanswered.get(usage.engine) ?? 0) + usage.ended - answeredOf(usage));
+    }
+    for (const { engine, replica, ended } of replicas) {
+      const address = this.#known.addresses.get(replica);
+      const page = address === undefined ? undefined : this.#pages.get(address);
+      page?.addEnded(ended, unanswered.get(engine) ?? 0, fromMs);
     }
   }
 
@@ -318,6 +334,23 @@ export class Signals {
   }
 
   /**
+   * Takes the tokens that the metrics page of a replica says were generated, undefined for nothing, and tells since when the
+   * page stands still, if it does; what followed from it since then is taken back.
+   */
+  acceptPage(
+    engineId: string,
+    address: Address,
+    generated: number | undefined,
+    nowMs: number,
+  ): number | undefined {
+    const page = this.#pages.get(address) ?? new StandingPage();
+    this.#pages.set(address, page);
+    const sinceMs = page.read(generated, nowMs);
+    if (sinceMs !== undefined) this.#outside.get(engineId)?.distrust(sinceMs);
+    return sinceMs;
+  }
+
+  /**
    * Takes the number of requests that an engine says it has on these many replicas, wherever they come from, and the
    * fewest that wait at any one of them.
    */
@@ -336,7 +369,8 @@ export class Signals {
       ourRho: replicas === 0 ? 0 : workPerSecond / (replicas * this.#shareInForce(engine.id)),
       replicas,
     };
-    outside.accept(reading, this.#known.profiles.get(engine.profile)!, this.#known.mixes.get(engine.id)!);
+    const { profiles, mixes } = this.#known;
+    outside.accept(reading, profiles.get(engine.profile)!, mixes.get(engine.id)!, nowMs);
   }
 
   /** Requests under way by engine id, as Envoys report; undefined while some that had any are silent. */

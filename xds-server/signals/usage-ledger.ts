@@ -22,6 +22,8 @@ export interface UsageDelta {
   readonly latencies: readonly LatencyUsage[];
   readonly loads: readonly LoadUsage[];
   readonly networks: readonly NetworkUsage[];
+  /** Of those only that were in the report before, too: what others have counted since is not known. */
+  readonly replicas: readonly ReplicaUsage[];
   readonly turns: readonly TurnUsage[];
   /** The largest of all VMs: of conversations with so many zero bits every turn is counted. */
   readonly turnLevel: number;
@@ -104,6 +106,7 @@ export class UsageLedger {
       latencies: [...sums.latencies.values()],
       loads: [...sums.loads.values()],
       networks: [...sums.networks.values()],
+      replicas: [...sums.replicas.values()],
       turns: [...sums.turns.values()],
       turnLevel: Math.max(0, ...report.vms.map(({ turnLevel }) => turnLevel)),
     };
@@ -176,6 +179,8 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections): vo
       const key = rowKey<unknown>(row, layout);
       const last = before?.get(key);
       (rows[name] as Map<string, unknown>).set(key, row);
+      // A replica without requests is left out, but counts on.
+      if (name === 'replicas' && last === undefined) continue;
       add(sums[name], key, last === undefined ? row : differenceOf(row, last, layout), layout);
     }
   }
