@@ -14,6 +14,7 @@ export default defineConfig({
           ],
           // Seconds on an idle machine may be a minute on a busy one.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           isolate: false,
           maxWorkers: '100%',
           sequence: { groupOrder: 0 },

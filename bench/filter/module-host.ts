@@ -1,4 +1,4 @@
-import { encodePairs, type Headers } from '../../simulator/filter-host/host.js';
+import { encodePairs, type Headers } from '../../simulator/filter-host/pairs.js';
 
 const OK = 0;
 const NOT_FOUND = 1;

@@ -1,18 +1,12 @@
 import { randomFillSync } from 'node:crypto';
-import { type Decision, decisionOf } from '../../wire/decision.js';
 import { encodeFilterConfig, type FilterConfig } from '../../wire/filter-config.js';
 import { SYNC_CLUSTER } from '../../wire/names.js';
 import { filterModule } from './build.js';
+import { decodePairs, encodePairs, type Headers } from './pairs.js';
+import { Stream, type StreamVm } from './stream.js';
 
-/** Header maps as the filter sees them: in order, with repetitions. */
-export type Headers = [name: string, value: string][];
-
-export interface LocalReply {
-  readonly status: number;
-  readonly details: string;
-  readonly headers: Headers;
-  readonly body: string;
-}
+export type { Headers } from './pairs.js';
+export type { LocalReply, Stream } from './stream.js';
 
 export interface HostCall {
   readonly token: number;
@@ -59,10 +53,11 @@ export class Host {
   }
 }
 
+type HostCalls = Record<string, (...args: never[]) => number>;
 type Exports = Record<string, (...args: number[]) => number> & { readonly memory: WebAssembly.Memory };
 
 /** One VM with its root context. */
-export class Vm {
+export class Vm implements StreamVm {
   readonly host: Host;
   /** The call to the control server in flight, if any. */
   call: HostCall | undefined;
@@ -200,9 +195,30 @@ export class Vm {
     return type === 1 ? stream?.responsePiece : stream?.buffered;
   }
 
+  /** All of them, each counted. */
   #hostCalls(): WebAssembly.ModuleImports {
+    const calls: HostCalls = {
+      ...this.#rootCalls(),
+      ...this.#streamCalls(),
+      ...this.#headerCalls(),
+      ...this.#sharedDataCalls(),
+      ...this.#metricCalls(),
+    };
+    return Object.fromEntries(
+      Object.entries(calls).map(([name, call]) => [
+        name,
+        (...args: never[]) => {
+          this.host.calls.set(name, (this.host.calls.get(name) ?? 0) + 1);
+          return call(...args);
+        },
+      ]),
+    );
+  }
+
+  /** What there is without a request, too. */
+  #rootCalls(): HostCalls {
     const { host } = this;
-    const calls: Record<string, (...args: never[]) => number> = {
+    return {
       proxy_log: (_level: number, at: number, length: number) => {
         host.logs.push(this.#string(at, length));
         return OK;
@@ -220,6 +236,36 @@ export class Vm {
         this.#effective = context;
         return OK;
       },
+      proxy_http_call: (
+        clusterAt: number,
+        clusterLength: number,
+        headersAt: number,
+        headersLength: number,
+        bodyAt: number,
+        bodyLength: number,
+        _trailersAt: number,
+        _trailersLength: number,
+        _timeoutMs: number,
+        tokenAt: number,
+      ) => {
+        if (this.#effective !== this.#root) return BAD_ARGUMENT;
+        const call = {
+          token: ++this.#calls,
+          cluster: this.#string(clusterAt, clusterLength),
+          headers: decodePairs(this.#bytes(headersAt, headersLength)),
+          body: this.#bytes(bodyAt, bodyLength).slice(),
+        };
+        if (call.cluster === SYNC_CLUSTER) this.call = call;
+        else this.questions.push(call);
+        new DataView(this.#exports.memory.buffer).setUint32(tokenAt, call.token, true);
+        return OK;
+      },
+    };
+  }
+
+  #streamCalls(): HostCalls {
+    const { host } = this;
+    return {
       proxy_continue_stream: (type: number) => {
         if (type !== 0) return BAD_ARGUMENT;
         this.#streams.get(this.#effective)!.resumed = true;
@@ -242,6 +288,33 @@ export class Vm {
         };
         return OK;
       },
+      proxy_get_property: (at: number, length: number, pointerAt: number, lengthAt: number) => {
+        const path = this.#string(at, length);
+        if (path === 'xds\0node\0id') return this.#give(utf8.encode(host.nodeId), pointerAt, lengthAt);
+        const value = this.#streams.get(this.#effective)?.properties.get(path);
+        return value ? this.#give(value, pointerAt, lengthAt) : NOT_FOUND;
+      },
+      proxy_set_property: (at: number, length: number, valueAt: number, valueLength: number) => {
+        const stream = this.#streams.get(this.#effective)!;
+        stream.filterState.set(this.#string(at, length), this.#string(valueAt, valueLength));
+        return OK;
+      },
+      proxy_get_buffer_bytes: (
+        type: number,
+        start: number,
+        length: number,
+        pointerAt: number,
+        lengthAt: number,
+      ) => {
+        const buffer = this.#buffer(type);
+        if (!buffer || start > buffer.length) return BAD_ARGUMENT;
+        return this.#give(buffer.subarray(start, start + length), pointerAt, lengthAt);
+      },
+    };
+  }
+
+  #headerCalls(): HostCalls {
+    return {
       proxy_get_header_map_pairs: (type: number, pointerAt: number, lengthAt: number) =>
         this.#give(encodePairs(this.#headers(type)), pointerAt, lengthAt),
       proxy_get_header_map_value: (
@@ -284,28 +357,12 @@ export class Vm {
         headers.splice(0, headers.length, ...headers.filter(([other]) => other !== name));
         return OK;
       },
-      proxy_get_property: (at: number, length: number, pointerAt: number, lengthAt: number) => {
-        const path = this.#string(at, length);
-        if (path === 'xds\0node\0id') return this.#give(utf8.encode(host.nodeId), pointerAt, lengthAt);
-        const value = this.#streams.get(this.#effective)?.properties.get(path);
-        return value ? this.#give(value, pointerAt, lengthAt) : NOT_FOUND;
-      },
-      proxy_set_property: (at: number, length: number, valueAt: number, valueLength: number) => {
-        const stream = this.#streams.get(this.#effective)!;
-        stream.filterState.set(this.#string(at, length), this.#string(valueAt, valueLength));
-        return OK;
-      },
-      proxy_get_buffer_bytes: (
-        type: number,
-        start: number,
-        length: number,
-        pointerAt: number,
-        lengthAt: number,
-      ) => {
-        const buffer = this.#buffer(type);
-        if (!buffer || start > buffer.length) return BAD_ARGUMENT;
-        return this.#give(buffer.subarray(start, start + length), pointerAt, lengthAt);
-      },
+    };
+  }
+
+  #sharedDataCalls(): HostCalls {
+    const { host } = this;
+    return {
       proxy_get_shared_data: (
         at: number,
         length: number,
@@ -331,6 +388,12 @@ export class Vm {
         host.shared.set(key, { value: this.#bytes(valueAt, valueLength).slice(), cas: host.nextCas() });
         return OK;
       },
+    };
+  }
+
+  #metricCalls(): HostCalls {
+    const { host } = this;
+    return {
       proxy_define_metric: (_type: number, at: number, length: number, idAt: number) => {
         const name = this.#string(at, length);
         if (!host.metrics.has(name)) host.metrics.set(name, 0);
@@ -347,40 +410,7 @@ export class Vm {
         host.metrics.set(this.#metricNames[id - 1]!, Number(value));
         return OK;
       },
-      proxy_http_call: (
-        clusterAt: number,
-        clusterLength: number,
-        headersAt: number,
-        headersLength: number,
-        bodyAt: number,
-        bodyLength: number,
-        _trailersAt: number,
-        _trailersLength: number,
-        _timeoutMs: number,
-        tokenAt: number,
-      ) => {
-        if (this.#effective !== this.#root) return BAD_ARGUMENT;
-        const call = {
-          token: ++this.#calls,
-          cluster: this.#string(clusterAt, clusterLength),
-          headers: decodePairs(this.#bytes(headersAt, headersLength)),
-          body: this.#bytes(bodyAt, bodyLength).slice(),
-        };
-        if (call.cluster === SYNC_CLUSTER) this.call = call;
-        else this.questions.push(call);
-        new DataView(this.#exports.memory.buffer).setUint32(tokenAt, call.token, true);
-        return OK;
-      },
     };
-    return Object.fromEntries(
-      Object.entries(calls).map(([name, call]) => [
-        name,
-        (...args: never[]) => {
-          host.calls.set(name, (host.calls.get(name) ?? 0) + 1);
-          return call(...args);
-        },
-      ]),
-    );
   }
 
   #wasi(): WebAssembly.ModuleImports {
@@ -391,156 +421,4 @@ export class Vm {
       },
     };
   }
-}
-
-/** One request. */
-export class Stream {
-  readonly context: number;
-  requestHeaders: Headers;
-  responseHeaders: Headers = [];
-  responseTrailers: Headers = [];
-  readonly properties = new Map<string, Uint8Array>();
-  /** What the filter has set for access logs. */
-  readonly filterState = new Map<string, string>();
-  /** What the filter has stopped of the body. */
-  buffered: Uint8Array = new Uint8Array();
-  /** The piece of the response's body that arrives now. */
-  responsePiece: Uint8Array = new Uint8Array();
-  /** What the filter said to the request headers: 0 go on, 1 stop. */
-  action = -1;
-  resumed = false;
-  reply: LocalReply | undefined;
-  readonly #vm: Vm;
-
-  constructor(vm: Vm, context: number, headers: Headers) {
-    this.#vm = vm;
-    this.context = context;
-    this.requestHeaders = headers;
-  }
-
-  /** Whether the request goes to an engine. */
-  get forwarded(): boolean {
-    return this.reply === undefined && (this.action === 0 || this.resumed);
-  }
-
-  header(name: string): string | undefined {
-    return this.requestHeaders.find(([other]) => other === name)?.[1];
-  }
-
-  responseHeader(name: string): string | undefined {
-    return this.responseHeaders.find(([other]) => other === name)?.[1];
-  }
-
-  /** What the response, or the filter's own answer, tells of the decision. */
-  get decision(): Decision {
-    return decisionOf(Object.fromEntries(this.reply?.headers ?? this.responseHeaders));
-  }
-
-  /** The endpoints that the filter lists. */
-  get endpoints(): string[] {
-    return this.header('x-gateway-destination-endpoint')?.split(',') ?? [];
-  }
-
-  /** How often Envoy may retry. */
-  get retries(): number {
-    return Number(this.header('x-envoy-max-retries') ?? this.#vm.routeRetries);
-  }
-
-  /** A piece of the request's body arrives; pieces add up while the filter stops them. */
-  send(piece: string | Uint8Array, ended = false): this {
-    const bytes = typeof piece === 'string' ? utf8.encode(piece) : piece;
-    this.buffered = Buffer.concat([this.buffered, bytes]);
-    const action = this.#vm.enter(this, 'proxy_on_request_body', this.buffered.length, ended ? 1 : 0);
-    if (action === 0) {
-      this.action = 0;
-      this.buffered = new Uint8Array();
-    }
-    return this;
-  }
-
-  /** The request's body ends with trailers. */
-  sendTrailers(): this {
-    if (this.#vm.enter(this, 'proxy_on_request_trailers', 1) === 0) this.action = 0;
-    return this;
-  }
-
-  /** Response headers arrive; the served endpoint is the one that the attempt count leads to unless told. */
-  respond(
-    status: number,
-    options: {
-      attempts?: number;
-      address?: string;
-      details?: string;
-      headers?: Headers;
-      ended?: boolean;
-    } = {},
-  ): this {
-    const attempts = options.attempts ?? 1;
-    const address = options.address ?? this.endpoints[attempts - 1];
-    if (address !== undefined) this.properties.set('upstream\0address', utf8.encode(address));
-    this.properties.set('response\0code_details', utf8.encode(options.details ?? 'via_upstream'));
-    this.responseHeaders = [
-      [':status', `${status}`],
-      ['x-envoy-attempt-count', `${attempts}`],
-      ...(options.headers ?? []),
-    ];
-    const count = this.responseHeaders.length;
-    this.#vm.enter(this, 'proxy_on_response_headers', count, options.ended ? 1 : 0);
-    return this;
-  }
-
-  /** A piece of the response's body arrives. */
-  responseBody(piece: string | Uint8Array, ended = false): this {
-    this.responsePiece = typeof piece === 'string' ? utf8.encode(piece) : piece;
-    this.#vm.enter(this, 'proxy_on_response_body', this.responsePiece.length, ended ? 1 : 0);
-    return this;
-  }
-
-  /** The response's body ends with trailers. */
-  endWithTrailers(trailers: Headers = []): this {
-    this.responseTrailers = trailers;
-    this.#vm.enter(this, 'proxy_on_response_trailers', trailers.length);
-    return this;
-  }
-
-  /** The stream is over, whatever its state; `details` say why if its answer is not complete. */
-  end(details?: string): void {
-    if (details) this.properties.set('response\0code_details', utf8.encode(details));
-    this.#vm.enter(this, 'proxy_on_log');
-    this.vanish();
-  }
-
-  /** The context is destroyed without the log callback. */
-  vanish(): void {
-    this.#vm.enter(this, 'proxy_on_delete');
-    this.#vm.forget(this);
-  }
-}
-
-export function encodePairs(headers: Headers): Uint8Array {
-  const texts = headers.flat().map((item) => utf8.encode(item));
-  const out = new Uint8Array(texts.reduce((sum, item) => sum + 5 + item.length, 4));
-  const data = new DataView(out.buffer);
-  data.setUint32(0, headers.length, true);
-  let at = 4 + texts.length * 4;
-  for (const [index, item] of texts.entries()) {
-    data.setUint32(4 + index * 4, item.length, true);
-    out.set(item, at);
-    at += item.length + 1;
-  }
-  return out;
-}
-
-function decodePairs(bytes: Uint8Array): Headers {
-  const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const count = data.getUint32(0, true);
-  let at = 4 + count * 8;
-  return Array.from({ length: count }, (_, index) => {
-    const nameLength = data.getUint32(4 + index * 8, true);
-    const valueLength = data.getUint32(8 + index * 8, true);
-    const name = text.decode(bytes.subarray(at, at + nameLength));
-    const value = text.decode(bytes.subarray(at + nameLength + 1, at + nameLength + 1 + valueLength));
-    at += nameLength + valueLength + 2;
-    return [name, value];
-  });
 }
