@@ -61,7 +61,6 @@ export function addOptions(command: Command): Command {
     .addArgument(
       new Argument('[scenarios...]', 'scenario files, or names that --list shows (default: all of these)'),
     )
-    .option('--scenarios <names>', 'the same, comma-separated', list)
     .option('--list', 'list the scenarios that come with Wardrop, and the policies')
     .option(
       '--policies <names>',
@@ -84,8 +83,7 @@ export function addOptions(command: Command): Command {
 
 /** What the command line asks for. */
 export function runSimulate(names: readonly string[], options: CompareOptions): Promise<void> {
-  const scenarios = [...names, ...(options.scenarios ?? [])];
-  return runCompare(scenarios.length === 0 ? options : { ...options, scenarios });
+  return runCompare(names.length === 0 ? options : { ...options, scenarios: names });
 }
 
 export async function runCompare(given: CompareOptions): Promise<void> {
