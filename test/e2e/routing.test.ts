@@ -76,15 +76,17 @@ describe('routing through a real Envoy', () => {
   });
 
   it('passes requests on without its own headers and with the body untouched', async () => {
-    const result = await chat(envoy.url, { key: 'untouched', headers: { 'x-custom': 'kept' } });
-    const stub = Object.values(stubs).find((candidate) => candidate.name === result.headers['x-stub']);
-    const attempt = stub?.requests.at(-1);
-    expect(attempt?.headers['x-custom']).toBe('kept');
-    const ours = Object.keys(attempt?.headers ?? {}).filter((name) =>
-      /wardrop|x-gateway|x-envoy-max/.test(name),
-    );
-    expect(ours).toEqual([]);
-    expect(attempt?.body).toContain('"content":"hello"');
+    for (const stream of [false, true]) {
+      const result = await chat(envoy.url, { key: 'untouched', stream, headers: { 'x-custom': 'kept' } });
+      const stub = Object.values(stubs).find((candidate) => candidate.name === result.headers['x-stub']);
+      const attempt = stub?.requests.at(-1);
+      expect(attempt?.headers['x-custom']).toBe('kept');
+      const ours = Object.keys(attempt?.headers ?? {}).filter((name) =>
+        /wardrop|x-gateway|x-envoy-max/.test(name),
+      );
+      expect(ours).toEqual([]);
+      expect(attempt?.body).toContain('"content":"hello"');
+    }
   });
 
   it('lets conversations begin where there is room, and every worker and Envoy follow', async () => {

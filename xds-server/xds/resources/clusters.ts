@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER } from '../../../wire/names.js';
+import { CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER } from '../../../wire/names.js';
 import type { Pool } from '../../fleet/fleet.js';
 import type { Upstream, UpstreamAuth, UpstreamTls } from '../../fleet/upstream.js';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.js';
@@ -102,7 +102,9 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
         })),
       },
       ...(isNative && { outlierDetection }),
-      typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: httpOptions(options.upstream?.auth) },
+      typedExtensionProtocolOptions: {
+        [HTTP_PROTOCOL_OPTIONS]: httpOptions(options.steering, options.upstream?.auth),
+      },
       ...(options.upstream?.tls && { transportSocket: tlsSocket(options.upstream.tls) }),
     },
     [pool.id],
@@ -186,19 +188,20 @@ function authorization({ header, value }: UpstreamAuth): MessageInitShape<typeof
 }
 
 /** HTTP/1.1 to engines, without the headers that steered the request here. */
-function httpOptions(auth: UpstreamAuth | undefined) {
+function httpOptions(steering: Steering, auth: UpstreamAuth | undefined) {
   return pack(HttpProtocolOptionsSchema, {
     commonHttpProtocolOptions: { idleTimeout: duration(UPSTREAM_IDLE_MS) },
     upstreamProtocolOptions: {
       case: 'explicitHttpConfig',
       value: { protocolConfig: { case: 'httpProtocolOptions', value: {} } },
     },
-    // A route removes headers before the host is chosen, so that the override would be lost; this runs after.
+    // A route removes headers before the host is chosen, by which the override or the hash would be lost; this runs after.
+    // To look for a header that is not there costs more than to remove one, so no others.
     httpFilters: [
       filter('envoy.filters.http.header_mutation', HeaderMutationSchema, {
         mutations: {
           requestMutations: [
-            ...removals([CLUSTER_HEADER, DESTINATION_HEADER, HASH_HEADER, ROUTE_HEADER]),
+            ...removals([CLUSTER_HEADER, steering === 'override-host' ? DESTINATION_HEADER : HASH_HEADER]),
             ...(auth === undefined ? [] : authorization(auth)),
           ],
         },

@@ -103,6 +103,7 @@ function routes(
             pathSpecifier: { case: 'prefix' as const, value: '/' },
             headers: header === undefined ? [] : [isHeader(ROUTE_HEADER, header)],
           },
+          requestHeadersToRemove: header === undefined ? [] : [ROUTE_HEADER],
           action: { case: 'route' as const, value: action(steering, retries, idleMs) },
         })),
       },
