@@ -32,11 +32,16 @@ export class Host {
   readonly logs: string[] = [];
   /** Host calls by name, since the test last cleared it. */
   readonly calls = new Map<string, number>();
+  readonly fillRandom: (bytes: Uint8Array) => void;
   readonly #module: WebAssembly.Module;
   #cas = 0;
 
-  constructor(module: WebAssembly.Module = filterModule()) {
+  constructor(
+    module: WebAssembly.Module = filterModule(),
+    fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
+  ) {
     this.#module = module;
+    this.fillRandom = fillRandom;
   }
 
   /** A VM with a configured root context; throws when the configuration is refused. */
@@ -416,7 +421,7 @@ export class Vm implements StreamVm {
   #wasi(): WebAssembly.ModuleImports {
     return {
       random_get: (at: number, length: number) => {
-        randomFillSync(this.#bytes(at, length));
+        this.host.fillRandom(this.#bytes(at, length));
         return 0;
       },
     };

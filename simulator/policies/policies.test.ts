@@ -82,6 +82,20 @@ describe.each(Object.entries(policies))('policy %s', (_, policy) => {
   });
 });
 
+it('Wardrop refuses the same requests in every run, and clients come back at the same times', async () => {
+  const overload = () =>
+    run(policies.wardrop, {
+      rttMs: calm.rttMs.map(() => [4, 4, Number.POSITIVE_INFINITY]),
+      warmupSeconds: 3,
+      seconds: 3,
+      expectedRps: [130, 130],
+      frontends: calm.frontends.map((frontend) => ({ ...frontend, rate: steady(130) })),
+    });
+  const record = await overload();
+  expect(record.clientRetries).toBeGreaterThan(0);
+  expect((await overload()).e2eSeconds).toEqual(record.e2eSeconds);
+});
+
 describe('policies that know conversations', () => {
   it.each(['consistent-hash', 'session-pinning', 'waterfall', 'native-maglev', 'wardrop'])(
     '%s keeps them where they are at steady demand',

@@ -9,6 +9,7 @@ import { driftingProfiles } from '../../xds-server/control/alarm-rules.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { DisplacedBoard } from '../../xds-server/sync/displaced-board.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';
+import { Random } from '../random.js';
 import { packageFile } from '../virtual/package-root.js';
 import { envoysOf } from '../virtual/scenario.js';
 import { addressOf, ControlLoop, EPOCH_MS, nodeOf, type ProfileError, wallMs } from './control-loop.js';
@@ -70,7 +71,8 @@ class Wardrop implements Policy {
     const { scenario } = context;
     this.#frontendOf = envoysOf(scenario);
     this.#vms = this.#frontendOf.map((frontend, envoy) => {
-      const host = new Host(module);
+      const random = new Random(context.seed, nodeOf(envoy));
+      const host = new Host(module, (bytes) => bytes.set(bytes.map(() => random.bits())));
       host.nowMs = EPOCH_MS;
       host.nodeId = nodeOf(envoy);
       const frontendId = scenario.frontends[frontend]!.id;

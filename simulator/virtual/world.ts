@@ -14,6 +14,8 @@ import type {
 import { Random } from '../random.js';
 import { Dialogue } from './dialogue.js';
 import { EventQueue } from './event-queue.js';
+import { Outages } from './outages.js';
+import { Probes } from './probes.js';
 import { Recorder, SAMPLE_SECONDS } from './recorder.js';
 import { envoysOf, type Fault, type Scenario } from './scenario.js';
 
@@ -79,11 +81,7 @@ export class World {
   /** By frontend, and the control server's. */
   readonly #probes: readonly Probes[];
   readonly #controlProbes: Probes;
-  readonly #controlReaches: boolean[];
-  /** Regions that are cut off. */
-  readonly #cut = new Set<string>();
-  /** Frontends that the control server has no way to. */
-  readonly #silent = new Set<string>();
+  readonly #outages: Outages;
   readonly #conversations = new Map<string, ConversationState>();
   readonly #offered: number[];
   readonly #e2e: { sum: number; count: number }[][];
@@ -93,9 +91,6 @@ export class World {
   #policy!: Policy;
   #now = 0;
   #open = 0;
-  #controlDown = false;
-  #extraDelaySeconds = 0;
-  #isFrozen = false;
   /** What the last period showed. */
   #shown: { readonly telemetry: Telemetry; readonly observed: unknown } | undefined;
 
@@ -118,7 +113,7 @@ export class World {
     }));
     this.#probes = scenario.frontends.map(() => new Probes(scenario.engines.length));
     this.#controlProbes = new Probes(scenario.engines.length);
-    this.#controlReaches = scenario.frontends.map(() => true);
+    this.#outages = new Outages(scenario);
     const frontendOf = envoysOf(scenario);
     this.#inFlight = frontendOf.map(() => new Int32Array(scenario.engines.length));
     this.#envoys = scenario.frontends.map((_, frontend) =>
@@ -132,7 +127,7 @@ export class World {
   static async run(scenario: Scenario, policy: PolicyFactory, seed: number): Promise<Recorder> {
     const world = new World(scenario, seed);
     const local = { inFlight: world.#inFlight, ready: world.#probes.map(({ ready }) => ready) };
-    const control = { ready: world.#controlProbes.ready, reaches: world.#controlReaches };
+    const control = { ready: world.#controlProbes.ready, reaches: world.#outages.controlReaches };
     world.#policy = await policy({ scenario, seed, local, control });
     try {
       await world.#run();
@@ -324,7 +319,7 @@ export class World {
       this.#over(request, 'failed');
       this.#tryAgain(request, 'failed', true);
     };
-    if (!this.#connects(frontend, index)) {
+    if (!this.#outages.connects(frontend, index)) {
       this.#queue.add(this.#now + CONNECT_TIMEOUT_SECONDS, fail);
       return;
     }
@@ -345,18 +340,6 @@ export class World {
     });
   }
 
-  #connects(frontend: number, engine: number): boolean {
-    const { frontends, engines, rttMs } = this.#scenario;
-    return (
-      rttMs[frontend]![engine]! < Number.POSITIVE_INFINITY &&
-      !this.#isSevered(frontends[frontend]!.region, engines[engine]!.region)
-    );
-  }
-
-  #isSevered(a: string | undefined, b: string | undefined): boolean {
-    return a !== b && [...this.#cut].some((region) => region === a || region === b);
-  }
-
   #preload(engine: Engine, { conversation, content }: Request): void {
     const { blockTokens } = engine.core.parameters;
     engine.core.preload(content.blockIds.slice(0, Math.floor(conversation.lastTokens / blockTokens)));
@@ -370,7 +353,7 @@ export class World {
     request.firstTokenAt = at + this.#scenario.rttMs[frontend]![index]! / 2000;
     if (this.#policy.answered && request.turn.streamed) {
       this.#queue.add(request.firstTokenAt, () => {
-        if (request.serial !== serial || !this.#connects(frontend, index)) return;
+        if (request.serial !== serial || !this.#outages.connects(frontend, index)) return;
         this.#policy.answered!(request, index, this.#now, request.attempts);
       });
     }
@@ -384,7 +367,8 @@ export class World {
     const { serial, frontend } = request;
     this.#queue.add(at + this.#scenario.rttMs[frontend]![index]! / 2000, () => {
       // An answer that does not get through is one that the client waits for in vain.
-      if (request.serial === serial && this.#connects(frontend, index)) this.#complete(request, sequence);
+      if (request.serial === serial && this.#outages.connects(frontend, index))
+        this.#complete(request, sequence);
     });
   }
 
@@ -491,92 +475,40 @@ export class World {
 
   #scheduleFaults(): void {
     for (const fault of this.#scenario.faults) {
-      const { begin, end } = this.#actions(fault);
-      this.#queue.add(fault.from, begin);
-      this.#queue.add(fault.until, end);
+      this.#queue.add(fault.from, () => this.#setFault(fault, true));
+      this.#queue.add(fault.until, () => this.#setFault(fault, false));
     }
   }
 
-  #actions(fault: Fault): { readonly begin: () => void; readonly end: () => void } {
-    const { engines } = this.#scenario;
-    /** All replicas of an engine, or the one that is named. */
-    const each = (name: string, act: (engine: Engine, index: number) => void) => () => {
-      engines.forEach(({ id, engineId }, index) => {
-        if (id === name || engineId === name) act(this.#engines[index]!, index);
-      });
-    };
+  #setFault(fault: Fault, isOn: boolean): void {
     switch (fault.kind) {
       case 'engine-down':
-        return {
-          begin: each(fault.engine, (engine) => this.#lose(engine)),
-          end: each(fault.engine, (engine, index) => {
-            engine.core = this.#core(index);
-            engine.down = false;
-          }),
-        };
-      case 'slow-engine': {
-        const slowTo = (slowness: number) =>
-          each(fault.engine, ({ core }) => {
-            core.slowness = slowness;
-          });
-        return { begin: slowTo(fault.slowness), end: slowTo(1) };
-      }
-      case 'region-cut':
-        return {
-          begin: () => this.#setCut(fault.region, true),
-          end: () => this.#setCut(fault.region, false),
-        };
-      case 'control-down':
-        return {
-          begin: () => {
-            this.#controlDown = true;
-          },
-          end: () => {
-            this.#controlDown = false;
-          },
-        };
-      case 'frontend-silent':
-        return {
-          begin: () => this.#setSilent(fault.frontend, true),
-          end: () => this.#setSilent(fault.frontend, false),
-        };
-      case 'stale-signals':
-        return {
-          begin: () => {
-            this.#extraDelaySeconds = fault.extraDelaySeconds;
-          },
-          end: () => {
-            this.#extraDelaySeconds = 0;
-          },
-        };
-      case 'frozen-signals':
-        return {
-          begin: () => {
-            this.#isFrozen = true;
-          },
-          end: () => {
-            this.#isFrozen = false;
-          },
-        };
+        for (const engine of this.#replicasOf(fault.engine)) {
+          if (isOn) this.#lose(engine);
+          else this.#bringBack(engine);
+        }
+        break;
+      case 'slow-engine':
+        for (const { core } of this.#replicasOf(fault.engine)) core.slowness = isOn ? fault.slowness : 1;
+        break;
+      default:
+        this.#outages.set(fault, isOn);
     }
   }
 
-  #setCut(region: string, isCut: boolean): void {
-    if (isCut) this.#cut.add(region);
-    else this.#cut.delete(region);
-    this.#lookWhomControlReaches();
-  }
-
-  #setSilent(frontend: string, isSilent: boolean): void {
-    if (isSilent) this.#silent.add(frontend);
-    else this.#silent.delete(frontend);
-    this.#lookWhomControlReaches();
-  }
-
-  #lookWhomControlReaches(): void {
-    this.#scenario.frontends.forEach(({ id, region }, index) => {
-      this.#controlReaches[index] = !this.#cut.has(region) && !this.#silent.has(id);
+  /** All replicas of an engine, or the one that is named. */
+  #replicasOf(name: string): readonly Engine[] {
+    const { engines } = this.#scenario;
+    return this.#engines.filter((_, index) => {
+      const { id, engineId } = engines[index]!;
+      return id === name || engineId === name;
     });
+  }
+
+  /** With an empty cache. */
+  #bringBack(engine: Engine): void {
+    engine.core = this.#core(this.#engines.indexOf(engine));
+    engine.down = false;
   }
 
   /** The engine dies with all it has: answers that have begun break off, the others are reset. */
@@ -601,9 +533,9 @@ export class World {
   #probe(): void {
     const { engines } = this.#scenario;
     const isUp = this.#engines.map(({ down }) => !down);
-    this.#controlProbes.add(isUp.map((up, engine) => up && !this.#cut.has(engines[engine]!.region)));
+    this.#controlProbes.add(isUp.map((up, engine) => up && !this.#outages.isCut(engines[engine]!.region)));
     this.#probes.forEach((probes, frontend) => {
-      probes.add(isUp.map((up, engine) => up && this.#connects(frontend, engine)));
+      probes.add(isUp.map((up, engine) => up && this.#outages.connects(frontend, engine)));
     });
   }
 
@@ -619,13 +551,15 @@ export class World {
     };
     this.#offered.fill(0);
     for (const row of this.#e2e) for (const cell of row) cell.sum = cell.count = 0;
-    if (this.#controlDown) return;
+    if (this.#outages.isControlDown) return;
     const shown =
-      this.#isFrozen && this.#shown ? this.#shown : { telemetry, observed: policy.observe?.(this.#now) };
+      this.#outages.areSignalsFrozen && this.#shown
+        ? this.#shown
+        : { telemetry, observed: policy.observe?.(this.#now) };
     this.#shown = shown;
     if (!policy.update) return;
-    this.#queue.add(this.#now + delaySeconds + this.#extraDelaySeconds, () => {
-      if (!this.#controlDown) return policy.update!(shown.telemetry, this.#now, shown.observed);
+    this.#queue.add(this.#now + delaySeconds + this.#outages.extraDelaySeconds, () => {
+      if (!this.#outages.isControlDown) return policy.update!(shown.telemetry, this.#now, shown.observed);
     });
   }
 
@@ -654,26 +588,6 @@ function amongEligible(decision: Decision, { conversation }: Request, { engines 
     hash,
     engines.map(({ nominalRps }, engine) => (eligible[engine] ? nominalRps : 0)),
   );
-}
-
-/** What one prober thinks of every engine: two contrary results in a row change it. */
-class Probes {
-  readonly ready: boolean[];
-  readonly #contrary: Uint8Array;
-
-  constructor(engines: number) {
-    this.ready = Array.from({ length: engines }, () => true);
-    this.#contrary = new Uint8Array(engines);
-  }
-
-  add(results: readonly boolean[]): void {
-    results.forEach((isUp, engine) => {
-      this.#contrary[engine] = isUp === this.ready[engine] ? 0 : this.#contrary[engine]! + 1;
-      if (this.#contrary[engine]! < 2) return;
-      this.ready[engine] = isUp;
-      this.#contrary[engine] = 0;
-    });
-  }
 }
 
 /** What the engine's metrics page shows of the period; starts the next one. */
