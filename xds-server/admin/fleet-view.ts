@@ -181,7 +181,8 @@ function loadView(reading: ReplicaReading | undefined, nowMs: number): object | 
       ...(signal.problem === undefined ? {} : { problem: signal.problem }),
     },
   ]);
-  return { ...Object.fromEntries(signals), prefixHitShare: reading.hitShare ?? null };
+  const ratios = Object.entries(reading.ratios).map(([name, value]) => [name, value ?? null]);
+  return { ...Object.fromEntries(signals), ...Object.fromEntries(ratios) };
 }
 
 /** Where configured round trips come from: written by pair, by region in a file, or taken for none. */

@@ -312,6 +312,16 @@ const engines = {
                 type: 'string',
                 description: 'Counter: tokens of answers, each counted before it is sent.',
               },
+              firstTokenSeconds: {
+                type: 'string',
+                description: 'Counter: seconds to first tokens, added up.',
+              },
+              firstTokens: { type: 'string', description: 'Counter: first tokens.' },
+              tokenGapSeconds: {
+                type: 'string',
+                description: 'Counter: seconds between two tokens, added up.',
+              },
+              tokenGaps: { type: 'string', description: 'Counter: gaps between two tokens.' },
             },
           },
         },

@@ -17,8 +17,18 @@ export interface Frontend {
   readonly listen: Address;
 }
 
-/** What an engine's metrics page tells about its load. */
-export type SignalName = 'running' | 'waiting' | 'kvUse' | 'prefixHits' | 'prefixQueries' | 'generatedTokens';
+/** What an engine's metrics page tells about its load and its times. */
+export type SignalName =
+  | 'running'
+  | 'waiting'
+  | 'kvUse'
+  | 'prefixHits'
+  | 'prefixQueries'
+  | 'generatedTokens'
+  | 'firstTokenSeconds'
+  | 'firstTokens'
+  | 'tokenGapSeconds'
+  | 'tokenGaps';
 
 /** Software whose metric names are known; `custom` has only configured names. */
 export type EngineKind = 'vllm' | 'sglang' | 'trtllm' | 'triton' | 'tgi' | 'custom';

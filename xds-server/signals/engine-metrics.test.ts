@@ -49,6 +49,27 @@ describe('names', () => {
     });
   });
 
+  it('histograms: sums and counts of times to first tokens and between tokens, by today’s and by older names', () => {
+    const histogram = (name: string, sum: number, count: number) =>
+      [
+        `${name}_bucket{le="0.1"} 1`,
+        `${name}_bucket{le="+Inf"} ${count}`,
+        `${name}_sum ${sum}`,
+        `${name}_count ${count}`,
+        `${name}_created 1.7e9`,
+      ].join('\n');
+    const expected = { firstTokenSeconds: 9, firstTokens: 30, tokenGapSeconds: 4, tokenGaps: 200 };
+    for (const kind of ['vllm', 'sglang'] as const) {
+      const first = histogram(`${kind}:time_to_first_token_seconds`, 9, 30);
+      const older = histogram(`${kind}:time_per_output_token_seconds`, 4, 200);
+      const newer = histogram(`${kind}:inter_token_latency_seconds`, 4, 200);
+      expect(read(kind, `${first}\n${older}`)).toEqual(expected);
+      expect(read(kind, `${older.replaceAll('4', '0').replaceAll('200', '0')}\n${first}\n${newer}`)).toEqual(
+        expected,
+      );
+    }
+  });
+
   it('TensorRT-LLM, Triton and TGI', () => {
     const trtllm =
       'trtllm_num_requests_running 3\ntrtllm_num_requests_waiting 4\ntrtllm_kv_cache_utilization 0.5';
@@ -215,7 +236,7 @@ describe('whatever a page holds', () => {
         const text = lines.join('\n');
         for (const page of [text, text.slice(0, cut % (text.length + 1))]) {
           const reading = new PageReader(signalMapping({ kind: 'vllm', path: '/metrics' })).read(page);
-          expect(reading.size).toBe(6);
+          expect(reading.size).toBe(10);
           for (const [signal, found] of reading) {
             if (!('value' in found)) continue;
             expect(found.value).toBeGreaterThanOrEqual(0);

@@ -24,13 +24,19 @@ interface Rule {
   readonly largest: number;
 }
 
+const COUNTER: Rule = { combine: 'sum', largest: Number.MAX_SAFE_INTEGER };
+
 const RULES: Readonly<Record<SignalName, Rule>> = {
   running: { combine: 'sum', largest: 1e9 },
   waiting: { combine: 'sum', largest: 1e9 },
   kvUse: { combine: 'mean', largest: 1 },
-  prefixHits: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
-  prefixQueries: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
-  generatedTokens: { combine: 'sum', largest: Number.MAX_SAFE_INTEGER },
+  prefixHits: COUNTER,
+  prefixQueries: COUNTER,
+  generatedTokens: COUNTER,
+  firstTokenSeconds: COUNTER,
+  firstTokens: COUNTER,
+  tokenGapSeconds: COUNTER,
+  tokenGaps: COUNTER,
 };
 
 /** What rounding may add to a value that has a largest one. */

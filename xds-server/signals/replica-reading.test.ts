@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HitShare } from './hit-share.js';
+import { GrowthRatio } from './growth-ratio.js';
 import { confidence, ReplicaReading, trustedValue } from './replica-reading.js';
 
 const running = (value: number) => new Map([['running', { value, source: 'x' }]] as const);
@@ -32,9 +32,9 @@ describe('a reading', () => {
   });
 });
 
-describe('the hit share', () => {
+describe('a ratio', () => {
   it('is that of the counters’ growth', () => {
-    const share = new HitShare();
+    const share = new GrowthRatio();
     share.add(900, 1_000, 0);
     expect(share.value).toBeUndefined();
     share.add(910, 1_040, 2_000);
@@ -42,9 +42,24 @@ describe('the hit share', () => {
   });
 
   it('counts from zero when an engine has restarted', () => {
-    const share = new HitShare();
+    const share = new GrowthRatio();
     share.add(900, 1_000, 0);
     share.add(3, 10, 2_000);
     expect(share.value).toBeCloseTo(0.3);
+  });
+
+  it('of hits is at most 1, and means are told of the time since the page was first read', () => {
+    const reading = new ReplicaReading(['prefixHits', 'prefixQueries', 'firstTokenSeconds', 'firstTokens']);
+    expect(reading.ratios).toEqual({});
+    const page = (hits: number, seconds: number, tokens: number) =>
+      new Map([
+        ['prefixHits', { value: hits, source: 'h' }],
+        ['prefixQueries', { value: tokens, source: 'q' }],
+        ['firstTokenSeconds', { value: seconds, source: 's' }],
+        ['firstTokens', { value: tokens, source: 't' }],
+      ] as const);
+    reading.accept(page(0, 500, 100), 0);
+    reading.accept(page(50, 503, 110), 2_000);
+    expect(reading.ratios).toEqual({ prefixHitShare: 1, meanFirstTokenSeconds: expect.closeTo(0.3) });
   });
 });

@@ -1,7 +1,15 @@
 import type { SignalName } from '../fleet/fleet.js';
 import type { PageReading, PageValue } from './engine-metrics.js';
-import { HitShare } from './hit-share.js';
+import { GrowthRatio } from './growth-ratio.js';
 import { MOST_SAMPLES } from './metrics-text.js';
+
+/** What follows from the growth of two counters. */
+const RATIOS = {
+  prefixHitShare: ['prefixHits', 'prefixQueries'],
+  meanFirstTokenSeconds: ['firstTokenSeconds', 'firstTokens'],
+  meanTokenGapSeconds: ['tokenGapSeconds', 'tokenGaps'],
+} as const satisfies Readonly<Record<string, readonly [SignalName, SignalName]>>;
+export type RatioName = keyof typeof RATIOS;
 
 const REASONS: Readonly<Record<Extract<PageValue, { problem: string }>['problem'], string>> = {
   missing: 'not on the page',
@@ -23,7 +31,7 @@ export interface SignalReading {
 /** What the metrics page of one replica said last. */
 export class ReplicaReading {
   readonly #signals = new Map<SignalName, SignalReading>();
-  readonly #hitShare = new HitShare();
+  readonly #ratios = Object.entries(RATIOS).map(([name, of]) => ({ name, of, growth: new GrowthRatio() }));
 
   constructor(signals: Iterable<SignalName>) {
     for (const signal of signals) this.#signals.set(signal, { value: undefined, atMs: 0, source: undefined });
@@ -33,9 +41,14 @@ export class ReplicaReading {
     return this.#signals;
   }
 
-  /** 0..1, share of prompt tokens found in the prefix cache over about the last minute; undefined while unknown. */
-  get hitShare(): number | undefined {
-    return this.#hitShare.value;
+  /**
+   * Over about the last minute: share of prompt tokens found in the prefix cache (0..1), mean seconds to the first token and
+   * between two. Undefined while unknown.
+   */
+  get ratios(): Readonly<Record<RatioName, number | undefined>> {
+    const values = Object.fromEntries(this.#ratios.map(({ name, growth }) => [name, growth.value]));
+    const { prefixHitShare, ...means } = values as Record<RatioName, number | undefined>;
+    return { ...means, prefixHitShare: prefixHitShare && Math.min(1, prefixHitShare) };
   }
 
   accept(page: PageReading, nowMs: number): void {
@@ -43,10 +56,11 @@ export class ReplicaReading {
       if ('value' in read) this.#signals.set(signal, { ...read, atMs: nowMs });
       else this.#miss(signal, REASONS[read.problem], nowMs);
     }
-    const hits = page.get('prefixHits');
-    const queries = page.get('prefixQueries');
-    if (hits !== undefined && queries !== undefined && 'value' in hits && 'value' in queries) {
-      this.#hitShare.add(hits.value, queries.value, nowMs);
+    for (const { of, growth } of this.#ratios) {
+      const [part, whole] = of.map((signal) => page.get(signal));
+      if (part !== undefined && whole !== undefined && 'value' in part && 'value' in whole) {
+        growth.add(part.value, whole.value, nowMs);
+      }
     }
   }
 
