@@ -133,7 +133,7 @@ class Description {
     for (let arc = firstArc; arc < endArc; arc++) {
       if (values[arc]! > 0) this.#splitArc(arc, values[arc]!, parts);
     }
-    return parts.sort(byEngine);
+    return isOrdered(parts) ? parts : parts.sort(byEngine);
   }
 
   #splitArc(arc: number, total: number, parts: MemberPart[]): void {
@@ -220,6 +220,12 @@ class Description {
     }
     return error;
   }
+}
+
+/** As they are where each column is one engine. */
+function isOrdered(parts: readonly MemberPart[]): boolean {
+  for (let at = 1; at < parts.length; at++) if (parts[at - 1]!.engine > parts[at]!.engine) return false;
+  return true;
 }
 
 function byEngine(a: MemberPart, b: MemberPart): number {

@@ -1,4 +1,4 @@
-import type { Problem } from './problem.js';
+import type { Problem, Row } from './problem.js';
 
 /**
  * The convex problem that remains once it is decided how much of each row is served: find flows x on the arcs,
@@ -15,7 +15,9 @@ export interface FlowProblem extends ArcProblem {
 
 /** As much of it as the search for the best flows needs. */
 export interface ArcProblem {
-  readonly problem: Pick<Problem, 'rows' | 'columns' | 'arcRow' | 'arcColumn' | 'arcCost' | 'arcWork'>;
+  readonly problem: Pick<Problem, 'columns' | 'arcRow' | 'arcColumn' | 'arcCost' | 'arcWork'> & {
+    readonly rows: readonly ArcRow[];
+  };
   /** Requests per second by row. */
   readonly served: Float64Array;
   readonly lower: Float64Array;
@@ -23,6 +25,8 @@ export interface ArcProblem {
   /** Flow of the weight in force, within the bounds: above it one more request costs `cost`, below it `cost - move`. */
   readonly kink: Float64Array;
 }
+
+export type ArcRow = Pick<Row, 'firstArc' | 'endArc' | 'moveSeconds'>;
 
 export function buildFlowProblem(problem: Problem, served: Float64Array): FlowProblem {
   const arcs = problem.arcRow.length;

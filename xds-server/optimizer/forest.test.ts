@@ -33,16 +33,16 @@ test('the path between two nodes leads over joined arcs from one to the other, a
         }
         const tree = new Tree(ROWS + COLUMNS);
         forest.collect(from, tree);
-        const path = forest.path(from, to);
-        expect(path !== undefined).toBe(tree.entryOf(to) >= 0);
+        const size = forest.path(from, to);
+        expect(size >= 0).toBe(tree.entryOf(to) >= 0);
         let at = from;
-        for (const arc of path ?? []) {
+        for (const arc of forest.pathArcs.subarray(0, Math.max(0, size))) {
           expect(joined.delete(arc)).toBe(true);
           const [row, column] = ends(arc);
           expect([row, column]).toContain(at);
           at = at === row ? column : row;
         }
-        if (path !== undefined) expect(at).toBe(to);
+        if (size >= 0) expect(at).toBe(to);
       },
     ),
   );

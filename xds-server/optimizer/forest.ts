@@ -13,6 +13,8 @@ export class Forest {
   readonly #joined: Uint8Array;
   readonly #near: Search;
   readonly #far: Search;
+  /** The way found last. */
+  readonly pathArcs: Int32Array;
 
   constructor(rows: number, columns: number, arcRow: Int32Array, arcColumn: Int32Array) {
     this.#rows = rows;
@@ -24,6 +26,7 @@ export class Forest {
     this.#joined = new Uint8Array(arcRow.length);
     this.#near = new Search(rows + columns);
     this.#far = new Search(rows + columns);
+    this.pathArcs = new Int32Array(rows + columns);
   }
 
   clear(): void {
@@ -71,8 +74,11 @@ export class Forest {
     }
   }
 
-  /** The arcs on the way from one node to a different one, in order; nothing when they lie in different trees. */
-  path(from: number, to: number): number[] | undefined {
+  /**
+   * Finds the way from one node to a different one. How many arcs it has, which are then the first of `pathArcs`, in order;
+   * -1 when the nodes lie in different trees.
+   */
+  path(from: number, to: number): number {
     this.#near.start(from);
     this.#far.start(to);
     for (;;) {
@@ -80,16 +86,24 @@ export class Forest {
       const side = isNear ? this.#near : this.#far;
       const other = isNear ? this.#far : this.#near;
       const node = side.next();
-      if (node < 0) return undefined;
+      if (node < 0) return -1;
       for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
         const arc = entry >> 1;
         if (!this.#joined[arc]) continue;
         const end = this.#otherEnd(entry);
         if (side.holds(end)) continue;
         side.add(end, node, arc);
-        if (other.holds(end)) return [...this.#near.arcsTo(end).reverse(), ...this.#far.arcsTo(end)];
+        if (other.holds(end)) return this.#notePath(end);
       }
     }
+  }
+
+  /** Notes the way by a node that both searches have found. */
+  #notePath(meeting: number): number {
+    const near = this.#near.distanceOf(meeting);
+    this.#near.noteArcsTo(meeting, this.pathArcs, near - 1, -1);
+    this.#far.noteArcsTo(meeting, this.pathArcs, near, 1);
+    return near + this.#far.distanceOf(meeting);
   }
 
   #columnNear(node: number): number {
@@ -158,11 +172,20 @@ class Search {
     return this.#foundIn[node] === this.#round;
   }
 
-  /** Arcs from a node back to the start. */
-  arcsTo(node: number): number[] {
-    const arcs: number[] = [];
-    for (let at = node; this.#parent[at]! >= 0; at = this.#parent[at]!) arcs.push(this.#arc[at]!);
-    return arcs;
+  /** Number of arcs from a node back to the start. */
+  distanceOf(node: number): number {
+    let distance = 0;
+    for (let at = node; this.#parent[at]! >= 0; at = this.#parent[at]!) distance++;
+    return distance;
+  }
+
+  /** Notes the arcs from a node back to the start, from a place in a list on, forwards or backwards. */
+  noteArcsTo(node: number, list: Int32Array, first: number, direction: 1 | -1): void {
+    let place = first;
+    for (let at = node; this.#parent[at]! >= 0; at = this.#parent[at]!) {
+      list[place] = this.#arc[at]!;
+      place += direction;
+    }
   }
 }
 

@@ -1,7 +1,6 @@
 import { ArcFlows, BELOW, FIXED } from './arc-flows.js';
-import type { ArcProblem } from './flow-problem.js';
+import type { ArcProblem, ArcRow } from './flow-problem.js';
 import { Forest, Tree } from './forest.js';
-import type { Row } from './problem.js';
 import { TreePrices } from './tree-prices.js';
 
 /** Marginal costs of a row's engines may differ by this many seconds at the end, and by this share of them. */
@@ -37,6 +36,12 @@ export interface PolishedFlows {
   readonly free: Uint8Array;
   /** Whether no row can gain more than the tolerance by any shift of flow. */
   readonly converged: boolean;
+}
+
+/** An arc and the side of its kink on which it would move. */
+interface SidedArc {
+  readonly arc: number;
+  readonly side: number;
 }
 
 /** A shift of flow on an arc outside the tree, which the tree has to make up for. */
@@ -191,12 +196,16 @@ class Polisher {
     this.#forest.clear();
     for (const arc of this.#arcs.freeArcs()) if (!this.#isEntering[arc]) this.#forest.join(arc);
     for (const arc of entering) this.#isEntering[arc] = 0;
-    const closing = entering.filter((arc) => !this.#forest.join(arc));
-    const cycles = closing.map((arc) => ({ arc, side: sides[arc]! }));
-    for (const arc of closing) sides[arc] = FIXED;
+    const cycles: SidedArc[] = [];
+    for (const arc of entering) {
+      if (this.#forest.join(arc)) continue;
+      cycles.push({ arc, side: sides[arc]! });
+      sides[arc] = FIXED;
+    }
     if (this.#pass === 1) this.#settleAll();
     const changed: number[] = [];
-    const left = cycles.filter(({ arc, side }) => !this.#pivot(arc, side, changed));
+    const left: SidedArc[] = [];
+    for (const cycle of cycles) if (!this.#pivot(cycle.arc, cycle.side, changed)) left.push(cycle);
     if (this.#pass > 1) for (const arc of entering) this.#settle(this.#rowNode(arc));
     for (const node of changed) this.#settle(node);
     for (const { arc, side } of left) this.#turnCycle(arc, side);
@@ -209,8 +218,8 @@ class Polisher {
    */
   #pivot(arc: number, side: number, changed: number[]): boolean {
     const row = this.#rowNode(arc);
-    const path = this.#forest.path(row, this.#columnNode(arc));
-    if (path === undefined) {
+    const size = this.#forest.path(row, this.#columnNode(arc));
+    if (size < 0) {
       if (!this.#gains(arc, side)) return true;
       this.#aside.delete(arc);
       this.#join(arc, side);
@@ -219,7 +228,7 @@ class Polisher {
     }
     const { sides } = this.#arcs;
     sides[arc] = side;
-    const cycle = this.#cycleOf(arc, path);
+    const cycle = this.#cycleOf(arc, size);
     // A tolerance is per request on this arc, the rate per request on the cycle's first one.
     const requests = Math.abs(cycle.changes[cycle.arcs.indexOf(arc)]!);
     const tolerance = requests * this.#turnTolerance(row);
@@ -236,20 +245,21 @@ class Polisher {
   }
 
   /**
-   * The cycle that an arc and a path between its ends make, from the row on, in the direction in which the objective falls:
+   * The cycle that an arc and the path between its ends found last make, from the row on, in the direction in which the objective falls:
    * one request per second on or off its first arc, and on the others, from its row on, what makes up for that at every
    * row and column but the first arc's column, whose price changes least with its load.
    */
-  #cycleOf(arc: number, path: readonly number[]): Cycle {
+  #cycleOf(arc: number, pathSize: number): Cycle {
     const { arcWork } = this.#flowProblem.problem;
     const { arcs, changes } = this.#cycle;
-    const size = path.length + 1;
-    const first = this.#flattestOf(arc, path);
+    const { pathArcs } = this.#forest;
+    const size = pathSize + 1;
+    const first = this.#flattestOf(arc, pathSize);
     let change = 1;
     let rate = 0;
     for (let at = 0; at < size; at++) {
       const next = (first + at) % size;
-      const current = next === 0 ? arc : path[next - 1]!;
+      const current = next === 0 ? arc : pathArcs[next - 1]!;
       if (at > 0) change = at % 2 === 1 ? -change : (-change * arcWork[arcs[at - 1]!]!) / arcWork[current]!;
       arcs[at] = current;
       changes[at] = change;
@@ -267,15 +277,16 @@ class Polisher {
   }
 
   /**
-   * How many arcs after the first one, of an arc and a path between its ends, the one follows before which the column lies
+   * How many arcs after the first one, of an arc and the path between its ends found last, the one follows before which the column lies
    * whose price changes least with its load.
    */
-  #flattestOf(arc: number, path: readonly number[]): number {
+  #flattestOf(arc: number, pathSize: number): number {
     const { columns, arcColumn } = this.#flowProblem.problem;
+    const { pathArcs } = this.#forest;
     let flattest = 0;
     let least = Infinity;
-    for (let at = 0; at <= path.length; at += 2) {
-      const column = arcColumn[at === 0 ? arc : path[at - 1]!]!;
+    for (let at = 0; at <= pathSize; at += 2) {
+      const column = arcColumn[at === 0 ? arc : pathArcs[at - 1]!]!;
       const { capacity, congestion } = columns[column]!;
       const slope = congestion.worthSlope(this.#arcs.loads[column]! / capacity) / capacity;
       if (slope >= least) continue;
@@ -342,6 +353,7 @@ class Polisher {
 
   /** Takes the tree around a node, and the parts it may fall into, to their optimum. */
   #settle(start: number): void {
+    if (this.#settledIn[start] === this.#pass) return;
     const todo = [start];
     for (let node = todo.pop(); node !== undefined; node = todo.pop()) {
       if (this.#settledIn[node] === this.#pass) continue;
@@ -588,6 +600,10 @@ class Polisher {
     const { flows, sides, tolerance } = this.#arcs;
     const rows = this.#rows;
     const missing = this.#missing;
+    const changes = this.#change;
+    const lows = this.#low;
+    const highs = this.#high;
+    const rooms = this.#room;
     for (const { arc, amount } of shifts) {
       missing[this.#tree.entryOf(this.#rowNode(arc))]! -= amount;
       missing[this.#tree.entryOf(this.#columnNode(arc))]! -= arcWork[arc]! * amount;
@@ -607,10 +623,10 @@ class Polisher {
       if (change !== 0 && !(target >= low - tolerance && target <= high + tolerance)) {
         room = Math.min(most, Math.max(0, ((change > 0 ? high : low) - flows[arc]!) / change));
       }
-      this.#change[at] = change;
-      this.#low[at] = low;
-      this.#high[at] = high;
-      this.#room[at] = room;
+      changes[at] = change;
+      lows[at] = low;
+      highs[at] = high;
+      rooms[at] = room;
       if (room < step) step = room;
     }
     return step;
@@ -713,6 +729,8 @@ class Polisher {
         const cost = arcCost[arc]! + arcWork[arc]! * price[columns + arcColumn[arc]!]!;
         const more = flows[arc]! + tolerance;
         const less = flows[arc]! - tolerance;
+        // Most arcs carry nothing, and are too dear to change that.
+        if (less <= lower[arc]! && cost - moveSeconds >= cheapest) continue;
         if (more < upper[arc]!) {
           const up = more < kink[arc]! ? cost - moveSeconds : cost;
           if (up < cheapest) {
@@ -759,7 +777,7 @@ class Polisher {
     return free;
   }
 
-  #dearest({ firstArc, endArc }: Row): number {
+  #dearest({ firstArc, endArc }: ArcRow): number {
     let dearest = -Infinity;
     for (let arc = firstArc; arc < endArc; arc++) dearest = Math.max(dearest, this.#costDown(arc));
     return dearest;

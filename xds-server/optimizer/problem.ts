@@ -160,9 +160,11 @@ class ProblemBuilder {
   /** The very list when all can be reached: what follows from it is then worked out once. */
   #reachable(frontend: number, eligible: readonly number[]): readonly number[] {
     const network = this.#input.state.fleet.networkSeconds[frontend]!;
-    const reachable: number[] = [];
-    for (const at of eligible) if (network[this.#firstMembers[at]!]! < Infinity) reachable.push(at);
-    return reachable.length === eligible.length ? eligible : reachable;
+    for (const at of eligible) {
+      if (network[this.#firstMembers[at]!]! < Infinity) continue;
+      return eligible.filter((each) => network[this.#firstMembers[each]!]! < Infinity);
+    }
+    return eligible;
   }
 
   #addArcs(

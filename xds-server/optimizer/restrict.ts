@@ -1,4 +1,4 @@
-import type { ArcProblem, FlowProblem } from './flow-problem.js';
+import type { ArcProblem, ArcRow, FlowProblem } from './flow-problem.js';
 
 /** A flow problem on some of the arcs. */
 export interface Restriction {
@@ -11,12 +11,14 @@ export interface Restriction {
 export function restrict(whole: FlowProblem, isKept: Uint8Array): Restriction {
   const { problem } = whole;
   const arcs = markedArcs(isKept);
-  let at = 0;
-  const rows = problem.rows.map((row) => {
-    const firstArc = at;
-    while (at < arcs.length && arcs[at]! < row.endArc) at++;
-    return { ...row, firstArc, endArc: at };
-  });
+  const rows: ArcRow[] = [];
+  let firstArc = 0;
+  for (const { endArc: end, moveSeconds } of problem.rows) {
+    let endArc = firstArc;
+    while (endArc < arcs.length && arcs[endArc]! < end) endArc++;
+    rows.push({ firstArc, endArc, moveSeconds });
+    firstArc = endArc;
+  }
   return {
     arcs,
     flowProblem: {

@@ -34,6 +34,8 @@ export class TreePrices {
   /** By entry of a column, at the present loads: worth of its work, and change of its load per change of that. */
   readonly #worth: Float64Array;
   readonly #pliancy: Float64Array;
+  /** Worth and its slope at one utilisation. */
+  readonly #noted = new Float64Array(2);
   /** Sum and slope of the balance at the present loads. */
   #sum = 0;
   #slope = 0;
@@ -73,6 +75,9 @@ export class TreePrices {
     const { loads, sides, moveSeconds } = this.#flows;
     const base = this.#base;
     const gain = this.#gain;
+    const worths = this.#worth;
+    const pliancies = this.#pliancy;
+    const noted = this.#noted;
     const rows = this.#rows;
     base[0] = 0;
     gain[0] = 1;
@@ -93,11 +98,13 @@ export class TreePrices {
       const congestion = this.#congestion[column]!;
       const capacity = this.#capacity[column]!;
       const rho = loads[column]! / capacity;
-      const worth = congestion.worth(rho);
-      const steepness = congestion.worthSlope(rho);
+      noted[0] = rho;
+      congestion.noteWorth(noted);
+      const worth = noted[0]!;
+      const steepness = noted[1]!;
       const pliancy = capacity / steepness;
-      this.#worth[at] = worth;
-      this.#pliancy[at] = pliancy;
+      worths[at] = worth;
+      pliancies[at] = pliancy;
       sum += gain[at]! * pliancy * (worth - base[at]!);
       slope += gain[at]! * gain[at]! * pliancy;
       const rounding = rho * steepness * this.#roundingSeconds[column]!;
