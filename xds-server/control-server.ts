@@ -312,17 +312,19 @@ export class ControlServer implements ShownServer {
       isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
       hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
       onReport: (frontendId, nodeId, report) => this.#acceptReport(frontendId, nodeId, report),
-      isUrgent: (frontendId) => this.signals.surgeStrength(frontendId, Date.now()) >= URGENT_STRENGTH,
       onAnswer: (status) => this.#metrics.countSync(status),
       log: this.#log,
     });
   }
 
-  #acceptReport(frontendId: string, nodeId: string, report: UsageReport): void {
+  /** Whether the next one is urgent, as a surge may have begun. */
+  #acceptReport(frontendId: string, nodeId: string, report: UsageReport): boolean {
     const nowMs = Date.now();
     this.#noteHoldUp(nowMs);
     this.signals.acceptReport(frontendId, nodeId, report, nowMs);
-    if (this.signals.surgeStrength(frontendId, nowMs) >= 1) this.#tickSoon();
+    const strength = this.signals.surgeStrength(frontendId, nowMs);
+    if (strength >= 1) this.#tickSoon();
+    return strength >= URGENT_STRENGTH;
   }
 
   #acceptProbe(engineId: string, address: Address, result: ProbeResult): ReplicaHealth {

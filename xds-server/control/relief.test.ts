@@ -100,6 +100,21 @@ describe('relief', () => {
     expect([...watchFor(80, { a: 170, b: 1 }, { capacities }).engines.keys()]).toEqual(['a']);
   });
 
+  it('does not take from a penalised engine the few requests that its recovery is seen by', () => {
+    const watch = new ReliefWatch();
+    const { state } = inputOf({});
+    const engines = state.engines.map((engine) =>
+      engine.id === 'a' ? { ...engine, latencyFactor: 3 } : engine,
+    );
+    const look = (second: number, change: Partial<ReliefInput> = {}) =>
+      watch.update(inputOf({ a: 170, b: 1 }, { nowMs: second * 1_000, ...change })).engines;
+    let overflows = look(0);
+    for (let second = 1; second < 20; second++) overflows = look(second);
+    expect([...overflows.keys()]).toEqual(['a']);
+    for (let second = 20; second < 60; second++) overflows = look(second, { state: { ...state, engines } });
+    expect(overflows.size).toBe(0);
+  });
+
   it('leaves everything as it is while Envoys are silent', () => {
     const watch = new ReliefWatch();
     for (let second = 0; second < 20; second++)

@@ -115,7 +115,9 @@ function engineLoads(
   const loads = state.engines.flatMap((engine) => {
     const allowance = allowances.get(engine.id);
     const ready = readyOf(engine);
-    if (allowance === undefined || ready.length === 0 || corrected.has(engine.id)) return [];
+    // A penalty leaves the few requests that its end is seen by.
+    const isRelieved = corrected.has(engine.id) || engine.latencyFactor > 1;
+    if (allowance === undefined || ready.length === 0 || isRelieved) return [];
     const { most, limit, requestSeconds } = allowance;
     // Engines count what comes from elsewhere, too.
     const own = requestsAt(ready, sources, nowMs) ?? 0;

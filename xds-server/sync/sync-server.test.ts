@@ -16,7 +16,7 @@ import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
 import { SnapshotBoard, type SnapshotContent } from './snapshot-board.js';
-import { SyncServer, type SyncServerOptions } from './sync-server.js';
+import { SyncServer, type SyncServerOptions, urgentHoldMs } from './sync-server.js';
 
 const report: UsageReport = {
   vms: [
@@ -59,7 +59,10 @@ async function start(options: Partial<SyncServerOptions> = {}, board = new Snaps
     listen: '127.0.0.1:0',
     board,
     isFrontend: (id) => id === 'west' || id === 'east',
-    onReport: (...args) => reports.push(args),
+    onReport: (...args) => {
+      reports.push(args);
+      return false;
+    },
     log,
     holdMs: 150,
     ...options,
@@ -133,9 +136,20 @@ describe('POST /v1/sync', () => {
   });
 
   it('holds a caller only briefly when its next report is urgent', async () => {
-    const { board, call } = await start({ holdMs: 60_000, isUrgent: (frontendId) => frontendId === 'west' });
+    const { board, call } = await start({ holdMs: 60_000, onReport: (frontendId) => frontendId === 'west' });
     board.publish(content());
     expect((await call(board.current('west')!.version)).status).toBe(304);
+  });
+
+  it('asks for urgent reports ten times a second, and less often where reading them all would take more than a quarter of a core', () => {
+    for (const callers of [1, 5, 10, 50, 200]) {
+      for (const reportMs of [0, 0.1, 1, 3, 15]) {
+        const holdMs = urgentHoldMs(callers, reportMs);
+        expect(holdMs).toBeGreaterThanOrEqual(100);
+        expect((callers * reportMs) / holdMs).toBeLessThanOrEqual(0.25 + 1e-9);
+        if (callers * reportMs <= 25) expect(holdMs).toBe(100);
+      }
+    }
   });
 
   it.each([2 ** 52, 2 ** 52 + 1, Number.MAX_SAFE_INTEGER])(

@@ -35,22 +35,27 @@ export interface SyncServerOptions {
    * default always.
    */
   readonly hasClusters?: (nodeId: string) => boolean;
-  readonly onReport: (frontendId: string, nodeId: string, report: UsageReport) => void;
+  /** Takes a report, and tells whether the frontend is to be asked for the next one as soon as possible. */
+  readonly onReport: (frontendId: string, nodeId: string, report: UsageReport) => boolean;
   /** Status of every answer, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Longest time that a call waits for news, in milliseconds; default `HOLD_MS`: so long reports take at most. */
   readonly holdMs?: number;
-  /** Whether what a frontend has just reported calls for the next report as soon as possible; default never. */
-  readonly isUrgent?: (frontendId: string) => boolean;
 }
 
 /** A report of 64 VMs with 1000 pairs of a pool and an engine each is below this. */
 const MAX_REPORT_BYTES = 8 * 2 ** 20;
 /** So long a call waits for news. */
 export const HOLD_MS = 500;
-/** So long a call waits when the next report is urgent: filters add up what they count ten times a second. */
+/** So long a call waits at least when the next report is urgent: filters add up what they count ten times a second. */
 export const URGENT_HOLD_MS = 100;
+/** Urgent reports of all callers take at most this share of the time of a core, so that a surge does not slow down what follows it. */
+const MOST_URGENT_SHARE = 0.25;
+/** The time that a report takes is a mean of about so many. */
+const MEAN_OF = 16;
+/** Who has called within this time calls again. */
+const CALLING_MS = 2_000;
 const NAME_PATTERN = /^[\x21-\x7e]{1,256}$/;
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
@@ -70,6 +75,8 @@ export class SyncServer {
   readonly #stopping = new AbortController();
   readonly #refused = new RefusedCalls();
   readonly #displaced = new DisplacedBoard(Date.now);
+  /** Milliseconds that it takes to read a report. */
+  #reportMs = 0;
 
   constructor(options: SyncServerOptions) {
     this.#options = options;
@@ -137,8 +144,10 @@ export class SyncServer {
     const { board, holdMs = HOLD_MS } = this.#options;
     const caller = this.#identify(request);
     const body = await readBody(request);
+    const startedMs = performance.now();
     const { vms, displaced } = decodeUsageReport(body);
-    this.#options.onReport(caller.frontendId, caller.nodeId, { vms });
+    const isUrgent = this.#options.onReport(caller.frontendId, caller.nodeId, { vms });
+    this.#reportMs += (performance.now() - startedMs - this.#reportMs) / MEAN_OF;
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
     this.#refused.accept(caller.nodeId, Date.now());
@@ -150,8 +159,7 @@ export class SyncServer {
     const left = new AbortController();
     response.once('close', () => left.abort());
     const signal = AbortSignal.any([left.signal, this.#stopping.signal]);
-    const isUrgent = this.#options.isUrgent?.(caller.frontendId) ?? false;
-    const waitMs = isUrgent ? Math.min(holdMs, URGENT_HOLD_MS) : holdMs;
+    const waitMs = isUrgent ? Math.min(holdMs, this.#urgentMs()) : holdMs;
     const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal);
     if (snapshot !== undefined) {
       sendBytes(response, snapshot.bytes, { [SYNC_SNAPSHOT_HEADER]: String(snapshot.version) });
@@ -164,6 +172,14 @@ export class SyncServer {
     } else {
       sendJson(response, 503, { message: 'there is no plan yet' }, { 'retry-after': '1' });
     }
+  }
+
+  #urgentMs(): number {
+    const callers = this.#options.board.envoysSince(Date.now() - CALLING_MS).values();
+    return urgentHoldMs(
+      [...callers].reduce((sum, count) => sum + count, 0),
+      this.#reportMs,
+    );
   }
 
   /** Who calls; throws for anyone who may not. */
@@ -210,6 +226,11 @@ export class SyncServer {
     }
     sendJson(response, status, { ...(code === undefined ? {} : { code }), message });
   }
+}
+
+/** So long a call waits when the next report is urgent, of so many callers whose reports take so many milliseconds each. */
+export function urgentHoldMs(callers: number, reportMs: number): number {
+  return Math.max(URGENT_HOLD_MS, (callers * reportMs) / MOST_URGENT_SHARE);
 }
 
 interface Caller {
