@@ -1,9 +1,19 @@
 import { createServer } from 'node:net';
+import { InvalidArgumentError } from 'commander';
 import { WardropError } from '../../xds-server/errors.js';
 import { engines, frontends } from './scenario.js';
 
 const HOST = '127.0.0.1';
 export const DEFAULT_BASE_PORT = 18000;
+
+/** Reads the option that sets another. */
+export function basePort(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1024 || value > 65_000) {
+    throw new InvalidArgumentError('give a port from 1024 to 65000');
+  }
+  return value;
+}
 
 /** Every address the demo listens on, fixed distances from one port. */
 export interface Addresses {

@@ -1,11 +1,13 @@
 import { constants } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { WardropError } from '../../xds-server/errors.js';
-import { DEFAULT_BASE_PORT } from './addresses.js';
+import { basePort, DEFAULT_BASE_PORT } from './addresses.js';
 import { Interrupted, runDemo } from './demo.js';
 
 /** The run was complete, but the machine was too busy for its times to be trusted. */
 const EXIT_INVALID = 3;
+/** The command line is wrong. */
+const EXIT_USAGE = 2;
 
 const program = new Command('demo')
   .description('Three regions, three engines: first everybody uses the nearest engine, then Wardrop decides.')
@@ -13,6 +15,7 @@ const program = new Command('demo')
   .option('--json <file>', 'also write the result as JSON')
   .option('--seconds <n>', 'measure so long per policy, for trying things', seconds, 60)
   .option('--base-port <n>', 'first of the 40 ports that are used', basePort, DEFAULT_BASE_PORT)
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
   .parse();
 
 const options = program.opts<{ keep?: true; json?: string; seconds: number; basePort: number }>();
@@ -44,13 +47,5 @@ function describe(error: unknown): string {
 function seconds(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('give a whole number of seconds');
-  return value;
-}
-
-function basePort(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1024 || value > 65_000) {
-    throw new InvalidArgumentError('give a port from 1024 to 65000');
-  }
   return value;
 }

@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { UsageError } from '../../xds-server/cli/usage-error.js';
 import { WardropError } from '../../xds-server/errors.js';
 import { calibrationReport } from '../calibration/report.js';
-import { DEFAULT_BASE_PORT } from '../demo/addresses.js';
+import { basePort, DEFAULT_BASE_PORT } from '../demo/addresses.js';
 import { validate } from '../validation/validate.js';
 import { addOptions, type CompareOptions, runSimulate } from './command.js';
 
@@ -33,7 +33,7 @@ const program = addOptions(
 )
   .option('--calibrate', 'instead: how far the engine model is from published measurements')
   .option('--validate', 'instead: the same requests on real Envoys and in virtual time (about two minutes)')
-  .option('--base-port <n>', 'of the 40 ports that --validate uses', Number, DEFAULT_BASE_PORT);
+  .option('--base-port <n>', 'of the 40 ports that --validate uses', basePort, DEFAULT_BASE_PORT);
 
 try {
   await program
