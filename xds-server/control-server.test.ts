@@ -329,6 +329,20 @@ describe('ControlServer', () => {
     expect(server.alarms.list[0]!.message).toMatch(/demand above capacity: 3\d\.\d % of 30\.0 requests\/s/);
   });
 
+  it('takes a change of the file that comes while it is still looking for replicas at its start', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const [host, port] = engine.address.split(':');
+    const listed = readFileSync(site.configFile, 'utf8');
+    const found = listed.replace(/endpoints: \[.*?\]/, `discovery: {dns: "e.invalid:${port}"}`);
+    site.write(found);
+    const server = await site.start(undefined, async () => {
+      site.write(found.replace('requestsPerSecond: 5}', 'requestsPerSecond: 6}'));
+      return { addresses: [`${host}:${port}`], secondsToLive: 60 };
+    });
+    await vi.waitUntil(() => server.view.state.demands[0]!.requestsPerSecond === 6, 10_000);
+  });
+
   it('keeps server settings that need a restart, and says so', async () => {
     const engine = await startEngine();
     const site = await Site.create({ a: engine.address });

@@ -122,12 +122,14 @@ export class ControlServer implements ShownServer {
    */
   static async start(options: ControlServerOptions): Promise<ControlServer> {
     const config = loadConfig(options.configFile);
+    const configWatch = new ConfigWatch([...config.files]);
+    await configWatch.note();
     const store = new PlanStore(config.server.stateFile);
     const { state, problem } = await store.load();
     let onFound = () => {};
     const discovery = new Discovery({ lookup: options.lookup ?? systemLookup(), onChange: () => onFound() });
     await atMost(DISCOVERY_WAIT_MS, discovery.watch(config.discovery, new Map(state?.discovered)));
-    const server = new ControlServer(options, config, discovery, store, state);
+    const server = new ControlServer(options, config, configWatch, discovery, store, state);
     onFound = () => void server.#rediscover();
     if (problem !== null) server.alarms.raise('state-file', problem.message);
     for (const warning of config.warnings) options.log.warn({ ...warning }, warning.message);
@@ -143,6 +145,7 @@ export class ControlServer implements ShownServer {
   private constructor(
     options: ControlServerOptions,
     written: Config,
+    configWatch: ConfigWatch,
     discovery: Discovery,
     store: PlanStore,
     state: ServerState | null,
@@ -152,6 +155,7 @@ export class ControlServer implements ShownServer {
     this.#options = options;
     this.#written = written;
     this.#config = config;
+    this.#configWatch = configWatch;
     this.#discovery = discovery;
     this.#store = store;
     this.#log = log;
@@ -184,9 +188,6 @@ export class ControlServer implements ShownServer {
       (engineId, address, result) => this.#acceptProbe(engineId, address, result),
       (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, Date.now()),
     );
-    this.#configWatch = new ConfigWatch([...config.files], async () => {
-      await this.reload('the file changed');
-    });
     this.questions = new Questions({
       solver: options.questionSolver,
       history: this.#history,
@@ -362,7 +363,7 @@ export class ControlServer implements ShownServer {
     await this.#sync.start();
     this.#goOn();
     this.engineWatch.watch(this.#config.fleet, this.#config.upstreams);
-    await this.#configWatch.start();
+    this.#configWatch.start(async () => void (await this.reload('the file changed')));
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
 

@@ -60,8 +60,11 @@ async function serve(
           now: Date.now,
           onFault: (err) => log.error({ err }, 'the recording ends'),
         });
+  // From the beginning on: before the server is there, it would end the process.
+  let server: ControlServer | undefined;
+  process.on('SIGHUP', () => void server?.reload('SIGHUP'));
   try {
-    const server = await ControlServer.start({
+    server = await ControlServer.start({
       configFile: config,
       optimizer,
       questionSolver,
@@ -70,7 +73,6 @@ async function serve(
       ...(recording !== undefined && { recorder: (recorded) => recording.write(recorded) }),
     });
     recording?.begin();
-    process.on('SIGHUP', () => void server.reload('SIGHUP'));
     await asked(['SIGTERM', 'SIGINT']);
     log.info('stopping');
     await server.stop();

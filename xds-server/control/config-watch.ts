@@ -8,21 +8,24 @@ const POLL_MS = 1_000;
  * every kind of replacement (in place, by rename, through links, on network file systems).
  */
 export class ConfigWatch {
-  readonly #onChange: () => Promise<void>;
+  #onChange: () => Promise<void> = async () => {};
   #files: readonly string[];
   #seen: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #checking: Promise<void> = Promise.resolve();
 
-  constructor(files: readonly string[], onChange: () => Promise<void>) {
+  constructor(files: readonly string[]) {
     this.#files = files;
-    this.#onChange = onChange;
   }
 
-  /** Takes the present content as known and watches. */
-  async start(): Promise<void> {
+  /** Takes the present content as known: what changes from now on is noticed, also before the start. */
+  async note(): Promise<void> {
     this.#seen = await digest(this.#files);
+  }
+
+  start(onChange: () => Promise<void>): void {
+    this.#onChange = onChange;
     this.#schedule();
   }
 
