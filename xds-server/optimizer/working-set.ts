@@ -5,6 +5,8 @@ import { pick, pickMarks, restrict } from './restrict.js';
 
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
 const CHEAPEST = 16;
+/** The same in a polish: the fewer there are, the less there is to look at in each of many passes, and what is missing joins. */
+const FEWEST = 6;
 /** Arcs of a row that join when they turn out to be cheaper than those in use. */
 const MOST_JOINING = 16;
 /** With no more seconds to be gained per request, prices tell well enough which arcs were missed. */
@@ -21,7 +23,7 @@ export function polishWhole(
 ): PolishedFlows & { readonly useful: Uint8Array } {
   const flows = start.slice();
   const free = basic.slice();
-  const isKept = workingSet(whole, flows);
+  const isKept = workingSet(whole, flows, FEWEST);
   for (let arc = 0; arc < free.length; arc++) isKept[arc]! |= free[arc]!;
   for (let enough = ROUGH_SECONDS; ; enough = 0) {
     const { flowProblem, arcs } = restrict(whole, isKept);
@@ -43,7 +45,7 @@ export function polishWhole(
 }
 
 /** Marks arcs with flow now or in force, all arcs of rows with bounds, and the cheapest few of each row. */
-export function workingSet(whole: FlowProblem, flows: Float64Array): Uint8Array {
+export function workingSet(whole: FlowProblem, flows: Float64Array, cheapest = CHEAPEST): Uint8Array {
   const { problem, kink, lower } = whole;
   const loads = loadsOf(whole, flows);
   const prices = new Float64Array(loads.length);
@@ -59,7 +61,7 @@ export function workingSet(whole: FlowProblem, flows: Float64Array): Uint8Array 
     if (bounds.size > 0) isKept.fill(1, firstArc, endArc);
   }
   const limits = new Float64Array(problem.rows.length).fill(Infinity);
-  for (const arc of missedArcs(problem, problem.arcCost, prices, limits, isKept, CHEAPEST)) isKept[arc] = 1;
+  for (const arc of missedArcs(problem, problem.arcCost, prices, limits, isKept, cheapest)) isKept[arc] = 1;
   return isKept;
 }
 
