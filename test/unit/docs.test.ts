@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { buildProgram } from '../../xds-server/cli/program.js';
+import { loadConfig } from '../../xds-server/config/load.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
@@ -50,4 +51,19 @@ it('the manual has every alarm', () => {
   expect(kinds).toContain('envoy-rejects');
   const manual = read('docs/operations.md');
   expect([...kinds].filter((kind) => !manual.includes(`| \`${kind}\` `))).toEqual([]);
+});
+
+it('the manual has every path of the API', () => {
+  const source = read('xds-server/admin/admin-server.ts');
+  const paths = [...source.matchAll(/app\.(get|post)\('([^']+)'/g)].map(
+    ([, method, path]) => `${method!.toUpperCase()} ${path}`,
+  );
+  expect(paths).toContain('GET /v1/fleet');
+  const manual = read('docs/operations.md');
+  expect(paths.filter((path) => !manual.includes(`| \`${path}`))).toEqual([]);
+});
+
+it('the configuration in README.md is valid', () => {
+  const [, yaml] = read('README.md').match(/```yaml\n([^`]+)```/)!;
+  expect(loadConfig('fleet.yaml', () => yaml!).fleet.pools.map(({ id }) => id)).toEqual(['llama-70b']);
 });
