@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../simulator/random.js';
 import { DemandEstimator, rateConfidence } from './demand-estimator.js';
+import { URGENT_STRENGTH } from './surge.js';
 import { conversationCounts, poissonCounts } from './testing/traffic.js';
 
 const START_MS = 1_600_000_000_000;
@@ -169,6 +170,34 @@ describe('DemandEstimator', () => {
     };
     expect(secondsAmong(0)).toBe(3);
     expect(secondsAmong(30)).toBe(4);
+  });
+
+  it('a surge is worth looking at more often only until it is known, with many Envoys and pools, too', () => {
+    const seeds = Array.from({ length: 10 }, (_, pool) => ({
+      ...{ frontendId: 'f', poolId: `p${pool}`, requestsPerSecond: 40 },
+      ...{ evidence: Number.POSITIVE_INFINITY, source: 'expected' as const },
+    }));
+    const demand = new DemandEstimator(seeds);
+    const urgentMs: number[] = [];
+    const nodes = Array.from({ length: 8 }, (_, at) => ({ id: `n${at}`, toldMs: 0, nextMs: 500 + 60 * at }));
+    for (let nowMs = 0; nowMs < 120_000; nowMs += 20) {
+      for (const node of nodes.filter(({ nextMs }) => nextMs <= nowMs)) {
+        const perMs = (nowMs > 60_000 ? 60 : 40) / 1_000 / nodes.length;
+        const count = perMs * (nowMs - node.toldMs);
+        demand.add('f', node.id, new Map(seeds.map(({ poolId }) => [poolId, count])), node.toldMs, nowMs);
+        const isUrgent = demand.surgeStrength('f', nowMs) >= URGENT_STRENGTH;
+        if (isUrgent) urgentMs.push(nowMs);
+        node.toldMs = nowMs;
+        node.nextMs = nowMs + (isUrgent ? 100 : 500);
+      }
+      if (nowMs % 200 === 0) demand.evaluate(nowMs);
+    }
+    const total = demand
+      .estimates(120_000)
+      .reduce((sum, { requestsPerSecond }) => sum + requestsPerSecond, 0);
+    expect(Math.abs(total - 600)).toBeLessThan(30);
+    expect(urgentMs.length).toBeGreaterThan(0);
+    expect(urgentMs.filter((atMs) => atMs < 60_000 || atMs > 65_000)).toEqual([]);
   });
 
   it('looking how close a frontend is to a surge changes nothing', () => {

@@ -8,7 +8,7 @@ import {
   typical,
 } from './latency-samples.js';
 import { Penalty } from './penalty.js';
-import type { Stay } from './throughput.js';
+import type { SlownessLimit, Stay } from './throughput.js';
 
 /** An engine as it is judged. */
 export interface JudgedEngine {
@@ -18,8 +18,8 @@ export interface JudgedEngine {
   readonly capacity: number;
   /** What it holds and gets done; undefined when that tells nothing. */
   readonly stay?: Stay | undefined;
-  /** Times slower than its profile that it can be at most, by what it gets done. */
-  readonly mostSlowness?: number;
+  /** How slow it can be at most, by what it gets done; undefined when that tells nothing. */
+  readonly slownessLimit?: SlownessLimit | undefined;
 }
 
 /** What is known about the latency of one engine. */
@@ -137,10 +137,10 @@ export class OutlierWatch {
       watched.penalty.end();
     }
     this.#judge(engines, pools, nowMs);
-    for (const { id, mostSlowness } of engines) {
+    for (const { id, slownessLimit } of engines) {
       const { penalty, evidence } = this.#of(id);
       if (isFrozen(id)) continue;
-      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, mostSlowness);
+      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit);
     }
     this.#limit(engines, pools);
     this.#findDrift(engines, nowMs);

@@ -60,16 +60,18 @@ describe('a penalty', () => {
   it('falls to what the engine can be at most by what it gets done, whatever its answers were like before', () => {
     const penalty = new Penalty();
     run(penalty, 10, 0, 2_000);
-    for (let nowMs = 2_500; nowMs <= 7_000; nowMs += 500) penalty.advance(0.5, nowMs, 10, 10);
+    const limit = (nowMs: number, slowness: number) => ({ slowness, sinceMs: nowMs - 5_000 });
+    // At first that tells of the time before it was slow.
+    for (let nowMs = 2_500; nowMs < 7_000; nowMs += 500) penalty.advance(0.5, nowMs, 10, limit(nowMs, 1));
     expect(penalty.severity).toBe(10);
     // It has worked off its queue in a moment, and then has little to do.
     for (let nowMs = 7_500; nowMs <= 18_000; nowMs += 500) {
-      penalty.advance(0.5, nowMs, 10, nowMs < 9_000 ? 1.5 : 8);
+      penalty.advance(0.5, nowMs, 10, limit(nowMs, nowMs < 9_000 ? 1.5 : 8));
     }
     expect(penalty.severity).toBe(1.5);
     // That is forgotten when it is slow again.
-    penalty.advance(6, 18_500, 6, 8);
-    for (let nowMs = 19_000; nowMs <= 30_000; nowMs += 500) penalty.advance(0.5, nowMs, 6, 8);
+    penalty.advance(6, 18_500, 6, limit(18_500, 8));
+    for (let nowMs = 19_000; nowMs <= 30_000; nowMs += 500) penalty.advance(0.5, nowMs, 6, limit(nowMs, 8));
     expect(penalty.severity).toBe(6);
   });
 

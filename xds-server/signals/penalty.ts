@@ -1,3 +1,5 @@
+import type { SlownessLimit } from './throughput.js';
+
 /** An engine is penalised when it is this many times slower than it should be, for this long. */
 const ENTRY_EXCESS = 2;
 const ENTRY_MS = 2_000;
@@ -10,8 +12,9 @@ const DEAD_FACTOR = 1.25;
 const FALL_INTERVAL_MS = 5_000;
 /** By how slow the engine was at most over this time: when it has little to do, its answers scatter. */
 const SLOWNESS_MS = 15_000;
-/** An engine that is slow again so soon after its penalty fell is watched for twice that time, up to so many times. */
+/** An engine that is slow again so soon after its penalty fell by more than this is watched for twice that time, up to so many times. */
 const RELAPSE_MS = 120_000;
+const RELAPSE_FACTOR = 2;
 const MOST_PATIENCE = 4;
 /** Without evidence it falls by this factor, this often, so that requests come back to give some. */
 const EASE_INTERVAL_MS = 10_000;
@@ -27,8 +30,10 @@ export class Penalty {
   #slowSinceMs: number | undefined;
   #lastFallMs = 0;
   #lastHeardMs = 0;
-  /** When it last fell since it rose. */
-  #fellMs: number | undefined;
+  #roseMs = 0;
+  /** What it last rose to, and when it has fallen from that by so much that the engine was believed to recover. */
+  #peak = 1;
+  #believedMs: number | undefined;
   #patience = 1;
   #looks: readonly { readonly atMs: number; readonly slowness: number; readonly mostSlowness: number }[] = [];
 
@@ -46,6 +51,8 @@ export class Penalty {
   resume(severity: number, sinceMs: number, nowMs: number): void {
     this.#severity = Math.min(MOST_SEVERITY, Math.max(1, severity));
     this.#sinceMs = this.#severity > 1 ? sinceMs : undefined;
+    this.#peak = this.#severity;
+    this.#roseMs = nowMs;
     this.#lastFallMs = nowMs;
     this.#lastHeardMs = nowMs;
   }
@@ -53,7 +60,7 @@ export class Penalty {
   /** Forgets all that was known of the engine. */
   end(): void {
     this.#recover();
-    this.#fellMs = undefined;
+    this.#believedMs = undefined;
     this.#patience = 1;
   }
 
@@ -68,18 +75,13 @@ export class Penalty {
    * `excess`: times slower than load explains at the most, compared with its like; undefined when there is too little
    * evidence. `slowness`: times slower that the engine must be for its answers at what it gets done now. The first is
    * sure enough to begin with; it is gone with the load, which a penalty takes away. The second stays, and does not fall
-   * below it. `mostSlowness`: times slower that it can be by what it gets done, whatever its answers are like: the least
-   * of that since it last rose is remembered as long as the most of the other.
+   * below it. `limit`: how slow it can be at most by what it has got done since the penalty last rose, whatever its
+   * answers are like; that is remembered as long as `slowness`.
    */
-  advance(
-    excess: number | undefined,
-    nowMs: number,
-    slowness = 1,
-    mostSlowness = Number.POSITIVE_INFINITY,
-  ): void {
+  advance(excess: number | undefined, nowMs: number, slowness = 1, limit?: SlownessLimit): void {
     if (excess === undefined) this.#withoutEvidence(nowMs);
     else if (this.#sinceMs === undefined) this.#mayBegin(excess, nowMs);
-    else this.#follow(excess, slowness, mostSlowness, nowMs);
+    else this.#follow(excess, slowness, limit, nowMs);
   }
 
   #mayBegin(excess: number, nowMs: number): void {
@@ -95,17 +97,20 @@ export class Penalty {
 
   /** An engine that turns slow again and again would be believed each time that it pauses. */
   #noteRise(nowMs: number): void {
-    if (this.#fellMs !== undefined) {
-      const isRelapse = nowMs - this.#fellMs <= RELAPSE_MS;
+    if (this.#believedMs !== undefined) {
+      const isRelapse = nowMs - this.#believedMs <= RELAPSE_MS;
       this.#patience = isRelapse ? Math.min(MOST_PATIENCE, 2 * this.#patience) : 1;
     }
-    this.#fellMs = undefined;
+    this.#believedMs = undefined;
+    this.#peak = this.#severity;
   }
 
-  #follow(excess: number, slowness: number, mostSlowness: number, nowMs: number): void {
+  #follow(excess: number, slowness: number, limit: SlownessLimit | undefined, nowMs: number): void {
     this.#lastHeardMs = nowMs;
     const target = Math.min(MOST_SEVERITY, Math.max(1, excess));
     const sinceMs = nowMs - SLOWNESS_MS * this.#patience;
+    const mostSlowness =
+      limit !== undefined && limit.sinceMs >= this.#roseMs ? limit.slowness : Number.POSITIVE_INFINITY;
     this.#looks = [
       ...this.#looks.filter(({ atMs }) => atMs > sinceMs),
       { atMs: nowMs, slowness, mostSlowness },
@@ -117,6 +122,7 @@ export class Penalty {
       this.#severity = target;
       this.#lastFallMs = nowMs;
       // What it got done before says nothing any more.
+      this.#roseMs = nowMs;
       this.#looks = this.#looks.map((look) => ({ ...look, mostSlowness: Number.POSITIVE_INFINITY }));
       this.#noteRise(nowMs);
     } else if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
@@ -134,9 +140,10 @@ export class Penalty {
 
   #fallTo(severity: number, nowMs: number): void {
     this.#lastFallMs = nowMs;
-    this.#fellMs = nowMs;
     this.#severity = severity;
-    if (severity < EXIT_SEVERITY) this.#recover();
+    const isOver = severity < EXIT_SEVERITY;
+    if (isOver || severity < this.#peak / RELAPSE_FACTOR) this.#believedMs = nowMs;
+    if (isOver) this.#recover();
   }
 }
 

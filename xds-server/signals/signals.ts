@@ -41,7 +41,7 @@ import type { RoundTripView } from './round-trip.js';
 import { settledSince } from './settled-since.js';
 import { SlowStart } from './slow-start.js';
 import { StandingPage } from './standing-page.js';
-import { type Stay, stayOf, surelyDoneRho } from './throughput.js';
+import { type SlownessLimit, type Stay, slownessLimit, stayOf } from './throughput.js';
 import { TurnGaps, type TurnGapView } from './turn-gaps.js';
 import { type UsageDelta, UsageLedger } from './usage-ledger.js';
 import { UsageTotals } from './usage-totals.js';
@@ -602,7 +602,7 @@ export class Signals {
       profileId: profile,
       capacity: this.#capacities.get(id)!,
       stay: isHeardOf ? this.#stay(id, profile, nowMs) : undefined,
-      mostSlowness: this.#mostSlowness(id, profile, nowMs),
+      slownessLimit: this.#slownessLimit(id, profile, nowMs),
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
     // The load that an engine is judged at lacks what a silent frontend sends to it.
@@ -626,13 +626,12 @@ export class Signals {
     return stayOf(held, traffic, capacity, this.#known.profiles.get(profileId)!, mix, nowMs);
   }
 
-  /** An engine that gets a share of its profile's work done is no slower than that makes it. */
-  #mostSlowness(engineId: string, profileId: string, nowMs: number): number {
+  #slownessLimit(engineId: string, profileId: string, nowMs: number): SlownessLimit | undefined {
     const traffic = this.#traffic.get(engineId);
-    if (traffic === undefined) return Number.POSITIVE_INFINITY;
+    if (traffic === undefined) return undefined;
     const capacity = this.#capacities.get(engineId)! / this.#shareInForce(engineId);
-    const profile = this.#known.profiles.get(profileId)!;
-    return 1 / surelyDoneRho(traffic, capacity, profile, this.#known.mixes.get(engineId)!, nowMs);
+    const { profiles, mixes } = this.#known;
+    return slownessLimit(traffic, capacity, profiles.get(profileId)!, mixes.get(engineId)!, nowMs);
   }
 
   #isInForce(engineId: string): boolean {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Random } from '../../simulator/random.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { RequestsHeld } from './requests-held.js';
-import { type Stay, stayOf, surelyDone, surelyDoneRho } from './throughput.js';
+import { type Stay, slownessLimit, stayOf, surelyDone } from './throughput.js';
 
 const START_MS = 1_600_000_000_000;
 const mix = { uncachedPromptTokens: 0, outputTokens: 1 };
@@ -140,13 +140,17 @@ describe('what an engine surely gets done', () => {
     expect(surelyDone(0.8, 1e9)).toBeCloseTo(0.8);
   });
 
-  it('is that of the last seconds, by what its profile gives it; nothing where it has no capacity', () => {
+  it('limits how slow it can be, by what its profile gives it', () => {
     const traffic = new EngineTraffic();
     for (let second = 0; second < 20; second++) traffic.add(answered(20), START_MS + second * 1_000);
     const nowMs = START_MS + 20_000;
-    expect(surelyDoneRho(traffic, 1, profile, mix, nowMs)).toBeCloseTo(0.8 * (1 - 2 / Math.sqrt(100)));
-    expect(surelyDoneRho(traffic, 2, profile, mix, nowMs)).toBeCloseTo(0.4 * (1 - 2 / Math.sqrt(100)));
-    expect(surelyDoneRho(traffic, 1, profile, mix, nowMs + 6_000)).toBe(0);
-    expect(surelyDoneRho(traffic, 0, profile, mix, nowMs)).toBe(0);
+    const surely = 0.8 * (1 - 2 / Math.sqrt(100));
+    expect(slownessLimit(traffic, 1, profile, mix, nowMs)).toEqual({
+      slowness: expect.closeTo(1 / surely),
+      sinceMs: nowMs - 6_000,
+    });
+    expect(slownessLimit(traffic, 2, profile, mix, nowMs)!.slowness).toBeCloseTo(2 / surely);
+    expect(slownessLimit(traffic, 1, profile, mix, nowMs + 6_000)).toBeUndefined();
+    expect(slownessLimit(traffic, 0, profile, mix, nowMs)).toBeUndefined();
   });
 });

@@ -52,21 +52,31 @@ export function stayOf(
   return { answers: rates.ended * seconds, observedSeconds: excess * expectedSeconds, expectedSeconds };
 }
 
+/** How slow an engine can be at most. */
+export interface SlownessLimit {
+  /** Times slower than its profile. */
+  readonly slowness: number;
+  /** Since when it got done what shows it. */
+  readonly sinceMs: number;
+}
+
 /**
- * Utilisation by work that an engine has surely got done over as long as it takes to tell; 0 where nothing can be said.
- * `capacity` is what its profile gives it.
+ * An engine that surely gets a share of its profile's work done, over as long as it takes to tell, is no slower than that makes
+ * it. `capacity` is what its profile gives it. Undefined where nothing can be said.
  */
-export function surelyDoneRho(
+export function slownessLimit(
   traffic: EngineTraffic,
   capacity: number,
   profile: Profile,
   mix: TokenMix,
   nowMs: number,
-): number {
+): SlownessLimit | undefined {
   const seconds = tellingSeconds(profile, mix);
-  if (capacity === 0 || seconds === undefined) return 0;
+  if (capacity === 0 || seconds === undefined) return undefined;
   const { answered, answeredWorkSeconds } = traffic.rates(nowMs, seconds);
-  return surelyDone(answeredWorkSeconds / capacity, answered * seconds);
+  const rho = surelyDone(answeredWorkSeconds / capacity, answered * seconds);
+  // The present second does not count yet.
+  return rho === 0 ? undefined : { slowness: 1 / rho, sinceMs: nowMs - (seconds + 1) * 1_000 };
 }
 
 /** What of a rate of work is beyond doubt that so many answers make. */
