@@ -16,8 +16,16 @@ export function readBody<T>(check: ValidateFunction<T>, what: string, body: unkn
   throw new WardropError('WARDROP_QUERY_INVALID', `the body is no ${what}: ${describe(check.errors![0]!)}`);
 }
 
-function describe({ instancePath, message, params }: ErrorObject): string {
-  const { additionalProperty, allowedValues } = params;
-  const detail = additionalProperty ?? allowedValues?.join(', ');
-  return `${instancePath || '/'} ${message}${detail === undefined ? '' : `: ${detail}`}`;
+function describe({ keyword, instancePath, message, params }: ErrorObject): string {
+  const at = instancePath === '' ? '' : `${instancePath}: `;
+  switch (keyword) {
+    case 'additionalProperties':
+      return `${at}unknown key ${JSON.stringify(params.additionalProperty)}`;
+    case 'required':
+      return `${at}missing key ${JSON.stringify(params.missingProperty)}`;
+    case 'enum':
+      return `${at}must be one of ${params.allowedValues.join(', ')}`;
+    default:
+      return `${at}${message}`;
+  }
 }
