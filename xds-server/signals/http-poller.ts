@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Agent, type Dispatcher } from 'undici';
+import { Agent } from 'undici';
 import type { Address } from '../fleet/fleet.js';
 import type { Upstream, UpstreamTls } from '../fleet/upstream.js';
 import type { ProbeFailure } from './replica-health.js';
@@ -20,7 +20,8 @@ export interface PollTarget {
 export type PollAnswer =
   | {
       readonly status: number;
-      readonly body: string /** Where it sends callers, which is not followed. */;
+      readonly body: string;
+      /** Where it sends callers, which is not followed. */
       readonly location?: string;
     }
   | { readonly failure: ProbeFailure; readonly detail: string };
@@ -43,8 +44,6 @@ const START_SPREAD_MS = 50;
 const JITTER = 0.2;
 /** After a stall of our own, the request is repeated this soon. */
 const STALL_RETRY_MS = 100;
-
-type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
 /** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
 export class HttpPoller {
@@ -120,9 +119,12 @@ export class HttpPoller {
         ...(upstream?.auth && { headers: { [upstream.auth.header]: upstream.auth.value } }),
         signal: AbortSignal.timeout(timeoutMs),
       });
-      if (maxBytes > 0) return await readPage({ statusCode, headers, body }, maxBytes);
-      await body.dump({ limit: DUMPED_BYTES });
-      return { status: statusCode, body: '' };
+      const location = headers.location && { location: String(headers.location) };
+      if (maxBytes === 0 || statusCode !== 200) {
+        await body.dump({ limit: DUMPED_BYTES });
+        return { status: statusCode, body: '', ...location };
+      }
+      return await readPage(headers, body, maxBytes);
     } catch (error) {
       return failureOf(error, timeoutMs);
     }
@@ -134,19 +136,21 @@ function keyOf({ engineId, address, asked, path, upstream }: PollTarget): string
   return JSON.stringify([engineId, address, asked, path, upstream]);
 }
 
-async function readPage({ statusCode, headers, body }: Response, maxBytes: number): Promise<PollAnswer> {
+async function readPage(
+  headers: IncomingHttpHeaders,
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+): Promise<PollAnswer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  for await (const chunk of body) {
     size += chunk.length;
     if (size > maxBytes) return { failure: 'other', detail: `the page is longer than ${maxBytes} bytes` };
     chunks.push(chunk);
   }
   const text = Buffer.concat(chunks).toString('latin1');
-  const { location } = headers;
-  if (location !== undefined) return { status: statusCode, body: text, location: String(location) };
   const flaw = flawOf(headers, text);
-  return flaw === undefined ? { status: statusCode, body: text } : { failure: 'other', detail: flaw };
+  return flaw === undefined ? { status: 200, body: text } : { failure: 'other', detail: flaw };
 }
 
 /** What keeps a page from being read as it was meant; undefined when nothing does. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../simulator/random.js';
 import { RequestSizes, type SizeCounts, type TokenSizes } from './request-sizes.js';
 
 const ASSUMED: TokenSizes = { promptTokens: 512, uncachedPromptTokens: 512, outputTokens: 128 };
@@ -41,20 +42,6 @@ function answer(
       changes.push(nowMs / 1_000);
   }
   return changes;
-}
-
-/** Numbers from 0 to 1, the same for the same seed. */
-function uniform(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return (state + 0.5) / 2 ** 32;
-  };
-}
-
-/** One of a normal distribution around 0 with a standard deviation of 1. */
-function normal(random: () => number): number {
-  return Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random());
 }
 
 describe('request sizes', () => {
@@ -169,11 +156,11 @@ describe('request sizes', () => {
     });
     fc.assert(
       fc.property(traffic, ({ seed, perSecond, spread, factor }) => {
-        const random = uniform(seed);
+        const random = new Random(seed);
         const sizes = new RequestSizes();
         const noisy = (of: TokenSizes) => (answers: number) => {
           const around = (tokens: number) =>
-            Math.max(1, tokens * (1 + (spread * normal(random)) / Math.sqrt(answers)));
+            Math.max(1, tokens * (1 + (spread * random.normal()) / Math.sqrt(answers)));
           const promptTokens = around(of.promptTokens);
           const share = of.uncachedPromptTokens / of.promptTokens;
           return countsOf(answers, {
