@@ -24,7 +24,8 @@ export function registerRecord(program: Command): void {
       .summary('write what the control server hears and plans to a file')
       .description(
         'Write usage reports and all inputs and results of solves to a compressed file, until interrupted or for a ' +
-          'time. The last solve before the start is its first one.',
+          'time. The last solve before the start is its first one. What signals knew by then is not in it: for the whole ' +
+          'way from reports to plans, use wardrop serve --record.',
       )
       .requiredOption('-o, --out <file>', 'file to write, such as fleet.jsonl.gz')
       .option('--for <time>', 'end after this time, such as 30s, 10m or 4h', duration),
@@ -112,5 +113,7 @@ function describe(results: readonly Replayed[]): string {
     isSame ? 'same' : 'DIFFERENT',
     isSameState === null ? '-' : isSameState ? 'same' : 'DIFFERENT',
   ]);
-  return formatTable([['time', 'plan', 'id', 'again', 'signals'], ...rows]);
+  const table = formatTable([['time', 'plan', 'id', 'again', 'signals'], ...rows]);
+  if (results.every(({ isSameState }) => isSameState !== null)) return table;
+  return `${table}\n\nsignals: - where the recording does not hold what they knew when it began`;
 }
