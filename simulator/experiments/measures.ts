@@ -217,7 +217,7 @@ const DEAD_BAND = 0.02;
 const DEAD_SIGMAS = 6;
 
 /** Turning points of all weights after the scenario has settled. */
-export function oscillation(scenario: Scenario, { samples }: Pick<Recorder, 'samples'>): Oscillation {
+function oscillation(scenario: Scenario, { samples }: Pick<Recorder, 'samples'>): Oscillation {
   const end = scenario.warmupSeconds + scenario.seconds;
   const settled = samples.filter(({ atSeconds }) => atSeconds > scenario.settledFrom && atSeconds <= end);
   const hours = (end - scenario.settledFrom) / 3600;

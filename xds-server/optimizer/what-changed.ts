@@ -8,7 +8,7 @@ import type { OptimizerInput, Solution, SolutionRow } from './solution.js';
  * - `config`: the fleet and its pools, the policy. `network`: latencies and egress. `profile`: curves, work, reference mix.
  * - `capacity`: readiness, health, ramp, drain and penalty. `demand`: rates and sizes of requests.
  */
-export const causes = ['time', 'config', 'network', 'profile', 'capacity', 'demand'] as const;
+const causes = ['time', 'config', 'network', 'profile', 'capacity', 'demand'] as const;
 
 export type Cause = (typeof causes)[number];
 
