@@ -1,7 +1,8 @@
 import { buildFlowProblem, type FlowProblem, loadsOf, lowerBound, objective } from './flow-problem.js';
 import { choosePoints, FlowProgram, type ProgramFlows } from './flow-program.js';
 import type { LinearSolver } from './linear-program.js';
-import { costTolerance, type PolishedFlows } from './polish.js';
+import { costTolerance } from './node-prices.js';
+import type { PolishedFlows } from './polish.js';
 import type { Problem } from './problem.js';
 import { markedArcs } from './restrict.js';
 import { missedArcs, polishWhole, workingSet } from './working-set.js';

@@ -1,5 +1,6 @@
 import { type FlowProblem, loadsOf } from './flow-problem.js';
-import { costTolerance, type PolishedFlows, polish } from './polish.js';
+import { costTolerance } from './node-prices.js';
+import { type PolishedFlows, polish } from './polish.js';
 import type { Problem } from './problem.js';
 import { pick, pickMarks, restrict } from './restrict.js';
 
