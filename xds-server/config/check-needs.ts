@@ -44,6 +44,8 @@ export function checkNeeds(
       areSound = false;
       continue;
     }
+    // The schema has told that the header's name is wrong.
+    if (entry.when.header !== undefined && Object.keys(entry.when.header).length === 0) areSound = false;
     const given = CONDITIONS.filter((key) => isWritten(['needs', id, 'when', key]));
     checkWhen(entry.when, given, config.filter, problem);
     checkEngines(entry, engines, problem);
@@ -148,9 +150,7 @@ function checkCondition(
     problem(['when'], given.length === 0 ? 'says nothing' : `gives ${given.join(' and ')}`, { hint });
   }
   const names = Object.keys(when.header ?? {});
-  if (when.header !== undefined && names.length !== 1) {
-    problem(['when', 'header'], `names ${names.length} headers; name one`);
-  }
+  if (names.length > 1) problem(['when', 'header'], `names ${names.length} headers; name one`);
   for (const name of [...names, ...(when.hasHeader === undefined ? [] : [when.hasHeader])]) {
     if (!CLIENT_STEERING_HEADERS.includes(name.toLowerCase())) continue;
     problem(['when'], `${name} is removed from requests before the filter sees it`);

@@ -126,6 +126,11 @@ needs:
       'target-pod is removed from requests',
     ],
     [
+      'name no header',
+      '{when: {header: {}}, engines: {residency: eu}}',
+      'x.when.header: must have at least 1',
+    ],
+    [
       'name two headers',
       '{when: {header: {x-aaa: a, x-bbb: b}}, engines: {residency: eu}}',
       'names 2 headers',
@@ -160,6 +165,12 @@ needs:
     expect(problemsOf(`needs:\n${needs(6).join('\n')}\n`)).toEqual([]);
     expect(problemsOf(`needs:\n${needs(7).join('\n')}\n`)).toEqual([
       expect.stringContaining('needs: 7 needs make a difference to m: up to 128 pools, more than 64'),
+    ]);
+  });
+
+  it('tell a header whose name has a wrong form once', () => {
+    expect(problemsOf('needs: {x: {when: {header: {x: eu}}, engines: {residency: eu}}}')).toEqual([
+      expect.stringContaining('needs.x.when.header.x: the text "x" has a wrong form'),
     ]);
   });
 

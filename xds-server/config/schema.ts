@@ -557,6 +557,7 @@ const requestSigns = {
   header: {
     type: 'object',
     description: 'A header, by name, has this value.',
+    minProperties: 1,
     propertyNames: headerName,
     additionalProperties: headerValue,
   },

@@ -95,6 +95,7 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
     case 'pattern':
       return source.problem(path, `${shown} has a wrong form`, { hint });
     case 'minItems':
+    case 'minProperties':
       return source.problem(path, `must have at least ${error.params.limit}`);
     default:
       return source.problem(path, error.message ?? error.keyword);
