@@ -1,6 +1,6 @@
 import { Random } from '../../simulator/random.js';
 import { TICK_MS } from '../../xds-server/control/cycle.js';
-import type { Move } from '../../xds-server/signals/demand-band.js';
+import { larger, type Move } from '../../xds-server/signals/demand-band.js';
 import { DemandEstimator } from '../../xds-server/signals/demand-estimator.js';
 import { URGENT_STRENGTH } from '../../xds-server/signals/surge.js';
 import { HOLD_MS, URGENT_HOLD_MS } from '../../xds-server/sync/sync-server.js';
@@ -100,7 +100,8 @@ export class Frontend {
 
   #look(): Moved | undefined {
     this.#lookAtMs = this.#nowMs + TICK_MS;
-    const move = this.#estimator.evaluate(this.#nowMs);
+    const moves = [...this.#estimator.evaluate(this.#nowMs).values()];
+    const move = moves.reduce(larger, undefined);
     if (move === undefined) return undefined;
     const rates = this.#estimator.estimates(this.#nowMs).map(({ requestsPerSecond }) => requestsPerSecond);
     const moved = { atMs: this.#nowMs, move, rates };

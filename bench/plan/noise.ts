@@ -151,7 +151,7 @@ class Run {
         const count = this.#poisson(this.#rate * SHARES[index]! * (index === BUSIEST ? factor : 1));
         this.#estimator.add(frontendId, 'node', new Map([[POOL, count]]), from, this.#nowMs);
       });
-      const move = this.#estimator.evaluate(this.#nowMs);
+      const move = this.#estimator.evaluate(this.#nowMs).get(POOL);
       if (move !== undefined) {
         this.#settledSinceMs = settledSince(this.#settledSinceMs, move, this.#nowMs);
         this.#movedMs = this.#nowMs;

@@ -1,4 +1,4 @@
-import { type Demand, effectiveCapacity } from '../fleet/fleet-state.js';
+import { type Demand, effectiveCapacity, settledSecondsOf } from '../fleet/fleet-state.js';
 import { type RateEstimate, rateConfidence } from '../signals/demand-estimator.js';
 import { requestsAtReplica } from '../signals/engine-load.js';
 import { measuredConfidence } from '../signals/measured-confidence.js';
@@ -20,7 +20,11 @@ export function fleetView(server: ShownServer): object {
     atMs: state.atMs,
     settledSeconds: state.settledSeconds,
     frontends: fleet.frontends.map((_, at) => frontendView(server, at, nowMs)),
-    pools: fleet.pools.map((pool) => ({ ...pool, readinessHeld: heldPools.includes(pool.id) })),
+    pools: fleet.pools.map((pool) => ({
+      ...pool,
+      readinessHeld: heldPools.includes(pool.id),
+      settledSeconds: settledSecondsOf(state, pool.id),
+    })),
     engines: fleet.engines.map((engine, at) => ({
       ...engineView(server, at, nowMs),
       inFlight: inFlight?.get(engine.id) ?? null,

@@ -197,9 +197,13 @@ function registerFleet(server: ShownServer, registers: Registers): void {
           [{ frontend: frontendId, pool: poolId, source }, requestsPerSecond] as const,
       ),
   );
-  gauge(registers, 'wardrop_settled_seconds', 'Time that demand and fleet count as having held.', [], () => [
-    [{}, server.view.state.settledSeconds],
-  ]);
+  gauge(
+    registers,
+    'wardrop_settled_seconds',
+    'Time that demand and fleet count as having held, the least of all pools.',
+    [],
+    () => [[{}, server.view.state.settledSeconds]],
+  );
   gauge(registers, 'wardrop_engine_replicas', 'Replicas by readiness.', ['engine', 'ready'], () =>
     server.view.state.engines.flatMap(({ id, replicas }) => {
       const ready = replicas.filter((replica) => replica.ready).length;

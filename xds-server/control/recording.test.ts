@@ -69,6 +69,16 @@ describe('a recording', () => {
     }
   });
 
+  it('of a version for which all pools were one gives the same plans, too', async () => {
+    const recorded = await solves([3, 12]);
+    const text = written(recorded).replaceAll(/"settledSecondsByPool":\{.*?\},/g, '');
+    const back = read(text) as RecordedSolve[];
+    for (const solve of back) {
+      expect(solve.input.state.settledSecondsByPool).toBeUndefined();
+      expect((await replay(optimizer, solve)).isSame).toBe(true);
+    }
+  });
+
   it('tells when another plan comes out', async () => {
     const [solve] = await solves([3]);
     const changed = { ...solve!, plan: { ...solve!.plan!, objectiveSeconds: 1e9 } };

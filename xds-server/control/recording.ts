@@ -43,6 +43,8 @@ interface SolveLine extends Partial<Parts> {
   readonly kind: 'solve';
   readonly atMs: number;
   readonly settledSeconds: number;
+  /** Absent from recordings of versions for which all pools were one. */
+  readonly settledSecondsByPool?: FleetState['settledSecondsByPool'];
   readonly times: readonly number[];
   /** Left out when it is the previous one. */
   readonly plan?: Plan | null;
@@ -63,7 +65,7 @@ export class RecordingWriter {
 
   #solve({ input, times, plan }: RecordedSolve): SolveLine {
     const { state, previous, profiles, policy } = input;
-    const { fleet, engines, demands, atMs, settledSeconds } = state;
+    const { fleet, engines, demands, atMs, settledSeconds, settledSecondsByPool } = state;
     const parts: Parts = { fleet, engines, demands, profiles: [...profiles], policy, previous };
     const changed = PARTS.filter((part) => !isDeepStrictEqual(parts[part], this.#last[part]));
     // What is in force after this solve is what the next one starts from.
@@ -72,6 +74,7 @@ export class RecordingWriter {
       kind: 'solve',
       atMs,
       settledSeconds,
+      ...(settledSecondsByPool && { settledSecondsByPool }),
       times,
       ...Object.fromEntries(changed.map((part) => [part, parts[part]])),
       ...(isDeepStrictEqual(plan, previous) ? {} : { plan }),
@@ -116,14 +119,21 @@ export class RecordingReader {
       throw this.#invalid('lacks what came before it');
     const plan = line.plan === undefined ? previous : line.plan;
     this.#last = { fleet, engines, demands, profiles, policy, previous: plan };
-    const { atMs, settledSeconds, times } = line;
+    const { atMs, settledSeconds, settledSecondsByPool, times } = line;
     return {
       kind: 'solve',
       times,
       plan,
       input: {
         previous,
-        state: { fleet, atMs, engines, demands, settledSeconds },
+        state: {
+          fleet,
+          atMs,
+          engines,
+          demands,
+          settledSeconds,
+          ...(settledSecondsByPool && { settledSecondsByPool }),
+        },
         profiles: new Map(profiles as [string, never][]),
         policy,
       },

@@ -61,8 +61,10 @@ export interface FleetState {
   readonly engines: readonly EngineState[];
   /** At most one entry per (frontend, pool, priority); sorted by these. */
   readonly demands: readonly Demand[];
-  /** Seconds that demand and the fleet count as having held; the horizon of move costs grows with it. */
+  /** Seconds that demand and the fleet count as having held; the horizon of move costs grows with it. The least of all pools. */
   readonly settledSeconds: number;
+  /** The same by pool id: pools that share engines have the same, others their own. `settledSeconds` for those not named. */
+  readonly settledSecondsByPool?: Readonly<Record<string, number>>;
 }
 
 /** What an engine's capacity follows from. */
@@ -75,4 +77,12 @@ export function effectiveCapacity(engine: CapacityState): number {
   let ready = 0;
   for (const replica of engine.replicas) if (replica.ready) ready++;
   return ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
+}
+
+/** Seconds that conditions count as having held for a pool. */
+export function settledSecondsOf(
+  { settledSeconds, settledSecondsByPool }: Pick<FleetState, 'settledSeconds' | 'settledSecondsByPool'>,
+  poolId: string,
+): number {
+  return settledSecondsByPool?.[poolId] ?? settledSeconds;
 }

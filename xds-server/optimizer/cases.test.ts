@@ -163,6 +163,37 @@ describe('moves', () => {
       1,
     );
   });
+
+  test('cost a row what conditions of its own pool say, whatever happens to pools that share no engine with it', async () => {
+    const names = ['calm', 'moved'];
+    const world = worldInput({
+      frontends: ['f'],
+      engines: names.flatMap((name) => [{ id: `${name}-a` }, { id: `${name}-b` }]),
+      pools: Object.fromEntries(names.map((name) => [name, [`${name}-a`, `${name}-b`]])),
+      networkMs: [[20, 5, 20, 5]],
+      demands: names.map((poolId) => ({
+        frontendId: 'f',
+        poolId,
+        requestsPerSecond: 10,
+        promptTokens: 8000,
+        uncachedPromptTokens: 500,
+        turnGapSeconds: 60,
+      })),
+      previousWeights: names.map((poolId) => ({
+        frontendId: 'f',
+        poolId,
+        weights: new Map([[`${poolId}-a`, 1]]),
+      })),
+    });
+    const input = { ...world, state: { ...world.state, settledSecondsByPool: { calm: 1800 } } };
+    const solution = await optimizer.solve(input);
+    const [calm, moved] = solution.rows.map((row) =>
+      row.weights.find(({ engineId }) => engineId.endsWith('-a')),
+    );
+    expect(calm?.weight ?? 0).toBeLessThan(1);
+    expect(moved?.weight).toBe(1);
+    expect(checkSolution(input, solution)).toEqual([]);
+  });
 });
 
 describe("operators' bounds", () => {

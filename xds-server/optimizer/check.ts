@@ -273,12 +273,14 @@ class SolutionCheck {
       ({ id, latencyFactor }) => latencyFactor * this.#profileOf(id)!.ttft.secondsPerUncachedPromptToken,
     );
     const meanPerToken = total(perToken) / Math.max(1, alive.length);
-    const price = (this.#servedOf(row).mean.cachedTokenSeconds * meanPerToken) / this.#horizon();
+    const price = (this.#servedOf(row).mean.cachedTokenSeconds * meanPerToken) / this.#horizon(row.poolId);
     return gone * Math.max(LEAST_MOVE_SECONDS, price);
   }
 
-  #horizon(): number {
-    const doublings = Math.floor(Math.log2(Math.max(1, this.#input.state.settledSeconds / 60)));
+  #horizon(poolId: string): number {
+    const { settledSeconds, settledSecondsByPool } = this.#input.state;
+    const held = settledSecondsByPool?.[poolId] ?? settledSeconds;
+    const doublings = Math.floor(Math.log2(Math.max(1, held / 60)));
     return Math.min(1800, 60 * 2 ** doublings);
   }
 

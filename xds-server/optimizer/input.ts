@@ -92,6 +92,14 @@ function checkState(state: SolverState, bound: Bound): SolverState {
     engines: engines.map((index) => checkEngineState(fleet.engines[index]!.id, state.engines[index]!, bound)),
     demands: checkDemands(state.demands, fleet, bound),
     settledSeconds: nonNegative('settledSeconds', state.settledSeconds),
+    ...(state.settledSecondsByPool && {
+      settledSecondsByPool: Object.fromEntries(
+        Object.entries(state.settledSecondsByPool).map(([id, seconds]) => [
+          id,
+          nonNegative(`settledSeconds of pool ${id}`, seconds),
+        ]),
+      ),
+    }),
   };
 }
 

@@ -34,7 +34,7 @@ export class LossPlanner {
   constructor({ input, optimum, weights, rows }: Placed, solve: Solve) {
     this.#solve = solve;
     // A loss ends what was settled, so moves cost again what they cost when conditions are new.
-    const state = { ...input.state, settledSeconds: 0 };
+    const state = { ...input.state, settledSeconds: 0, settledSecondsByPool: {} };
     this.#input = { ...input, state, previousWeights: rows.map(inForce) };
     this.#problem = optimum.flowProblem.problem;
     this.#weights = weights;

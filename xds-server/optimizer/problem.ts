@@ -1,4 +1,4 @@
-import type { Demand } from '../fleet/fleet-state.js';
+import { type Demand, settledSecondsOf } from '../fleet/fleet-state.js';
 import type { WeightBound } from '../fleet/policy.js';
 import { idleTbotSeconds, idleTtftSeconds } from '../profiles/curves.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
@@ -94,7 +94,6 @@ class ProblemBuilder {
   /** Profiles of all columns. */
   readonly #kinds: readonly Profile[];
   readonly #prefills = new Map<readonly number[], Prefill>();
-  readonly #horizon: number;
   readonly #rows: Row[] = [];
   readonly #warnings: string[] = [];
 
@@ -113,7 +112,6 @@ class ProblemBuilder {
     this.#latencyFactors = Float64Array.from(this.#columns, ({ latencyFactor }) => latencyFactor);
     this.#columnHashes = Int32Array.from(this.#firstMembers, (engine) => hashOf(this.#idOf(engine)));
     this.#columnKinds = Int32Array.from(this.#columns, ({ profile }) => this.#kinds.indexOf(profile));
-    this.#horizon = horizonSeconds(input.state.settledSeconds);
   }
 
   build(): Problem {
@@ -150,7 +148,7 @@ class ProblemBuilder {
       demandRps: totalRps(classes),
       classes,
       mix: mean,
-      moveSeconds: this.#moveSeconds(mean, reachable),
+      moveSeconds: this.#moveSeconds(names.poolId, mean, reachable),
       firstArc,
       endArc: arcs.size,
       bounds: this.#noteBounds(arcs, key, firstArc, reachable),
@@ -225,10 +223,11 @@ class ProblemBuilder {
    * Follow-up rate x turn gap x seconds to compute the cached tokens anew, divided by the horizon; the seconds are the
    * mean over the engines that could take the flow.
    */
-  #moveSeconds(mean: MeanRequest, reachable: readonly number[]): number {
+  #moveSeconds(poolId: string, mean: MeanRequest, reachable: readonly number[]): number {
     const { engines, perToken } = this.#prefill(reachable);
     if (engines === 0) return LEAST_MOVE_SECONDS;
-    return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / engines / this.#horizon);
+    const horizon = horizonSeconds(settledSecondsOf(this.#input.state, poolId));
+    return Math.max(LEAST_MOVE_SECONDS, (mean.cachedTokenSeconds * perToken) / engines / horizon);
   }
 
   /** Number of engines of some columns, and the sum of their seconds per prompt token; once for rows that reach the same. */

@@ -103,6 +103,7 @@ function exchanged(before: OptimizerInput, after: OptimizerInput, taken: Readonl
         ({ frontendId, poolId }) => frontends.has(frontendId) && pools.has(poolId),
       ),
       settledSeconds: time.state.settledSeconds,
+      ...(time.state.settledSecondsByPool && { settledSecondsByPool: time.state.settledSecondsByPool }),
       atMs: time.state.atMs,
     },
     profiles: new Map([...after.profiles, ...before.profiles, ...profile.profiles]),

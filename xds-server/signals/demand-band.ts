@@ -51,6 +51,11 @@ export interface BandState {
 /** How a rate moved: by a large change, or by a small one or because it is better known. */
 export type Move = 'large' | 'small';
 
+/** The larger of two moves. */
+export function larger(a: Move | undefined, b: Move | undefined): Move | undefined {
+  return a === 'large' ? a : (b ?? a);
+}
+
 /**
  * Holds a rate still while counts agree with it: within max(5 %, two standard deviations of the count that it was
  * measured on). It moves only
@@ -111,14 +116,14 @@ export class DemandBand {
     const isSurging = endMs - this.#surgedMs < SURGE_SECONDS * 1_000;
     const change = changeOf(windows, this.#known(rows), isSurging);
     if (change === undefined) return undefined;
-    const { to, isRise, seconds, sigmas } = change;
+    const { to, isRise, seconds } = change;
     const sinceMs = endMs - seconds * 1_000;
     if (isRise && (isSurging || change.isLarge)) {
       this.surgeTo(to, sinceMs);
       return 'large';
     }
     if (seconds < leastSeconds(change, isSurging)) return undefined;
-    if (!change.isLarge && sigmas < SIGMAS_OF_SMALL_CHANGE) return undefined;
+    if (!change.isLarge && change.sigmas < SIGMAS_OF_SMALL_CHANGE) return undefined;
     this.#moveTo(to, sinceMs);
     return change.isLarge ? 'large' : 'small';
   }

@@ -47,7 +47,8 @@ function play(run: Run): {
         lastMs[node] = nowMs;
         pending[node] = 0;
       }
-      if (estimator.evaluate(nowMs)) moves.push({ second: second + 1, rps: rpsOf(estimator, nowMs) });
+      if (estimator.evaluate(nowMs).size > 0)
+        moves.push({ second: second + 1, rps: rpsOf(estimator, nowMs) });
     }
   }
   return { estimator, moves, endMs: START_MS + (run.seconds + 1) * 1_000 };
@@ -76,7 +77,7 @@ function replay(
     const nowMs = START_MS + (second + 1) * 1_000;
     const counts = new Map(pools.map((each, pool) => [`p${pool}`, each[second]!]));
     estimator.add('f', 'n', counts, nowMs - 1_000, nowMs);
-    if (!estimator.evaluate(nowMs)) continue;
+    if (estimator.evaluate(nowMs).size === 0) continue;
     const rates = estimator.estimates(nowMs).map(({ requestsPerSecond }) => requestsPerSecond);
     moves.push({ second: second + 1, rates });
   }
@@ -136,7 +137,7 @@ describe('DemandEstimator', () => {
         const [from, to] = [(tenth - 1) / 10, tenth / 10];
         const counts = new Map([['p', sentBy(to) - sentBy(from)]]);
         estimator.add('f', 'n', counts, START_MS + from * 1_000, START_MS + to * 1_000);
-        if (estimator.evaluate(START_MS + to * 1_000)) seen = to;
+        if (estimator.evaluate(START_MS + to * 1_000).size > 0) seen = to;
       }
       expect(seen! - begin).toBeGreaterThan(0);
       expect(seen! - begin).toBeLessThanOrEqual(2.7);
@@ -283,7 +284,7 @@ describe('DemandEstimator', () => {
         const nowMs = START_MS + second * 1_000;
         const count = 400 * (second > 100 ? factor : 1);
         estimator.add('f', 'n', new Map([['p', count]]), nowMs - 1_000, nowMs);
-        moves.add(estimator.evaluate(nowMs) ?? 'none');
+        moves.add(estimator.evaluate(nowMs).get('p') ?? 'none');
       }
       expect(moves).toEqual(new Set(['none', move]));
     }

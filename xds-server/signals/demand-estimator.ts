@@ -1,5 +1,5 @@
 import type { Demand } from '../fleet/fleet-state.js';
-import { type BandState, DemandBand, type Move, settled, surge } from './demand-band.js';
+import { type BandState, DemandBand, larger, type Move, settled, surge } from './demand-band.js';
 import { type Count, Dispersion } from './dispersion.js';
 import { measuredConfidence } from './measured-confidence.js';
 import { type ObservedWindow, RateSeries } from './rate-series.js';
@@ -131,26 +131,28 @@ export class DemandEstimator {
     }
   }
 
-  /** Moves the bands that recent counts have left; the largest move, if any did. */
-  evaluate(nowMs: number): Move | undefined {
-    let largest: Move | undefined;
+  /** Moves the bands that recent counts have left; the largest move by pool id, of those of which any did. */
+  evaluate(nowMs: number): ReadonlyMap<string, Move> {
+    const moves = new Map<string, Move>();
+    const note = ({ seed: { poolId } }: Row, move: Move | undefined) => {
+      const largest = larger(moves.get(poolId), move);
+      if (largest !== undefined) moves.set(poolId, largest);
+    };
     for (const frontend of this.#frontends.values()) {
       const endMs = heardOfUntil(frontend, nowMs);
       if (endMs === undefined) continue;
       for (const [nodeId, node] of frontend.nodes) {
         if (nowMs - node.lastMs > REMOVED_AFTER_MS) frontend.nodes.delete(nodeId);
       }
-      if (this.#followSurge(frontend, endMs)) {
-        largest = 'large';
-        continue;
-      }
+      const surged = this.#followSurge(frontend, endMs);
+      for (const row of surged) note(row, 'large');
+      if (surged.length > 0) continue;
       const rows = Math.max(1, measured(frontend).length);
       for (const [id, row] of frontend.rows) {
-        const move = this.#observe(frontend, id, row, endMs, rows);
-        if (largest !== 'large') largest = move ?? largest;
+        note(row, this.#observe(frontend, id, row, endMs, rows));
       }
     }
-    return largest;
+    return moves;
   }
 
   /** In the order of the seeds. */
@@ -206,15 +208,15 @@ export class DemandEstimator {
 
   /**
    * Looks at all requests of a frontend together, which show a surge before its rows can: then each is moved to what was
-   * counted of it since, drawn towards its former rate times the growth of all.
+   * counted of it since, drawn towards its former rate times the growth of all. The rows that moved; none without a surge.
    */
-  #followSurge(frontend: Frontend, endMs: number): boolean {
+  #followSurge(frontend: Frontend, endMs: number): readonly Row[] {
     const all = together(frontend, endMs, (count, sinceMs) =>
       frontend.dispersion.observe(count, sinceMs, endMs),
     );
-    if (all === undefined) return false;
+    if (all === undefined) return [];
     const change = surge(all.total, settled(all.requestsPerSecond));
-    if (change === undefined || all.requestsPerSecond === 0) return false;
+    if (change === undefined || all.requestsPerSecond === 0) return [];
     const growth = change.to.requestsPerSecond / all.requestsPerSecond;
     const at = all.total.findIndex(({ seconds }) => seconds === change.seconds);
     all.rows.forEach(({ band }, index) => {
@@ -225,7 +227,7 @@ export class DemandEstimator {
       const requestsPerSecond = evidence / (scaledSeconds + own.seconds);
       band.surgeTo({ requestsPerSecond, evidence }, endMs - change.seconds * 1_000);
     });
-    return true;
+    return all.rows;
   }
 
   #observe(frontend: Frontend, id: string, row: Row, endMs: number, rows: number): Move | undefined {

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
-import { settledSince } from './settled-since.js';
+import { describe, expect, it } from 'vitest';
+import type { Pool } from '../fleet/fleet.js';
+import type { Move } from './demand-band.js';
+import { SettledSince, settledSince } from './settled-since.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -24,4 +26,41 @@ it('small changes every so often never count as conditions that hold for longer 
       }
     }),
   );
+});
+
+function poolOf(id: string, ...engineIds: string[]): Pool {
+  return { id, model: id, needs: [], engineIds };
+}
+
+describe('pools that share engines, also by way of others', () => {
+  // `joined` shares `b` with `first` and `c` with `second`.
+  const pools = [
+    poolOf('first', 'a', 'b'),
+    poolOf('second', 'c'),
+    poolOf('apart', 'd'),
+    poolOf('joined', 'b', 'c'),
+  ];
+
+  it('have the same time, and what happens to them changes nothing for others', () => {
+    const settled = new SettledSince(pools, 0);
+    settled.demandMoved(new Map([['second', 'large']]), 40_000);
+    const times = { first: 10, second: 10, joined: 10, apart: 50 };
+    expect(settled.at(50_000)).toEqual({ settledSeconds: 10, settledSecondsByPool: times });
+    settled.enginesChanged(new Set(['d']), 55_000);
+    expect(settled.at(60_000)).toEqual({
+      settledSeconds: 5,
+      settledSecondsByPool: { first: 20, second: 20, joined: 20, apart: 5 },
+    });
+  });
+
+  it('several moves at one time are one, the largest', () => {
+    const holding = (...moves: [string, Move][]) => {
+      const settled = new SettledSince(pools, 0);
+      settled.demandMoved(new Map(moves), 100_000);
+      return settled.at(100_000).settledSecondsByPool;
+    };
+    expect(holding(['first', 'small'], ['second', 'small'])).toMatchObject({ joined: 25, apart: 100 });
+    expect(holding(['first', 'large'], ['second', 'small'])).toMatchObject({ joined: 0, apart: 100 });
+    expect(holding(['first', 'small'], ['second', 'large'])).toMatchObject({ joined: 0, apart: 100 });
+  });
 });

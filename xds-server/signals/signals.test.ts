@@ -115,6 +115,34 @@ describe('Signals', () => {
     expect(state.settledSeconds).toBe(5);
   });
 
+  it('a step of demand, or an engine that fails, makes conditions new for the pools that share its engines and for no others', () => {
+    const config = loadConfig('/none/fleet.yaml', () =>
+      [
+        'frontends: [{id: f, region: r}]',
+        'engines:',
+        '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
+        '- {id: b, region: r, models: [other], profile: p, endpoints: ["10.0.0.2:80"]}',
+        'profiles: {p: {requestsPerSecond: 100}}',
+        'demand: {f: {models: {m: {requestsPerSecond: 10}, other: {requestsPerSecond: 10}}}}',
+      ].join('\n'),
+    );
+    const signals = new Signals(config, [], 0);
+    let offered = 0;
+    for (let second = 1; second <= 300; second++) {
+      offered += second <= 200 ? 10 : 40;
+      signals.acceptReport('f', 'n', reportOf(offered), second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    const { settledSecondsByPool } = signals.evaluate(300_000).state;
+    expect(settledSecondsByPool!.m).toBeLessThan(100);
+    expect(settledSecondsByPool!.other).toBe(300);
+    const engine = config.fleet.engines[1]!;
+    signals.acceptProbe('b', engine.endpoints[0]!, refused, 310_000);
+    signals.acceptProbe('b', engine.endpoints[0]!, refused, 310_500);
+    const later = signals.evaluate(311_000).state;
+    expect(later.settledSecondsByPool!.m).toBeGreaterThan(settledSecondsByPool!.m!);
+  });
+
   it('takes nothing for a surge or a fall that it hears late because this process was held up', () => {
     for (const heldSeconds of [4, 12, 20, 60]) {
       const signals = new Signals(configOf(['a'], 60), [], 0);

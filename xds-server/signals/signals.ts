@@ -38,7 +38,7 @@ import {
 } from './request-sizes.js';
 import { RequestsHeld } from './requests-held.js';
 import type { RoundTripView } from './round-trip.js';
-import { settledSince } from './settled-since.js';
+import { SettledSince } from './settled-since.js';
 import { SlowStart } from './slow-start.js';
 import { StandingPage } from './standing-page.js';
 import { type SlownessLimit, type Stay, slownessLimit, stayOf } from './throughput.js';
@@ -118,7 +118,7 @@ export class Signals {
   #capacities: ReadonlyMap<string, number> = new Map();
   #known: KnownConfig;
   #readiness: Readiness | undefined;
-  #settledSinceMs: number;
+  #settledSince: SettledSince;
   /** When many conversations last had to move. */
   #unrestMs = Number.NEGATIVE_INFINITY;
 
@@ -127,7 +127,7 @@ export class Signals {
     this.#known = knownOf(config);
     this.#demand = new DemandEstimator(seeds(config, held));
     this.#network = new Network(config.fleet);
-    this.#settledSinceMs = nowMs;
+    this.#settledSince = new SettledSince(config.fleet.pools, nowMs);
   }
 
   /** Takes a new configuration; what was measured of things that stay is kept. */
@@ -139,7 +139,7 @@ export class Signals {
     this.#known = withSizes(knownOf(config), this.#sizes);
     this.#demand.reseed(seeds(config, []));
     this.#network.reconfigure(config.fleet);
-    this.#settledSinceMs = nowMs;
+    this.#settledSince = new SettledSince(config.fleet.pools, nowMs);
     const endpoints = new Set(config.fleet.engines.flatMap((engine) => engine.endpoints));
     for (const known of [this.#health, this.#lastReadyMs, this.#pages]) {
       for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
@@ -459,9 +459,9 @@ export class Signals {
 
   /** The fleet as it looks now. */
   evaluate(nowMs: number): SignalsView {
-    const move = this.#demand.evaluate(nowMs);
-    if (move !== undefined) this.#settledSinceMs = settledSince(this.#settledSinceMs, move, nowMs);
-    if (move === 'large') this.#unrestMs = nowMs;
+    const moves = this.#demand.evaluate(nowMs);
+    this.#settledSince.demandMoved(moves, nowMs);
+    if ([...moves.values()].includes('large')) this.#unrestMs = nowMs;
     this.#orders.expire(this.#known.fleet, nowMs);
     const vetoes = this.#vetoes(nowMs);
     const isReady = (engine: Engine, address: Address) =>
@@ -481,8 +481,12 @@ export class Signals {
         this.#orders.isReplicaDrained(address);
       return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost };
     });
-    if (this.#readiness !== undefined && !isEqual(readiness, this.#readiness)) {
-      this.#settledSinceMs = nowMs;
+    const changed = this.#readiness === undefined ? [] : changedAt(readiness, this.#readiness);
+    if (changed.length > 0) {
+      this.#settledSince.enginesChanged(
+        new Set(changed.map((at) => this.#known.fleet.engines[at]!.id)),
+        nowMs,
+      );
       this.#unrestMs = nowMs;
     }
     this.#readiness = readiness;
@@ -502,7 +506,7 @@ export class Signals {
         atMs: nowMs,
         engines,
         demands: rates.map((rate) => this.#demandOf(rate, silentFrontends)),
-        settledSeconds: Math.max(0, (nowMs - this.#settledSinceMs) / 1000),
+        ...this.#settledSince.at(nowMs),
       },
       configuredFleet: this.#known.fleet,
       roundTrips: this.#network.views,
@@ -836,9 +840,12 @@ function loadReporter(frontendId: string, nodeId: string): string {
   return `load ${frontendId} ${nodeId}`;
 }
 
-function isEqual(a: Readiness, b: Readiness): boolean {
-  return a.every((replicas, at) => {
-    const others = b[at];
-    return others?.length === replicas.length && replicas.every((ready, index) => ready === others[index]);
+/** Indices of the engines that differ. */
+function changedAt(now: Readiness, before: Readiness): readonly number[] {
+  return now.flatMap((replicas, at) => {
+    const others = before[at];
+    const isSame =
+      others?.length === replicas.length && replicas.every((ready, index) => ready === others[index]);
+    return isSame ? [] : [at];
   });
 }
