@@ -229,6 +229,25 @@ function skipContents(start: usize, end: usize): usize {
   return at;
 }
 
+const BACKSLASH: i8 = 0x5c;
+const QUOTE: i8 = 0x22;
+/** As an escape spells it. */
+const LINE_END: i8 = 0x6e;
+/** With these bits flipped, the quote and the control characters are the least of all bytes, as signed numbers. */
+const FLIPPED: i8 = <i8>0x82;
+const ABOVE_ENDS: i8 = <i8>0xa1;
+
+/**
+ * What bytes are compared with, each in all 16 lanes. V8 makes constants anew in every turn of a loop, which is a third of what
+ * there is to do; what has been loaded it keeps.
+ */
+const LANES: usize = memory.data(80, 16);
+v128.store(LANES, i8x16.splat(BACKSLASH));
+v128.store(LANES, i8x16.splat(QUOTE), 16);
+v128.store(LANES, i8x16.splat(LINE_END), 32);
+v128.store(LANES, i8x16.splat(FLIPPED), 48);
+v128.store(LANES, i8x16.splat(ABOVE_ENDS), 64);
+
 /** Every other bit, from the second on. */
 const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
@@ -238,6 +257,11 @@ const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
  * and Lemire 2019).
  */
 function skipBlocks(start: usize, end: usize): usize {
+  const slash = v128.load(LANES);
+  const quote = v128.load(LANES, 16);
+  const lineEnd = v128.load(LANES, 32);
+  const flipped = v128.load(LANES, 48);
+  const above = v128.load(LANES, 64);
   let at = start;
   /** 1 when the first byte of the block is escaped. */
   let open: u64 = 0;
@@ -246,17 +270,30 @@ function skipBlocks(start: usize, end: usize): usize {
     const b = v128.load(at, 16);
     const c = v128.load(at, 32);
     const d = v128.load(at, 48);
-    const any = v128.or(v128.or(isSpecial(a), isSpecial(b)), v128.or(isSpecial(c), isSpecial(d)));
-    if (!i8x16.bitmask(any) && !open) continue;
-    const backslashes = bits(isBackslash(a), isBackslash(b), isBackslash(c), isBackslash(d));
-    const ends = bits(isEnd(a), isEnd(b), isEnd(c), isEnd(d));
+    const slashA = i8x16.eq(a, slash);
+    const slashB = i8x16.eq(b, slash);
+    const slashC = i8x16.eq(c, slash);
+    const slashD = i8x16.eq(d, slash);
+    const endA = isEnd(a, flipped, above);
+    const endB = isEnd(b, flipped, above);
+    const endC = isEnd(c, flipped, above);
+    const endD = isEnd(d, flipped, above);
+    const slashes = v128.or(v128.or(slashA, slashB), v128.or(slashC, slashD));
+    const allEnds = v128.or(v128.or(endA, endB), v128.or(endC, endD));
+    if (!v128.any_true(v128.or(slashes, allEnds)) && !open) continue;
+    const backslashes = bits(slashA, slashB, slashC, slashD);
+    const ends = bits(endA, endB, endC, endD);
     const starts = backslashes & ~open;
     const odd = (((starts << 1) | ODD) - starts) ^ ODD;
     const escaped = odd ^ (backslashes | open);
     const stops = ends & ~escaped;
     // Nothing counts from the closing quote on.
     const inside = escaped & ((stops & -stops) - 1);
-    let others = inside & ~bits(isUsual(a), isUsual(b), isUsual(c), isUsual(d));
+    const usualA = isUsual(a, lineEnd, quote);
+    const usualB = isUsual(b, lineEnd, quote);
+    const usualC = isUsual(c, lineEnd, quote);
+    const usualD = isUsual(d, lineEnd, quote);
+    let others = inside & ~bits(usualA, usualB, usualC, usualD);
     for (; others; others &= others - 1) {
       const place = at + <usize>ctz(others);
       const byte = load<u8>(place);
@@ -278,24 +315,18 @@ function bits(a: v128, b: v128, c: v128, d: v128): u64 {
   );
 }
 
-// @ts-ignore: decorator
-@inline
-function isBackslash(bytes: v128): v128 {
-  return i8x16.eq(bytes, i8x16.splat(0x5c));
-}
-
 /** A quote or a control character. */
 // @ts-ignore: decorator
 @inline
-function isEnd(bytes: v128): v128 {
-  return v128.or(i8x16.eq(bytes, i8x16.splat(0x22)), i8x16.le_u(bytes, i8x16.splat(0x1f)));
+function isEnd(bytes: v128, flipped: v128, above: v128): v128 {
+  return i8x16.lt_s(v128.xor(bytes, flipped), above);
 }
 
 /** What most escapes are: a line end, a quote. */
 // @ts-ignore: decorator
 @inline
-function isUsual(bytes: v128): v128 {
-  return v128.or(i8x16.eq(bytes, i8x16.splat(0x6e)), i8x16.eq(bytes, i8x16.splat(0x22)));
+function isUsual(bytes: v128, lineEnd: v128, quote: v128): v128 {
+  return v128.or(i8x16.eq(bytes, lineEnd), i8x16.eq(bytes, quote));
 }
 
 /** Takes contents of a string up to anything that is not plain, 16 bytes at a time while they fit. */
@@ -317,7 +348,8 @@ function takeContents(s: Scan, start: usize, end: usize): usize {
 // @ts-ignore: decorator
 @inline
 function isSpecial(bytes: v128): v128 {
-  return v128.or(isBackslash(bytes), isEnd(bytes));
+  const ends = isEnd(bytes, i8x16.splat(FLIPPED), i8x16.splat(ABOVE_ENDS));
+  return v128.or(i8x16.eq(bytes, i8x16.splat(BACKSLASH)), ends);
 }
 
 // @ts-ignore: decorator
