@@ -69,7 +69,9 @@ export function isUsable(engine: SolverEngine): boolean {
 }
 
 function usableEngines({ state }: SolverInput): number[] {
-  return state.engines.flatMap((engine, index) => (isUsable(engine) ? [index] : []));
+  const usable: number[] = [];
+  for (let at = 0; at < state.engines.length; at++) if (isUsable(state.engines[at]!)) usable.push(at);
+  return usable;
 }
 
 /** Groups of engines that the optimizer need not tell apart. */
@@ -115,12 +117,12 @@ function isSameColumn(matrix: Matrix, a: number, b: number): boolean {
 
 /** Indices of the pools of each engine, ascending. */
 function poolsByEngine({ fleet }: SolverInput['state']): readonly (readonly number[])[] {
-  const pools: number[][] = fleet.engines.map(() => []);
-  const index = new Map(fleet.engines.map(({ id }, at) => [id, at]));
-  fleet.pools.forEach((pool, at) => {
-    for (const id of pool.engineIds) pools[index.get(id)!]!.push(at);
-  });
-  return pools;
+  const pools = new Map<string, number[]>();
+  for (const { id } of fleet.engines) pools.set(id, []);
+  for (let at = 0; at < fleet.pools.length; at++) {
+    for (const id of fleet.pools[at]!.engineIds) pools.get(id)!.push(at);
+  }
+  return [...pools.values()];
 }
 
 /** Tells whether every row in force splits its traffic among some engines by their capacity. */

@@ -77,6 +77,10 @@ function checkState(state: SolverState, bound: Bound): SolverState {
   checkFleet(fleet);
   const engines = order(fleet.engines);
   const frontends = order(fleet.frontends);
+  const states: SolverEngine[] = [];
+  for (const index of engines) {
+    states.push(checkEngineState(fleet.engines[index]!.id, state.engines[index]!, bound));
+  }
   return {
     ...state,
     fleet: {
@@ -89,7 +93,7 @@ function checkState(state: SolverState, bound: Bound): SolverState {
         egressDollarsPerRequest: permuted(fleet.egressDollarsPerRequest, frontends, engines),
       }),
     },
-    engines: engines.map((index) => checkEngineState(fleet.engines[index]!.id, state.engines[index]!, bound)),
+    engines: states,
     demands: checkDemands(state.demands, fleet, bound),
     settledSeconds: nonNegative('settledSeconds', state.settledSeconds),
     ...(state.settledSecondsByPool && {
@@ -149,7 +153,8 @@ function checkDemands(demands: readonly Demand[], fleet: SolverFleet, bound: Bou
   const frontends = new Set(fleet.frontends.map(({ id }) => id));
   const pools = new Set(fleet.pools.map(({ id }) => id));
   const seen = new Set<string>();
-  const checked = demands.map((demand) => {
+  const checked: Demand[] = [];
+  for (const demand of demands) {
     const { frontendId, poolId, priority } = demand;
     const where = `demand of ${frontendId} for ${poolId} at priority ${priority}`;
     if (!frontends.has(frontendId)) refuse(`${where}: the fleet has no such frontend`);
@@ -158,8 +163,8 @@ function checkDemands(demands: readonly Demand[], fleet: SolverFleet, bound: Bou
     const key = JSON.stringify([frontendId, poolId, priority]);
     if (seen.has(key)) refuse(`${where} was given twice`);
     seen.add(key);
-    return checkDemand(where, demand, bound);
-  });
+    checked.push(checkDemand(where, demand, bound));
+  }
   return checked.sort(byPlaceAndPriority);
 }
 

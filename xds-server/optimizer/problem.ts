@@ -104,14 +104,22 @@ class ProblemBuilder {
     this.#previous = new Map(input.previousWeights.map((row) => [keyOf(row), row.weights]));
     this.#bounds = groupBy(input.policy.bounds, keyOf);
     this.#columns = buildColumns(input);
-    this.#columns.forEach(({ members }, at) => {
+    const size = this.#columns.length;
+    this.#firstMembers = new Int32Array(size);
+    this.#latencyFactors = new Float64Array(size);
+    this.#columnHashes = new Int32Array(size);
+    this.#columnKinds = new Int32Array(size);
+    const kinds = new Map<Profile, number>();
+    for (let at = 0; at < size; at++) {
+      const { members, latencyFactor, profile } = this.#columns[at]!;
       for (const member of members) this.#columnOf.set(this.#idOf(member), at);
-    });
-    this.#kinds = [...new Set(this.#columns.map(({ profile }) => profile))];
-    this.#firstMembers = Int32Array.from(this.#columns, ({ members }) => members[0]!);
-    this.#latencyFactors = Float64Array.from(this.#columns, ({ latencyFactor }) => latencyFactor);
-    this.#columnHashes = Int32Array.from(this.#firstMembers, (engine) => hashOf(this.#idOf(engine)));
-    this.#columnKinds = Int32Array.from(this.#columns, ({ profile }) => this.#kinds.indexOf(profile));
+      this.#firstMembers[at] = members[0]!;
+      this.#latencyFactors[at] = latencyFactor;
+      this.#columnHashes[at] = hashOf(this.#idOf(members[0]!));
+      if (!kinds.has(profile)) kinds.set(profile, kinds.size);
+      this.#columnKinds[at] = kinds.get(profile)!;
+    }
+    this.#kinds = [...kinds.keys()];
   }
 
   build(): Problem {

@@ -46,17 +46,17 @@ interface Placement {
 
 function place(solver: LinearSolver, input: SolverInput): Placement {
   let problem = buildProblem(input);
-  const offered = problem.rows.map(({ classes }) =>
-    classes.map(({ requestsPerSecond }) => requestsPerSecond),
-  );
-  const everything = Float64Array.from(problem.rows, ({ firstArc, endArc, demandRps }) =>
-    endArc > firstArc ? demandRps : 0,
-  );
-  const result = findOptimum(solver, problem, everything);
-  if (result.fits) {
-    const served = offered.map((rates, row) => (everything[row]! > 0 ? rates : rates.map(() => 0)));
-    return { problem, served, optimum: result.optimum };
+  const everything = new Float64Array(problem.rows.length);
+  const served: number[][] = [];
+  for (let row = 0; row < everything.length; row++) {
+    const { firstArc, endArc, demandRps, classes } = problem.rows[row]!;
+    if (endArc > firstArc) everything[row] = demandRps;
+    const rates: number[] = [];
+    for (const { requestsPerSecond } of classes) rates.push(everything[row]! > 0 ? requestsPerSecond : 0);
+    served.push(rates);
   }
+  const result = findOptimum(solver, problem, everything);
+  if (result.fits) return { problem, served, optimum: result.optimum };
   const { minShares } = input.policy;
   let shared = shareCapacity(solver, problem, minShares, result.useful);
   for (let sharing = 0; sharing < MOST_SHARINGS; sharing++) {
