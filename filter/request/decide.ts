@@ -154,7 +154,10 @@ export function decideOnTrailers(stream: Stream): i32 {
 /** Of the body that is being read, no more is to come, or to be read. */
 function finishReading(stream: Stream): i32 {
   if (!snapshot) {
-    if (observe) return letPass(stream);
+    if (observe) {
+      recallHeaders(stream);
+      return letPass(stream);
+    }
     if (!startupHold) return refuseStarting(stream);
     stream.state = HELD;
     return STOP;
