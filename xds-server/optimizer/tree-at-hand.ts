@@ -5,7 +5,7 @@ import type { NodePrices } from './node-prices.js';
 import { TreePrices } from './tree-prices.js';
 
 /** A shift of flow on an arc outside the tree, which the tree has to make up for. */
-export interface Shift {
+interface Shift {
   readonly arc: number;
   readonly amount: number;
 }
