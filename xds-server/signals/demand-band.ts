@@ -27,9 +27,16 @@ const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
 /** The end of a burst that was taken for a surge just before: until it is believed, requests are refused that have room. */
 const LEAST_FALL_AFTER_SURGE_SECONDS = 4;
-/** A rise that is not large is believed when it has lasted this long and is this well known: one good move, not two. */
+/** A rise that is not large is believed when it has lasted this long, */
 const LEAST_SMALL_RISE_SECONDS = 4;
+/**
+ * and any small change when it is this sure, and either surer or so well known that there is one good move, not two. The
+ * more sure it must be, the more chance has flattered it; not so the more is counted, or after the longest wait.
+ */
 const SIGMAS_OF_SMALL_CHANGE = 8;
+const SIGMAS_OF_KNOWN_CHANGE = 10;
+const EVIDENCE_OF_SMALL_CHANGE = 2_000;
+const LONGEST_WAIT_SECONDS = 256;
 /** Mean of a change of a rate, as a share of it, before anything is known of it: small ones are likelier. */
 const USUAL_CHANGE = 0.1;
 /** Starts of a change are left out that are less likely than the likeliest by more than this, as a logarithm. */
@@ -123,7 +130,7 @@ export class DemandBand {
       return 'large';
     }
     if (seconds < leastSeconds(change, isSurging)) return undefined;
-    if (!change.isLarge && change.sigmas < SIGMAS_OF_SMALL_CHANGE) return undefined;
+    if (!change.isLarge && !isWellKnown(change)) return undefined;
     this.#moveTo(to, sinceMs);
     return change.isLarge ? 'large' : 'small';
   }
@@ -154,6 +161,16 @@ export class DemandBand {
 function leastSeconds({ isRise, isLarge }: Change, isSurging: boolean): number {
   if (isRise) return LEAST_SMALL_RISE_SECONDS;
   return isLarge && isSurging ? LEAST_FALL_AFTER_SURGE_SECONDS : LEAST_FALL_SECONDS;
+}
+
+/** Whether a change that is not large is known so well that one move will do. */
+function isWellKnown({ to, seconds, sigmas }: Change): boolean {
+  if (sigmas < SIGMAS_OF_SMALL_CHANGE) return false;
+  return (
+    sigmas >= SIGMAS_OF_KNOWN_CHANGE ||
+    to.evidence >= EVIDENCE_OF_SMALL_CHANGE ||
+    seconds >= LONGEST_WAIT_SECONDS
+  );
 }
 
 /** What counts say has become of a rate. */

@@ -13,6 +13,8 @@ const REMOVED_AFTER_MS = 30_000;
 const NODE_RATE_SECONDS = 10;
 /** Requests that must have been counted before a configured rate gives way to a measured one. */
 const ENOUGH_COUNT = 20;
+/** Small changes of a row take up to a minute to be found. All requests of a frontend are looked at for surges only. */
+const ROW_LEARNS_AFTER_MS = 60_000;
 /** When a frontend's demand surges, what its rows are scaled to counts for as much as this many requests of their own. */
 const SCALED_EVIDENCE = 50;
 
@@ -265,7 +267,8 @@ function idOf({ poolId, priority = 0 }: RateSeed): string {
 
 function newRow(seed: RateSeed): Row {
   const series = new RateSeries();
-  return { seed, band: new DemandBand(seed), series, dispersion: new Dispersion(), counted: 0 };
+  const dispersion = new Dispersion(ROW_LEARNS_AFTER_MS);
+  return { seed, band: new DemandBand(seed), series, dispersion, counted: 0 };
 }
 
 function isMeasured({ band }: Row): boolean {

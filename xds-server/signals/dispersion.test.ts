@@ -49,3 +49,18 @@ it('is hardly touched by a step, a slow rise or a burst', () => {
   const burst = steady.map((count, second) => (second === 1_000 ? count + 400 : count));
   for (const counts of [step, rise, burst]) expect(dispersionOf(counts).of(4)).toBeLessThan(1.8);
 });
+
+it('learns nothing from a step that is not older than what it waits for', () => {
+  const random = new Random(5, 'poisson');
+  const counts = [...poissonCounts(400, 300, random), ...poissonCounts(480, 59, random)];
+  const series = new RateSeries();
+  const [waiting, eager] = [new Dispersion(60_000), new Dispersion()];
+  counts.forEach((count, second) => {
+    series.add(count, second * 1_000, (second + 1) * 1_000);
+    for (const each of [waiting, eager]) {
+      each.observe((fromMs, toMs) => series.count(fromMs, toMs), 0, (second + 1) * 1_000);
+    }
+  });
+  expect(waiting.of(16)).toBeLessThan(1.5);
+  expect(eager.of(16)).toBeGreaterThan(1.5);
+});

@@ -39,6 +39,12 @@ export class Dispersion {
     endMs: Number.NEGATIVE_INFINITY,
     counts: [],
   }));
+  readonly #learnAfterMs: number;
+
+  /** Counts are compared once they are so old: those of a change that is not found by then pass for lumps, and hide it. */
+  constructor(learnAfterMs = 0) {
+    this.#learnAfterMs = learnAfterMs;
+  }
 
   /** 1..16, for windows of this length; no less than for shorter ones. */
   of(seconds: number): number {
@@ -54,8 +60,10 @@ export class Dispersion {
     return below;
   }
 
-  /** Looks at whole windows up to `endMs`, none of which reaches back before `sinceMs`, where the rate was another. */
-  observe(count: Count, sinceMs: number, endMs: number): void {
+  /** Looks at whole windows of counts up to `nowMs`, none from before `sinceMs`, where the rate was another. */
+  observe(count: Count, sinceMs: number, nowMs: number): void {
+    const endMs = nowMs - this.#learnAfterMs;
+    if (endMs < sinceMs) return;
     for (const scale of this.#scales) {
       const lengthMs = scale.seconds * 1_000;
       // Counts of another rate are not compared, and what is long gone is not counted any more.
