@@ -101,6 +101,7 @@ class Site {
       optimizer: solver ?? optimizer,
       questionSolver: optimizer,
       wasmModule: new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]),
+      runFilter: () => ({ decision: {}, requestHeaders: new Map() }),
       log: pino({}, { write: () => undefined }),
       ...(lookup !== undefined && { lookup }),
     });

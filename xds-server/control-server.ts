@@ -15,6 +15,7 @@ import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { type Explained, type ExplainQuery, explainedPair } from './control/explain.js';
+import type { FilterRun } from './control/filter-run.js';
 import { HoldUps } from './control/hold-ups.js';
 import { ratesOf } from './control/offline.js';
 import { PlanHistory } from './control/plan-history.js';
@@ -53,6 +54,8 @@ export interface ControlServerOptions {
   readonly questionSolver: Solver;
   /** The compiled filter. */
   readonly wasmModule: Uint8Array;
+  /** Runs it outside of Envoy. */
+  readonly runFilter: FilterRun;
   readonly log: Logger;
   /** Takes solves and all that signals are told, from the first moment on. */
   readonly recorder?: Recorder;
@@ -80,6 +83,7 @@ export class ControlServer implements ShownServer {
   readonly engineWatch: EngineWatch;
   readonly questions: Questions;
   readonly recorders: Recorders;
+  readonly runFilter: FilterRun;
   readonly #options: ControlServerOptions;
   readonly #metrics: ServerMetrics;
   readonly #log: Logger;
@@ -150,9 +154,10 @@ export class ControlServer implements ShownServer {
     store: PlanStore,
     state: ServerState | null,
   ) {
-    const { log, configFile, wasmModule } = options;
+    const { log, configFile, wasmModule, runFilter } = options;
     const { config } = withDiscovered(written, discovery.discovered);
     this.#options = options;
+    this.runFilter = runFilter;
     this.#written = written;
     this.#config = config;
     this.#configWatch = configWatch;

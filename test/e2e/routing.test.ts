@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
+import type { DecisionView } from '../../xds-server/admin/decision.js';
 import { chat, keysOf, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
@@ -52,6 +53,31 @@ describe('routing through a real Envoy', () => {
     const result = await chat(envoy.url, { key: KEYS[0]! });
     const engine = String(result.headers['x-stub'])[0]!;
     expect(result.headers['x-wardrop']).toBe(`planned; engine="${engine}"; plan="${plan.id}"`);
+  });
+
+  it('decides in a dry run as on the wire', async () => {
+    for (const key of KEYS.slice(0, 10)) {
+      const { headers } = await chat(envoy.url, { key, later: true });
+      const response = await fetch(`${mesh.adminUrl}/v1/decide`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          frontend: 'west',
+          headers: [['x-session-id', key]],
+          body: '{"model":"demo-8b"}',
+        }),
+      });
+      const { engine, endpoints } = (await response.json()) as DecisionView;
+      expect({ key, engine, address: endpoints[0]!.address }).toEqual({
+        key,
+        engine: decisionOf(headers).engine,
+        address: stubs[String(headers['x-stub']) as keyof typeof stubs].address,
+      });
+    }
+    const told = await mesh.wardrop(
+      ...['decide', '-c', mesh.configFile, '--frontend', 'west', '--header', `x-session-id: ${KEYS[0]}`],
+    );
+    expect(told).toMatch(/^pool {7}demo-8b\nengine {5}[ab] \(owns .*\nreason {5}planned\nendpoints {2}127/);
   });
 
   it("lets a client's own steering headers change nothing", async () => {

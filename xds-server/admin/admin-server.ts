@@ -5,13 +5,15 @@ import type { Logger } from 'pino';
 import type { Changed } from '../control/plan-history.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
-import { knownId } from '../fleet/known-id.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
 import { dashboard } from './dashboard.js';
+import { readDecideRequest } from './decide-request.js';
+import { decisionView } from './decision.js';
 import { envoysView } from './envoys-view.js';
 import { explainedText } from './explained-text.js';
 import { fleetView } from './fleet-view.js';
+import { issuedSnapshot } from './issued-snapshot.js';
 import { readOperatorRequest } from './operator-request.js';
 import { overview } from './overview.js';
 import { streamRecording } from './record-stream.js';
@@ -111,10 +113,8 @@ function addViews(app: Express, server: ShownServer): void {
     response.json(fleetView(server));
   });
   app.get('/v1/snapshot', (request, response) => {
-    const id = knownId('frontend', text(request.query.frontend), server.config.fleet.frontends);
-    const snapshot = server.board.current(id);
-    if (snapshot === undefined) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
-    response.type('application/octet-stream').send(Buffer.from(snapshot.bytes));
+    const { bytes } = issuedSnapshot(server, text(request.query.frontend));
+    response.type('application/octet-stream').send(Buffer.from(bytes));
   });
   app.get('/v1/envoys', (request, response) => {
     response.json(envoysView(server, text(request.query.node)));
@@ -142,6 +142,9 @@ function addQuestions(app: Express, server: ShownServer): void {
       text: () => response.send(explainedText(explained)),
       html: () => response.type('text').send(explainedText(explained)),
     });
+  });
+  app.post('/v1/decide', express.json({ limit: '4mb' }), (request, response) => {
+    response.json(decisionView(server, readDecideRequest(request.body)));
   });
   app.get('/v1/changes', async (request, response) => {
     const changed = await server.questions.changes(planNumber(text(request.query.since)));

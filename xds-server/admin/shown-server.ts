@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.js';
 import type { Alarms } from '../control/alarms.js';
 import type { Explained, ExplainQuery } from '../control/explain.js';
+import type { FilterRun } from '../control/filter-run.js';
 import type { Questions } from '../control/questions.js';
 import type { Recorders } from '../control/recorders.js';
 import type { Plan } from '../plan/plan.js';
@@ -32,6 +33,8 @@ export interface ShownServer {
   readonly engineWatch: Pick<EngineWatch, 'readings'>;
   readonly questions: Pick<Questions, 'changes' | 'headroom' | 'whatIf'>;
   readonly recorders: Pick<Recorders, 'add'>;
+  /** Asks the filter what it would do with a request. */
+  readonly runFilter: FilterRun;
   explain(query: ExplainQuery): Explained;
   act(request: OperatorRequest): void;
   nodes(): readonly NodeView[];

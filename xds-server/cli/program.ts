@@ -3,6 +3,7 @@ import { registerSimulate } from '../../simulator/experiments/command.js';
 import { registerFit } from '../profiles/fit/command.js';
 import { registerBootstrap } from './bootstrap.js';
 import { registerChanges } from './changes.js';
+import { registerDecide } from './decide.js';
 import { registerExplain } from './explain.js';
 import { registerHeadroom } from './headroom.js';
 import { registerOperations } from './operations.js';
@@ -20,6 +21,7 @@ Examples:
   wardrop bootstrap -c fleet.yaml --frontend west >west.yaml
   envoy -c west.yaml                                    run an Envoy of frontend west
   wardrop explain -c fleet.yaml --frontend west --engine b
+  wardrop decide -c fleet.yaml --frontend west --header 'x-session-id: s1' --body chat.json
   wardrop changes -c fleet.yaml
   wardrop solve -c fleet.yaml --without engine=b --demand west=+30%
   wardrop headroom -c fleet.yaml
@@ -43,6 +45,7 @@ export function buildProgram(): Command {
   registerValidate(program);
   registerBootstrap(program);
   registerExplain(program);
+  registerDecide(program);
   registerChanges(program);
   registerSolve(program);
   registerHeadroom(program);

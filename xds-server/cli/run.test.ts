@@ -93,6 +93,42 @@ needs:
     expect(out).toBe(`${line}\n`);
   });
 
+  it('asks what the filter would do with a request as a client sends it', async () => {
+    const view = {
+      ...{ planId: 'abc', reason: 'planned', mode: null, pool: 'm', engine: 'a', weight: 0.5, retries: 1 },
+      ...{ endpoints: [{ address: '10.0.0.1:80', engine: 'a' }], route: null, answer: null, note: 'N.' },
+    };
+    const asked = vi.spyOn(globalThis, 'fetch').mockResolvedValue(Response.json(view));
+    const args = [
+      'decide',
+      '--url',
+      'http://127.0.0.1:1',
+      '--frontend',
+      'f',
+      '--header',
+      'X-Session-Id: a: b ',
+    ];
+    expect(await run(args)).toBe(0);
+    expect(JSON.parse(String(asked.mock.calls[0]![1]!.body))).toMatchObject({
+      headers: [
+        ['X-Session-Id', 'a: b'],
+        ['content-length', '2'],
+      ],
+      body: Buffer.from('{}').toString('base64'),
+    });
+    expect(out).toBe(
+      [
+        'pool       m',
+        "engine     a (owns 50.0 % of the pool's keys)",
+        'reason     planned',
+        'endpoints  10.0.0.1:80 (a)',
+        'retries    1',
+        'plan       abc',
+        '\nN.\n',
+      ].join('\n'),
+    );
+  });
+
   it('does not start with a configuration that has problems', async () => {
     vi.spyOn(process, 'on').mockReturnValue(process);
     expect(await run(['serve', '-c', fixture('typos.yaml')])).toBe(2);
@@ -117,6 +153,13 @@ needs:
     [['solve', '--offline'], '--offline needs --config'],
     [['headroom', '--url', 'nonsense'], 'is no URL'],
     [['changes', '--since', 'x'], 'expected the number of a plan'],
+    [['decide'], "required option '--frontend <id>' not specified"],
+    [['decide', '--frontend', 'f'], 'give --config or --url'],
+    [
+      ['decide', '--frontend', 'f', '--header', 'a: b', '--header', 'c'],
+      "--header number 2: expected 'name: value'",
+    ],
+    [['decide', '--frontend', 'f', '--body', '/no/such'], '--body: ENOENT'],
     [['drain'], "missing required argument 'target'"],
     [['drain', 'b', '--for', 'ever'], 'give a time such as 30s'],
     [['penalty', 'hold', 'b'], 'give --config or --url'],

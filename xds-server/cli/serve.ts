@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
+import { filterRun } from '../../simulator/filter-host/run-once.js';
 import { RecordingSet } from '../control/recording-set.js';
 import { ControlServer } from '../control-server.js';
 import { Optimizer } from '../optimizer/index.js';
@@ -69,6 +70,7 @@ async function serve(
       optimizer,
       questionSolver,
       wasmModule,
+      runFilter: filterRun(wasmModule),
       log,
       ...(recording !== undefined && { recorder: (recorded) => recording.write(recorded) }),
     });
