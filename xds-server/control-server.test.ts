@@ -14,11 +14,11 @@ import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { run } from './cli/run.js';
 import type { Changed } from './control/plan-history.js';
 import type { PlanSolver } from './control/planner.js';
-import type { WhatIf } from './control/what-if.js';
+import type { WhatIf } from './control/questions/what-if.js';
 import { ControlServer } from './control-server.js';
 import { WardropError } from './errors.js';
 import { Optimizer } from './optimizer/index.js';
-import { type Lookup, systemLookup } from './signals/lookup.js';
+import { type Lookup, systemLookup } from './signals/discovery/lookup.js';
 import { DnsServer } from './signals/testing/dns-server.js';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,8 +1,8 @@
 import { Random } from '../../simulator/random.js';
 import { TICK_MS } from '../../xds-server/control/cycle.js';
-import { larger, type Move } from '../../xds-server/signals/demand-band.js';
-import { DemandEstimator } from '../../xds-server/signals/demand-estimator.js';
-import { URGENT_STRENGTH } from '../../xds-server/signals/surge.js';
+import { larger, type Move } from '../../xds-server/signals/demand/demand-band.js';
+import { DemandEstimator } from '../../xds-server/signals/demand/demand-estimator.js';
+import { URGENT_STRENGTH } from '../../xds-server/signals/demand/surge.js';
 import { HOLD_MS, URGENT_HOLD_MS } from '../../xds-server/sync/sync-server.js';
 import { type Traffic, type TrafficKind, traffics } from './traffic.js';
 

@@ -8,8 +8,8 @@ import { checkPlan } from '../../xds-server/plan/check-plan.js';
 import { evolvePlan } from '../../xds-server/plan/evolve.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
 import type { Profile } from '../../xds-server/profiles/profile.js';
-import { DemandEstimator } from '../../xds-server/signals/demand-estimator.js';
-import { settledSince } from '../../xds-server/signals/settled-since.js';
+import { DemandEstimator } from '../../xds-server/signals/demand/demand-estimator.js';
+import { settledSince } from '../../xds-server/signals/demand/settled-since.js';
 import { movedShare } from './moves.js';
 
 export interface NoiseOptions {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { PageReader } from '../../xds-server/signals/engine-metrics.js';
-import { signalMapping } from '../../xds-server/signals/metric-names.js';
+import { PageReader } from '../../xds-server/signals/pages/engine-metrics.js';
+import { signalMapping } from '../../xds-server/signals/pages/metric-names.js';
 import { vllmPage } from './vllm-page.js';
 
 it('is a page that gives every signal, for one rank and for several', () => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
-import { EngineWatch } from '../../xds-server/signals/engine-watch.js';
-import { unknownHealth } from '../../xds-server/signals/replica-health.js';
+import { EngineWatch } from '../../xds-server/signals/pages/engine-watch.js';
+import { unknownHealth } from '../../xds-server/signals/readiness/replica-health.js';
 
 /** First pages are read by just-compiled code over new connections; they are not counted. */
 const WARMUP_MS = 5_000;

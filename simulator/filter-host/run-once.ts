@@ -1,4 +1,4 @@
-import type { FilterRun } from '../../xds-server/control/filter-run.js';
+import type { FilterRun } from '../../xds-server/control/questions/filter-run.js';
 import { Host } from './host.js';
 import type { Headers } from './pairs.js';
 

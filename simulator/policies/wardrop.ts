@@ -5,7 +5,7 @@ import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import type { Config } from '../../xds-server/config/config.js';
-import { driftingProfiles } from '../../xds-server/control/alarm-rules.js';
+import { driftingProfiles } from '../../xds-server/control/alarms/alarm-rules.js';
 import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { DisplacedBoard } from '../../xds-server/sync/displaced-board.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';

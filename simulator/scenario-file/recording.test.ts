@@ -7,7 +7,7 @@ import { id64 } from '../../wire/hash.js';
 import { noPoolUsage, noVmUsage } from '../../wire/usage-report.js';
 import { loadConfig } from '../../xds-server/config/load.js';
 import { makePlan } from '../../xds-server/control/planner.js';
-import { type Recorded, RecordingWriter } from '../../xds-server/control/recording.js';
+import { type Recorded, RecordingWriter } from '../../xds-server/control/recording/recording.js';
 import { LocalExecutor } from '../../xds-server/optimizer/executor.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { Signals } from '../../xds-server/signals/signals.js';

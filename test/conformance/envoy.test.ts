@@ -11,7 +11,7 @@ import {
 } from '../../wire/names.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
-import { LoadCounts } from '../../xds-server/signals/load-counts.js';
+import { LoadCounts } from '../../xds-server/signals/usage/load-counts.js';
 import {
   buildBootstrap,
   buildResources,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
-import type { Replayed } from '../../xds-server/control/replay.js';
+import type { Replayed } from '../../xds-server/control/recording/replay.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';

@@ -4,8 +4,8 @@ import { Host, type Vm } from '../../simulator/filter-host/host.js';
 import { Random } from '../../simulator/random.js';
 import { id64 } from '../../wire/hash.js';
 import type { VmUsage } from '../../wire/usage-report.js';
-import { TurnGaps } from '../../xds-server/signals/turn-gaps.js';
-import { UsageLedger } from '../../xds-server/signals/usage-ledger.js';
+import { TurnGaps } from '../../xds-server/signals/demand/turn-gaps.js';
+import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
 import { usage } from './reported.js';
 import { deliver, sketch } from './snapshots.js';
 

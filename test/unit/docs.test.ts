@@ -41,7 +41,10 @@ it('the manual has every command', () => {
 });
 
 it('the manual has every alarm', () => {
-  const names = readdirSync(join(ROOT, 'xds-server/control')).filter((name) => name.endsWith('.ts'));
+  const names = readdirSync(join(ROOT, 'xds-server/control'), {
+    recursive: true,
+    encoding: 'utf8',
+  }).filter((name) => name.endsWith('.ts'));
   const source = ['control-server.ts', ...names.map((name) => `control/${name}`)]
     .map((name) => read(`xds-server/${name}`))
     .join('\n');

@@ -1,5 +1,5 @@
 import { Ajv } from 'ajv';
-import type { ClientRequest } from '../control/filter-run.js';
+import type { ClientRequest } from '../control/questions/filter-run.js';
 import { readBody } from './request-body.js';
 
 /** A request, and the frontend that it comes to. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Explained } from '../control/explain.js';
+import type { Explained } from '../control/questions/explain.js';
 import type { EngineCost } from '../optimizer/explain.js';
 import { explainedText } from './explained-text.js';
 

@@ -1,4 +1,4 @@
-import type { Explained } from '../control/explain.js';
+import type { Explained } from '../control/questions/explain.js';
 import { explanationText } from '../optimizer/index.js';
 
 /** Weights that differ by less read the same. */

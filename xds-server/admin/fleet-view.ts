@@ -1,12 +1,12 @@
 import { type Demand, effectiveCapacity, settledSecondsOf } from '../fleet/fleet-state.js';
-import { type RateEstimate, rateConfidence } from '../signals/demand-estimator.js';
-import { requestsAtReplica } from '../signals/engine-load.js';
+import { type RateEstimate, rateConfidence } from '../signals/demand/demand-estimator.js';
+import type { TurnGapView } from '../signals/demand/turn-gaps.js';
 import { measuredConfidence } from '../signals/measured-confidence.js';
-import { confidence, type ReplicaReading } from '../signals/replica-reading.js';
-import type { RoundTripView } from '../signals/round-trip.js';
+import type { RoundTripView } from '../signals/network/round-trip.js';
+import { requestsAtReplica } from '../signals/pages/engine-load.js';
+import { confidence, type ReplicaReading } from '../signals/pages/replica-reading.js';
 import type { SizesInForce } from '../signals/signals.js';
-import type { TurnGapView } from '../signals/turn-gaps.js';
-import type { ReplicaLoad } from '../signals/usage-totals.js';
+import type { ReplicaLoad } from '../signals/usage/usage-totals.js';
 import { ageSeconds } from './age.js';
 import type { ShownServer } from './shown-server.js';
 

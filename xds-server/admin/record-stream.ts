@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { RecordingWriter } from '../control/recording.js';
+import { RecordingWriter } from '../control/recording/recording.js';
 import type { ShownServer } from './shown-server.js';
 
 /** A reader that is behind by more is cut off: a recording must not cost the control server its memory. */

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { SignalName } from '../fleet/fleet.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
-import { trustedValue } from '../signals/replica-reading.js';
+import { trustedValue } from '../signals/pages/replica-reading.js';
 import { type Nack, shortType } from '../xds/index.js';
 import type { ShownServer } from './shown-server.js';
 

@@ -1,5 +1,5 @@
 import { Ajv } from 'ajv';
-import type { Changes } from '../control/what-if.js';
+import type { Changes } from '../control/questions/what-if.js';
 import { readBody } from './request-body.js';
 
 const id = { type: 'string' };

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import type { DemandChange } from '../control/what-if.js';
+import type { DemandChange } from '../control/questions/what-if.js';
 
 /** `engine=b`, repeated, as a list of engine ids. */
 export function withoutOption(text: string, before: readonly string[] = []): readonly string[] {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
-import { explainedPair } from '../control/explain.js';
 import { offlineInput } from '../control/offline.js';
+import { explainedPair } from '../control/questions/explain.js';
 import { explain, explanationText, Optimizer } from '../optimizer/index.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';
 

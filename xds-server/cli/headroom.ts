@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
-import { type Headroom, headroom, MOST_GROWTH } from '../control/headroom.js';
 import { offlineInput } from '../control/offline.js';
+import { type Headroom, headroom, MOST_GROWTH } from '../control/questions/headroom.js';
 import { Optimizer } from '../optimizer/index.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';
 import { formatTable, percent } from './table.js';

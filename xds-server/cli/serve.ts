@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
 import { filterRun } from '../../simulator/filter-host/run-once.js';
-import { RecordingSet } from '../control/recording-set.js';
+import { RecordingSet } from '../control/recording/recording-set.js';
 import { ControlServer } from '../control-server.js';
 import { Optimizer } from '../optimizer/index.js';
 import { readWasmModule } from './package-files.js';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
 import { offlineInput } from '../control/offline.js';
-import { type Changes, type DemandChange, type WhatIf, whatIf } from '../control/what-if.js';
+import { type Changes, type DemandChange, type WhatIf, whatIf } from '../control/questions/what-if.js';
 import { Optimizer } from '../optimizer/index.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/config.js';
 import type { Plan } from '../plan/plan.js';
 import { noRelief, type Relief } from '../plan/snapshot-view.js';
-import { type LoadSources, loadAt } from '../signals/engine-load.js';
+import { type LoadSources, loadAt } from '../signals/pages/engine-load.js';
 import type { Signals, SignalsView } from '../signals/signals.js';
 import type { PlanInput } from './planner.js';
 import { ReliefWatch } from './relief.js';

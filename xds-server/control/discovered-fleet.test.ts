@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../config/load.js';
-import type { Discovered } from '../signals/discovery.js';
+import type { Discovered } from '../signals/discovery/discovery.js';
 import { isUndiscovered, withDiscovered } from './discovered-fleet.js';
 
 const config = loadConfig('/none/fleet.yaml', () =>

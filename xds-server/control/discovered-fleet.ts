@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
-import type { Discovered } from '../signals/discovery.js';
+import type { Discovered } from '../signals/discovery/discovery.js';
 
 export interface DiscoveredConfig {
   readonly config: Config;

@@ -1,4 +1,4 @@
-import { SETTLE_MS } from '../signals/usage-ledger.js';
+import { SETTLE_MS } from '../signals/usage/usage-ledger.js';
 import { TICK_MS } from './cycle.js';
 
 /** Shorter ones change nothing: nobody is taken for silent, and requests that seem to come late are known as such. */

@@ -5,8 +5,8 @@ import { type Load, Overflow } from '../plan/overflow.js';
 import type { Relief } from '../plan/snapshot-view.js';
 import { endOfCurves, tbotSeconds, ttftSeconds } from '../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
-import { type LoadSources, requestsAt } from '../signals/engine-load.js';
-import type { CapacityView } from '../signals/measured-capacity.js';
+import type { CapacityView } from '../signals/capacity/measured-capacity.js';
+import { type LoadSources, requestsAt } from '../signals/pages/engine-load.js';
 
 /** Of a configured `maxInFlight`: overflow begins before requests are turned away. */
 const CONFIGURED_SHARE = 0.7;

@@ -3,10 +3,10 @@ import type { Config, ExpectedDemand } from '../config/config.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
-import { SETTLED_EVIDENCE } from './demand-band.js';
-import { classId, type RateSeed } from './demand-estimator.js';
-import { mixOf } from './request-mix.js';
-import type { RequestSizes } from './request-sizes.js';
+import { SETTLED_EVIDENCE } from './demand/demand-band.js';
+import { classId, type RateSeed } from './demand/demand-estimator.js';
+import { mixOf } from './demand/request-mix.js';
+import type { RequestSizes } from './demand/request-sizes.js';
 
 /** The part of a configuration that signals go by. */
 export type SignalsConfig = Pick<

@@ -11,9 +11,9 @@ import {
 } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
-import { LoadCounts } from './load-counts.js';
-import type { ProbeResult } from './replica-health.js';
+import type { ProbeResult } from './readiness/replica-health.js';
 import { Signals } from './signals.js';
+import { LoadCounts } from './usage/load-counts.js';
 
 const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
 

@@ -5,11 +5,30 @@ import type { Address, Engine, Fleet } from '../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Operations, Orders } from '../fleet/operations.js';
 import { type TokenMix, workSeconds } from '../profiles/profile.js';
-import { type CapacityDrift, CapacityWatch, type MeasuredEngine, penaltyBeyond } from './capacity-watch.js';
-import { type ClassAverages, ClassAveragesWatch } from './class-averages.js';
-import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
-import { EngineEvidence, type Veto } from './engine-evidence.js';
-import { EngineTraffic } from './engine-traffic.js';
+import {
+  type CapacityDrift,
+  CapacityWatch,
+  type MeasuredEngine,
+  penaltyBeyond,
+} from './capacity/capacity-watch.js';
+import { EngineTraffic } from './capacity/engine-traffic.js';
+import { knowsLatency } from './capacity/load-by-profile.js';
+import type { CapacityView } from './capacity/measured-capacity.js';
+import { type OutsideView, OutsideWork } from './capacity/outside-work.js';
+import { RequestsHeld } from './capacity/requests-held.js';
+import { SlowStart } from './capacity/slow-start.js';
+import { type SlownessLimit, type Stay, slownessLimit, stayOf } from './capacity/throughput.js';
+import { type ClassAverages, ClassAveragesWatch } from './demand/class-averages.js';
+import { DemandEstimator, type RateEstimate } from './demand/demand-estimator.js';
+import {
+  noSizeCounts,
+  POOL_SIZE_COUNTS,
+  RequestSizes,
+  type RequestSizeView,
+  type TokenSizes,
+} from './demand/request-sizes.js';
+import { SettledSince } from './demand/settled-since.js';
+import { TurnGaps, type TurnGapView } from './demand/turn-gaps.js';
 import {
   type HeldRate,
   type KnownConfig,
@@ -19,32 +38,23 @@ import {
   seeds,
   withSizes,
 } from './known-config.js';
-import { holdLast, type Readiness } from './last-stand.js';
-import { latencySamples } from './latency-evidence.js';
-import { knowsLatency } from './load-by-profile.js';
-import type { CapacityView } from './measured-capacity.js';
-import { Network } from './network.js';
+import { Network } from './network/network.js';
+import type { RoundTripView } from './network/round-trip.js';
 import { OperatorOrders, type OperatorRequest } from './operator-orders.js';
-import { type OutlierView, OutlierWatch, type ProfileDrift } from './outlier-watch.js';
-import { type OutsideView, OutsideWork } from './outside-work.js';
-import { capacityPenalty } from './penalty.js';
-import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
+import { StandingPage } from './pages/standing-page.js';
+import { latencySamples } from './penalty/latency-evidence.js';
+import { type OutlierView, OutlierWatch, type ProfileDrift } from './penalty/outlier-watch.js';
+import { capacityPenalty } from './penalty/penalty.js';
+import { EngineEvidence, type Veto } from './readiness/engine-evidence.js';
+import { holdLast, type Readiness } from './readiness/last-stand.js';
 import {
-  noSizeCounts,
-  POOL_SIZE_COUNTS,
-  RequestSizes,
-  type RequestSizeView,
-  type TokenSizes,
-} from './request-sizes.js';
-import { RequestsHeld } from './requests-held.js';
-import type { RoundTripView } from './round-trip.js';
-import { SettledSince } from './settled-since.js';
-import { SlowStart } from './slow-start.js';
-import { StandingPage } from './standing-page.js';
-import { type SlownessLimit, type Stay, slownessLimit, stayOf } from './throughput.js';
-import { TurnGaps, type TurnGapView } from './turn-gaps.js';
-import { type UsageDelta, UsageLedger } from './usage-ledger.js';
-import { UsageTotals } from './usage-totals.js';
+  afterProbe,
+  type ProbeResult,
+  type ReplicaHealth,
+  unknownHealth,
+} from './readiness/replica-health.js';
+import { type UsageDelta, UsageLedger } from './usage/usage-ledger.js';
+import { UsageTotals } from './usage/usage-totals.js';
 
 export interface SignalsView {
   readonly state: FleetState;

@@ -4,7 +4,7 @@ import { id64 } from '../../wire/hash.js';
 import { type EngineUsage, noEngineUsage, noPoolUsage, noVmUsage } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
-import type { ProbeResult } from './replica-health.js';
+import type { ProbeResult } from './readiness/replica-health.js';
 import { Signals } from './signals.js';
 
 const config = loadConfig('/none/fleet.yaml', () =>

@@ -1,0 +1,120 @@
+import { expect, it } from 'vitest';
+import type { Fleet } from '../../fleet/fleet.js';
+import { ReplicaReading } from '../../signals/pages/replica-reading.js';
+import { unknownHealth } from '../../signals/readiness/replica-health.js';
+import type { SignalsView } from '../../signals/signals.js';
+import type { NodeView } from '../../xds/index.js';
+import {
+  correctedEngines,
+  doubtfulRoundTrips,
+  driftingProfiles,
+  missingSignals,
+  silentFilters,
+  unreadEnvoys,
+} from './alarm-rules.js';
+
+it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
+  const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];
+  const fleet = { engines: [{ id: 'a', endpoints }] } as unknown as Fleet;
+  const read = { value: 1, source: 'x' };
+  const good = new ReplicaReading(['running', 'kvUse', 'prefixHits']);
+  const bad = new ReplicaReading(['running', 'kvUse', 'prefixHits']);
+  const readings = new Map([
+    ['10.0.0.1:80', good],
+    ['10.0.0.2:80', bad],
+  ]);
+  for (const [reading, kvUse] of [
+    [good, read],
+    [bad, { problem: 'missing' as const }],
+  ] as const) {
+    reading.accept(
+      new Map([
+        ['running', read] as const,
+        ['kvUse', kvUse],
+        ['prefixHits', { problem: 'missing' as const }],
+      ]),
+      1_000,
+    );
+  }
+  const up = () => unknownHealth(0);
+  expect(missingSignals(fleet, readings, up, 10_000)).toEqual(new Map());
+  const [[name, message]] = [...missingSignals(fleet, readings, up, 11_000)] as [[string, string]];
+  expect(name).toBe('a');
+  expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
+  const down = () => ({ ...unknownHealth(0), state: 'down' as const });
+  expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
+});
+
+it('names the round trips that are measured too far from what is configured to be believed', () => {
+  const measured = { seconds: 0.5, samples: 9, atMs: 0 };
+  const view = {
+    configuredFleet: { frontends: [{ id: 'west' }], engines: [{ id: 'a' }, { id: 'b' }] },
+    roundTrips: [
+      [
+        { seconds: 0.16, isMeasured: true, configuredSeconds: 0.04, measured, isLimited: true },
+        { seconds: 0.5, isMeasured: true, configuredSeconds: 0.3, measured, isLimited: false },
+      ],
+    ],
+  } as unknown as SignalsView;
+  expect([...doubtfulRoundTrips(view)]).toEqual([
+    [
+      'west/a',
+      'the network from west to a counts as 160 ms, no further from what is configured than is believed: 500 ms are measured and 40 ms configured',
+    ],
+  ]);
+});
+
+it('says what an engine was measured to get done, and what to refit when that has lasted', () => {
+  const view = {
+    capacities: [
+      { engineId: 'a', state: 'usual', share: 1 },
+      { engineId: 'b', state: 'corrected', share: 0.7 },
+    ],
+    drifts: [
+      { profileId: 'p', kind: 'work', factor: 1 / 0.7, sinceMs: 0 },
+      { profileId: 'p', kind: 'pace', factor: 1.6, sinceMs: 0 },
+    ],
+  } as unknown as SignalsView;
+  expect([...correctedEngines(view)]).toEqual([
+    ['b', 'engine b gets done 70 % of what its profile says; it is planned with that'],
+  ]);
+  expect(driftingProfiles(view, 59_999).size).toBe(0);
+  const messages = [...driftingProfiles(view, 60_000).values()];
+  expect(messages).toHaveLength(2);
+  expect(messages[0]).toMatch(/multiply all its times by 1\.43$/);
+  expect(messages[1]).toMatch(/multiply its tbot by 1\.6$/);
+});
+
+it('names the Envoy whose reports are refused, why, and what to do about it', () => {
+  expect(unreadEnvoys(new Map())).toEqual(new Map());
+  const [[name, message]] = [...unreadEnvoys(new Map([['west-1', 'layout 7 is not known']]))] as [
+    [string, string],
+  ];
+  expect(name).toBe('west-1');
+  expect(message).toMatch(
+    /^reports of Envoy west-1 are refused.*: layout 7 is not known\. Give it the filter/,
+  );
+});
+
+it('an Envoy that took the filter over xDS has an alarm from 10 s without a call on', () => {
+  const acknowledged = { version: 'x', atMs: 0 };
+  const listener = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged } };
+  const extension = { 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig': { acknowledged } };
+  const rejecting = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged: null } };
+  const node = (nodeId: string, types: object) => ({ nodeId, connectedAtMs: 0, types }) as NodeView;
+  const nodes = [
+    node('never', listener),
+    node('no-longer', extension),
+    node('calling', listener),
+    node('unread', listener),
+    node('without-filter', {}),
+    node('rejecting', rejecting),
+  ];
+  const holder = (nodeId: string, atMs: number) => ({ nodeId, frontendId: 'west', version: 1, atMs });
+  const holders = [holder('calling', 1), holder('no-longer', 0)];
+  const unread = new Map([['unread', 'layout 7 is not known']]);
+  expect(silentFilters(nodes, holders, unread, 9_999).size).toBe(0);
+  const messages = silentFilters(nodes, holders, unread, 10_000);
+  expect([...messages.keys()]).toEqual(['never', 'no-longer']);
+  expect(messages.get('never')).toMatch(/^the filter of Envoy never fetches no snapshots: .*wardrop-sync/);
+});

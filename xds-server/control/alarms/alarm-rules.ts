@@ -1,0 +1,255 @@
+import type { Fleet, SignalName } from '../../fleet/fleet.js';
+import type { Orders } from '../../fleet/operations.js';
+import type { Plan } from '../../plan/plan.js';
+import type { ReplicaReading } from '../../signals/pages/replica-reading.js';
+import type { ProfileDrift } from '../../signals/penalty/outlier-watch.js';
+import type { ReplicaHealth } from '../../signals/readiness/replica-health.js';
+import type { SignalsView } from '../../signals/signals.js';
+import type { Holder } from '../../sync/snapshot-board.js';
+import { filterTypes, type NodeView, shortType } from '../../xds/index.js';
+
+/** Alarms of one kind: a message for each name. */
+export type Messages = ReadonlyMap<string, string>;
+
+export function lostPools({ heldPools }: SignalsView): Messages {
+  return new Map(
+    heldPools.map((id) => [id, `all replicas of pool ${id} seem lost; the last ones are kept in use`]),
+  );
+}
+
+export function silentFrontends(view: SignalsView): Messages {
+  return new Map(
+    view.silentFrontends.map(({ frontendId }) => [
+      frontendId,
+      `no Envoy of frontend ${frontendId} reports; its demand is held`,
+    ]),
+  );
+}
+
+export function failingEngines({ vetoes }: SignalsView): Messages {
+  return new Map(
+    [...vetoes].map(([id, { failed }]) => [
+      id,
+      `frontends saw ${failed} failures and no answer of engine ${id}; it is left out for a while`,
+    ]),
+  );
+}
+
+export function downReplicas(fleet: Fleet, health: (address: string) => ReplicaHealth): Messages {
+  return new Map(
+    fleet.engines.flatMap((engine) =>
+      engine.endpoints.flatMap((address): [string, string][] => {
+        const { state, detail } = health(address);
+        return state === 'down' ? [[address, `replica ${address} of engine ${engine.id}: ${detail}`]] : [];
+      }),
+    ),
+  );
+}
+
+/** Signals that decide something, or that an operator would look for. */
+const ALARMING: readonly SignalName[] = ['running', 'waiting', 'kvUse'];
+/** A signal is worth an alarm when it has been missing for this long. */
+const MISSING_ALARM_MS = 10_000;
+const MOST_REASONS = 3;
+
+/** Engines of which a signal cannot be read although they are there, with the signal, the replica and why. */
+export function missingSignals(
+  fleet: Fleet,
+  readings: ReadonlyMap<string, ReplicaReading>,
+  health: (address: string) => ReplicaHealth,
+  nowMs: number,
+): Messages {
+  return new Map(
+    fleet.engines.flatMap(({ id, endpoints }): [string, string][] => {
+      const present = endpoints.filter((address) => health(address).state !== 'down');
+      const reasons = present.flatMap((address) =>
+        ALARMING.flatMap((signal) => {
+          const problem = readings.get(address)?.signals.get(signal)?.problem;
+          const isMissing = problem !== undefined && nowMs - problem.sinceMs >= MISSING_ALARM_MS;
+          return isMissing ? [`${signal} of ${address}: ${problem.reason}`] : [];
+        }),
+      );
+      if (reasons.length === 0) return [];
+      const shown = reasons.slice(0, MOST_REASONS).join('; ');
+      const rest = reasons.length > MOST_REASONS ? `; and ${reasons.length - MOST_REASONS} more` : '';
+      return [[id, `engine ${id} does not tell its load (nothing is assumed): ${shown}${rest}`]];
+    }),
+  );
+}
+
+export function penalisedEngines({ outliers }: SignalsView): Messages {
+  return new Map(
+    outliers.flatMap(({ engineId, state }): [string, string][] => {
+      if (state === 'usual') return [];
+      const consequence = {
+        penalised: 'it gets less',
+        observed: 'it keeps what it has, as penalties are only observed',
+        limited: 'it keeps what it has, as too much of its pool is slow or would be lost',
+      }[state];
+      return [[engineId, `engine ${engineId} answers much slower than its profile says; ${consequence}`]];
+    }),
+  );
+}
+
+/** Engines whose capacity is taken for other than by their profile. */
+export function correctedEngines({ capacities }: SignalsView): Messages {
+  return new Map(
+    capacities.flatMap(({ engineId, state, share }): [string, string][] => {
+      if (state === 'usual') return [];
+      const percent = `${Math.round(100 * share)} %`;
+      const seen = `engine ${engineId} gets done ${percent} of what its profile says`;
+      const consequence =
+        state === 'corrected'
+          ? 'it is planned with that'
+          : 'it is only shown, as penalties are only observed';
+      return [[engineId, `${seen}; ${consequence}`]];
+    }),
+  );
+}
+
+export function undiscovered(problems: ReadonlyMap<string, string>): Messages {
+  return new Map(
+    [...problems].map(([id, problem]) => [
+      id,
+      `replicas of engine ${id} cannot be found; those known from before stay: ${problem}`,
+    ]),
+  );
+}
+
+/** A measurement that is too far from what is configured to be believed: one of the two is wrong. */
+export function doubtfulRoundTrips({ configuredFleet, roundTrips }: SignalsView): Messages {
+  const { frontends, engines } = configuredFleet;
+  return new Map(
+    roundTrips.flatMap((row, frontend) =>
+      row.flatMap(({ isLimited, measured, seconds, configuredSeconds }, engine): [string, string][] => {
+        if (!isLimited || measured === undefined) return [];
+        const from = frontends[frontend]!.id;
+        const to = engines[engine]!.id;
+        const numbers = `${ms(measured.seconds)} are measured and ${ms(configuredSeconds)} configured`;
+        return [
+          [
+            `${from}/${to}`,
+            `the network from ${from} to ${to} counts as ${ms(seconds)}, no further from what is configured than is believed: ${numbers}`,
+          ],
+        ];
+      }),
+    ),
+  );
+}
+
+function ms(seconds: number): string {
+  return `${Math.round(1_000 * seconds)} ms`;
+}
+
+/** So that nobody forgets what is out of service. */
+export function drained({ drains }: Pick<Orders, 'drains'>): Messages {
+  return new Map(
+    drains.map(({ engineId, address, untilMs }) => {
+      const what = address === null ? `engine ${engineId}` : `replica ${address} of engine ${engineId}`;
+      return [address ?? engineId, `${what} is drained until ${new Date(untilMs).toISOString()}`];
+    }),
+  );
+}
+
+/** A drift is worth an alarm when it has lasted for this long. */
+const DRIFT_ALARM_MS = 60_000;
+
+const DRIFTS: Readonly<Record<ProfileDrift['kind'], { readonly what: string; readonly remedy: string }>> = {
+  firstToken: { what: 'the first token', remedy: 'its ttft' },
+  whole: { what: 'a whole answer', remedy: 'its ttft and tbot' },
+  pace: { what: 'a token', remedy: 'its tbot' },
+};
+
+export function driftingProfiles({ drifts }: SignalsView, nowMs: number): Messages {
+  return new Map(
+    drifts.flatMap(({ profileId, kind, factor, sinceMs }): [string, string][] => {
+      if (nowMs - sinceMs < DRIFT_ALARM_MS) return [];
+      const message = kind === 'work' ? workDrift(profileId, factor) : timeDrift(profileId, kind, factor);
+      return [[kind === 'work' ? `${profileId}/work` : profileId, message]];
+    }),
+  );
+}
+
+function timeDrift(profileId: string, kind: ProfileDrift['kind'], factor: number): string {
+  const { what, remedy } = DRIFTS[kind];
+  const times = factor.toFixed(1);
+  return `${what} of engines with profile ${profileId} takes ${times} times as long as it says; nobody is penalised for it. ${refit(remedy, times)}`;
+}
+
+function workDrift(profileId: string, factor: number): string {
+  const times = factor.toFixed(2);
+  return `a request is ${times} times as much work for its engines as profile ${profileId} says; their capacity is corrected for it. ${refit('all its times', times)}`;
+}
+
+function refit(remedy: string, times: string): string {
+  return `Check the sizes of requests, then fit the profile again, or multiply ${remedy} by ${times}`;
+}
+
+export function shedding(plan: Plan | null): Messages {
+  return new Map(
+    (plan?.rows ?? []).flatMap(({ frontendId, poolId, demandRps, shed }): [string, string][] => {
+      const fraction = Math.max(0, ...shed.map((entry) => entry.fraction));
+      if (fraction === 0) return [];
+      const refused = `${(fraction * 100).toFixed(1)} % of ${demandRps.toFixed(1)} requests/s`;
+      return [
+        [
+          `${frontendId}/${poolId}`,
+          `demand above capacity: ${refused} from ${frontendId} to ${poolId} are refused`,
+        ],
+      ];
+    }),
+  );
+}
+
+export function rejections(nodes: readonly NodeView[]): Messages {
+  return new Map(
+    nodes.flatMap(({ nodeId, types }) =>
+      Object.entries(types).flatMap(([typeUrl, { status, rejection }]): [string, string][] => {
+        if (status !== 'rejected' || rejection === null) return [];
+        const type = shortType(typeUrl);
+        return [[`${nodeId}/${type}`, `Envoy ${nodeId} rejects ${type}: ${rejection.reason}`]];
+      }),
+    ),
+  );
+}
+
+export function lackingEnvoys(nodes: readonly NodeView[]): Messages {
+  return new Map(
+    nodes.flatMap(({ nodeId, shortcomings }): [string, string][] =>
+      shortcomings.length === 0 ? [] : [[nodeId, `Envoy ${nodeId}: ${shortcomings.join('; ')}`]],
+    ),
+  );
+}
+
+/** A filter calls twice a second; one that has not for this long does not reach the control server. */
+const SILENT_ALARM_MS = 10_000;
+
+/** Envoys that have the filter over xDS, and whose filter does not call; those that call and are not read have an alarm of their own. */
+export function silentFilters(
+  nodes: readonly NodeView[],
+  holders: readonly Holder[],
+  unread: ReadonlyMap<string, string>,
+  nowMs: number,
+): Messages {
+  const sinceMs = nowMs - SILENT_ALARM_MS;
+  const called = new Set(holders.flatMap(({ nodeId, atMs }) => (atMs > sinceMs ? [nodeId] : [])));
+  return new Map(
+    nodes.flatMap(({ nodeId, connectedAtMs, types }): [string, string][] => {
+      const hasFilter = filterTypes.some((type) => (types[type]?.acknowledged ?? null) !== null);
+      if (!hasFilter || connectedAtMs > sinceMs || called.has(nodeId) || unread.has(nodeId)) return [];
+      const consequence = 'it refuses all requests, or goes on with a snapshot that it has from before';
+      const remedy = 'See whether cluster wardrop-sync in its bootstrap leads to server.sync';
+      return [[nodeId, `the filter of Envoy ${nodeId} fetches no snapshots: ${consequence}. ${remedy}`]];
+    }),
+  );
+}
+
+/** Envoys whose filter the control server does not understand; they serve on. */
+export function unreadEnvoys(problems: ReadonlyMap<string, string>): Messages {
+  return new Map(
+    [...problems].map(([nodeId, problem]) => [
+      nodeId,
+      `reports of Envoy ${nodeId} are refused, and its filter goes on with the snapshot that it has: ${problem}. Give it the filter of this version`,
+    ]),
+  );
+}

@@ -1,0 +1,41 @@
+import type { Fleet } from '../../fleet/fleet.js';
+import { knownId } from '../../fleet/known-id.js';
+import type { ExplainedPair, Explanation } from '../../optimizer/index.js';
+import type { CapacityView } from '../../signals/capacity/measured-capacity.js';
+
+/** What somebody wants explained; ids come from outside and may be missing or wrong. */
+export interface ExplainQuery {
+  readonly frontend?: string | undefined;
+  /** May be left out where there is one pool. */
+  readonly pool?: string | undefined;
+  readonly engine?: string | undefined;
+}
+
+/** An explanation, and how it relates to the plan in force. */
+export interface Explained {
+  readonly planId: string | null;
+  readonly solvedAtMs: number;
+  /** Why there is no newer solve; null when the last one was good. */
+  readonly failure: string | null;
+  /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
+  readonly weightInForce: number | null;
+  /** What is configured where the round trip is measured; null where the configured one counts. */
+  readonly configuredNetworkSeconds: number | null;
+  /** What the engine was measured to be able to do. */
+  readonly capacity: CapacityView | null;
+  readonly explanation: Explanation;
+}
+
+/**
+ * The weight that a query is about.
+ *
+ * @throws {WardropError} WARDROP_QUERY_INVALID
+ */
+export function explainedPair({ frontend, pool, engine }: ExplainQuery, fleet: Fleet): ExplainedPair {
+  const onlyPool = fleet.pools.length === 1 ? fleet.pools[0]!.id : undefined;
+  return {
+    frontendId: knownId('frontend', frontend, fleet.frontends),
+    poolId: knownId('pool', pool ?? onlyPool, fleet.pools),
+    engineId: knownId('engine', engine, fleet.engines),
+  };
+}

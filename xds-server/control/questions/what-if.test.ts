@@ -1,0 +1,95 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../config/load.js';
+import { Optimizer, type OptimizerInput } from '../../optimizer/index.js';
+import { Signals } from '../../signals/signals.js';
+import { optimizerInput } from '../planner.js';
+import { headroom } from './headroom.js';
+import { whatIf } from './what-if.js';
+
+const optimizer = new Optimizer();
+afterAll(() => optimizer.close());
+
+/** Two engines of 10 requests/s, near to one frontend each. */
+function inputOf(westRps: number, eastRps: number): OptimizerInput {
+  const config = loadConfig('/none/fleet.yaml', () =>
+    [
+      'frontends: [{id: west, region: w}, {id: east, region: e}]',
+      'engines:',
+      '- {id: a, region: w, models: [m], profile: p, endpoints: [10.0.0.1:80]}',
+      '- {id: b, region: e, models: [m], profile: p, endpoints: [10.0.0.2:80]}',
+      'network: {rttMs: {west: {a: 1, b: 50}, east: {a: 50, b: 1}}}',
+      'profiles: {p: {requestsPerSecond: 10}}',
+      `demand: {west: {requestsPerSecond: ${westRps}}, east: {requestsPerSecond: ${eastRps}}}`,
+    ].join('\n'),
+  );
+  const { state } = new Signals(config, [], 0).evaluate(0);
+  const { profiles, policy } = config;
+  return optimizerInput({ previous: null, state, profiles, policy, nowMs: () => 0 });
+}
+
+describe('whatIf', () => {
+  it('shows what the loss of an engine does to weights, utilisation and refusals', async () => {
+    const result = await whatIf(optimizer, inputOf(4, 4), { without: ['b'], demand: [] });
+    const east = result.rows.find(({ frontendId }) => frontendId === 'east')!;
+    expect(east.weights).toEqual([
+      { engineId: 'a', before: expect.closeTo(0, 3), after: 1 },
+      { engineId: 'b', before: expect.closeTo(1, 3), after: 0 },
+    ]);
+    expect(result.engines.find(({ engineId }) => engineId === 'a')!.rho).toEqual({
+      before: expect.closeTo(0.4, 3),
+      after: expect.closeTo(0.8, 3),
+    });
+    expect(result.rows.every(({ refusedRps }) => refusedRps.after === 0)).toBe(true);
+    expect(result.objectiveSeconds.after).toBeGreaterThan(result.objectiveSeconds.before);
+  });
+
+  it('multiplies or replaces demand', async () => {
+    const grown = await whatIf(optimizer, inputOf(4, 4), {
+      without: [],
+      demand: [
+        { frontendId: 'west', factor: 1.5 },
+        { frontendId: 'east', requestsPerSecond: 30 },
+      ],
+    });
+    expect(grown.rows.map(({ frontendId, demandRps }) => [frontendId, demandRps.after])).toEqual([
+      ['east', 30],
+      ['west', 6],
+    ]);
+    const refused = grown.rows.reduce((sum, { refusedRps }) => sum + refusedRps.after, 0);
+    expect(refused).toBeCloseTo(16, 1);
+  });
+
+  it('refuses names that nothing has', async () => {
+    const changes = { without: ['c'], demand: [] };
+    await expect(whatIf(optimizer, inputOf(4, 4), changes)).rejects.toThrow(
+      'unknown engine "c"; known: a, b',
+    );
+  });
+});
+
+describe('headroom', () => {
+  it('tells who is refused without an engine and how much a frontend can grow', async () => {
+    const result = await headroom(optimizer, inputOf(6, 8));
+    expect(result.engines.map(({ engineId, refused }) => [engineId, sum(refused)])).toEqual([
+      ['a', expect.closeTo(4, 1)],
+      ['b', expect.closeTo(4, 1)],
+    ]);
+    expect(result.engines[0]!.fullest).toEqual({ engineId: 'b', rho: expect.closeTo(1, 2) });
+    const growth = Object.fromEntries(result.frontends.map((entry) => [entry.frontendId, entry.growth]));
+    // 20 requests/s in all: 12 are left for west beside 8 of east, and 14 for east beside 6 of west.
+    expect(growth.west).toBeCloseTo(2, 1);
+    expect(growth.east).toBeCloseTo(1.75, 1);
+  });
+
+  it('knows no growth without demand, and none when requests are refused already', async () => {
+    const result = await headroom(optimizer, inputOf(0, 30));
+    expect(result.frontends).toEqual([
+      { frontendId: 'east', growth: 1 },
+      { frontendId: 'west', growth: null },
+    ]);
+  });
+});
+
+function sum(refused: readonly { readonly rps: number }[]): number {
+  return refused.reduce((total, { rps }) => total + rps, 0);
+}

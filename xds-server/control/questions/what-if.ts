@@ -1,0 +1,127 @@
+import { WardropError } from '../../errors.js';
+import type { Demand } from '../../fleet/fleet-state.js';
+import { knownId } from '../../fleet/known-id.js';
+import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
+import type { Solver } from '../planner.js';
+
+/** What is imagined to be different. */
+export interface Changes {
+  /** Ids of engines that are gone. */
+  readonly without: readonly string[];
+  readonly demand: readonly DemandChange[];
+}
+
+/** A frontend's demand, of one pool or of all, multiplied or replaced. Replacing needs a pool if there are several. */
+export interface DemandChange {
+  readonly frontendId: string;
+  readonly poolId?: string;
+  readonly factor?: number;
+  readonly requestsPerSecond?: number;
+}
+
+export interface WhatIf {
+  readonly rows: readonly {
+    readonly frontendId: string;
+    readonly poolId: string;
+    readonly demandRps: { readonly before: number; readonly after: number };
+    /** Requests per second that are refused. */
+    readonly refusedRps: { readonly before: number; readonly after: number };
+    readonly weights: readonly {
+      readonly engineId: string;
+      readonly before: number;
+      readonly after: number;
+    }[];
+  }[];
+  readonly engines: readonly {
+    readonly engineId: string;
+    readonly rho: { readonly before: number; readonly after: number };
+  }[];
+  /** User-seconds of latency per second, of what is served. */
+  readonly objectiveSeconds: { readonly before: number; readonly after: number };
+}
+
+/** Solves as things are and as they would be. Both solves charge moves from the weights in force. */
+export async function whatIf(solver: Solver, input: OptimizerInput, changes: Changes): Promise<WhatIf> {
+  const changed = applyChanges(input, changes);
+  const before = await solver.solve({ ...input, isTrial: true });
+  const after = await solver.solve(changed);
+  const beforeRows = rowsByKey(before);
+  return {
+    rows: after.rows.map((row) => {
+      const old = beforeRows.get(keyOf(row))!;
+      const oldWeights = weightsOf(old);
+      const newWeights = weightsOf(row);
+      const engineIds = [...new Set([...oldWeights.keys(), ...newWeights.keys()])].sort();
+      return {
+        frontendId: row.frontendId,
+        poolId: row.poolId,
+        demandRps: { before: old.demandRps, after: row.demandRps },
+        refusedRps: { before: refusedRps(old), after: refusedRps(row) },
+        weights: engineIds.map((engineId) => ({
+          engineId,
+          before: oldWeights.get(engineId) ?? 0,
+          after: newWeights.get(engineId) ?? 0,
+        })),
+      };
+    }),
+    engines: after.engines.map(({ engineId, rho }) => ({
+      engineId,
+      rho: { before: before.engines.find((engine) => engine.engineId === engineId)!.rho, after: rho },
+    })),
+    objectiveSeconds: { before: before.objectiveSeconds, after: after.objectiveSeconds },
+  };
+}
+
+/**
+ * The input as it would be, marked as a trial.
+ *
+ * @throws {WardropError} WARDROP_QUERY_INVALID for names that are not in the fleet
+ */
+export function applyChanges(input: OptimizerInput, { without, demand }: Changes): OptimizerInput {
+  const { state } = input;
+  for (const id of without) knownId('engine', id, state.fleet.engines);
+  const gone = new Set(without);
+  const engines = state.engines.map((engine) =>
+    gone.has(engine.id)
+      ? { ...engine, replicas: engine.replicas.map((replica) => ({ ...replica, ready: false })) }
+      : engine,
+  );
+  const demands = demand.reduce(applyDemand, state.demands);
+  return { ...input, state: { ...state, engines, demands }, isTrial: true };
+
+  function applyDemand(demands: readonly Demand[], change: DemandChange): readonly Demand[] {
+    const { frontendId, poolId, factor = 1, requestsPerSecond } = change;
+    knownId('frontend', frontendId, state.fleet.frontends);
+    if (poolId !== undefined) knownId('pool', poolId, state.fleet.pools);
+    else if (requestsPerSecond !== undefined && state.fleet.pools.length > 1) {
+      throw new WardropError(
+        'WARDROP_QUERY_INVALID',
+        `demand of ${frontendId}: say for which pool, as there are ${state.fleet.pools.length}`,
+      );
+    }
+    return demands.map((entry) =>
+      entry.frontendId === frontendId && (poolId === undefined || entry.poolId === poolId)
+        ? { ...entry, requestsPerSecond: requestsPerSecond ?? entry.requestsPerSecond * factor }
+        : entry,
+    );
+  }
+}
+
+/** Requests per second of a row that are refused. */
+export function refusedRps({ demandRps, flows }: Solution['rows'][number]): number {
+  const served = flows.reduce((sum, { rps }) => sum + rps, 0);
+  const refused = demandRps - served;
+  return refused > 1e-6 * demandRps ? refused : 0;
+}
+
+function rowsByKey(solution: Solution): ReadonlyMap<string, Solution['rows'][number]> {
+  return new Map(solution.rows.map((row) => [keyOf(row), row]));
+}
+
+function keyOf({ frontendId, poolId }: { frontendId: string; poolId: string }): string {
+  return `${frontendId} ${poolId}`;
+}
+
+function weightsOf(row: Solution['rows'][number]): ReadonlyMap<string, number> {
+  return new Map(row.weights.map(({ engineId, weight }) => [engineId, weight]));
+}

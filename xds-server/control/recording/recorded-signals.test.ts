@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { id64 } from '../../../wire/hash.js';
+import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../../wire/usage-report.js';
+import { loadConfig } from '../../config/load.js';
+import type { FleetState } from '../../fleet/fleet-state.js';
+import type { Signals } from '../../signals/signals.js';
+import { RecordedSignals, SignalsReplay } from './recorded-signals.js';
+import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
+
+function configOf(rps: number) {
+  return loadConfig('/none/fleet.yaml', () =>
+    [
+      'frontends: [{id: f, region: r}, {id: g, region: r}]',
+      'engines:',
+      '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
+      '- {id: b, region: r, models: [m], profile: p, endpoints: ["10.0.0.2:80", "10.0.0.3:80"]}',
+      'network: {rttMs: {f: {a: 1, b: 7}, g: {a: 3, b: null}}}',
+      'server: {token: secret-of-the-server}',
+      'profiles: {p: {work: {secondsPerRequest: 0.1}, ttft: {baseSeconds: 0.05, queueSeconds: 0.01}, tbot: {baseSeconds: 0.01, kappa: 0.5}, maxFittedRho: 0.95}}',
+      `demand: {f: {requestsPerSecond: ${rps}}, g: {requestsPerSecond: 2.5}}`,
+    ].join('\n'),
+  );
+}
+
+const rates = [3, 6];
+const configs = rates.map(configOf);
+
+/** A report of a node that has served so many requests, with answers of these seconds. */
+function reportOf(sequence: number, requests: number, seconds: number): UsageReport {
+  const usage = {
+    planned: requests,
+    ended: requests,
+    status2xx: requests,
+    firstTokenCount: requests,
+    firstTokenSecondsSum: requests * seconds,
+  };
+  const engines = [{ ...noEngineUsage(id64('m'), id64('b')), ...usage }];
+  const pools = [{ ...noPoolUsage(id64('m')), offered: requests }];
+  return { vms: [{ ...noVmUsage(1n, sequence), pools, engines }] };
+}
+
+type Step = (signals: Signals, atMs: number, sequence: number) => void;
+
+const frontend = fc.constantFrom('f', 'g');
+const engine = fc.constantFrom(...configs[0]!.fleet.engines);
+const report = fc.tuple(frontend, fc.nat(2), fc.double({ min: 0.01, max: 3, noNaN: true }));
+const step: fc.Arbitrary<Step> = fc.oneof(
+  report.map(([id, node, seconds]): Step => {
+    return (signals, atMs, sequence) =>
+      signals.acceptReport(id, `n${node}`, reportOf(sequence, sequence * 10, seconds), atMs);
+  }),
+  report.map(([id, node, seconds]): Step => {
+    return (signals, atMs, sequence) =>
+      signals.acceptLoadReport(id, `n${node}`, reportOf(sequence, sequence * 10, seconds), atMs);
+  }),
+  fc.tuple(engine, fc.boolean()).map(([{ id, endpoints }, ok]): Step => {
+    const result = ok ? ({ ok } as const) : ({ ok, kind: 'refused', detail: 'refused' } as const);
+    return (signals, atMs) => signals.acceptProbe(id, endpoints[0]!, result, atMs);
+  }),
+  fc.tuple(engine, fc.option(fc.nat(2), { nil: undefined })).map(([{ id, endpoints }, generated]): Step => {
+    return (signals, atMs) => signals.acceptPage(id, endpoints[0]!, generated, atMs);
+  }),
+  fc.tuple(engine, fc.nat(40), fc.option(fc.nat(9), { nil: undefined })).map((load): Step => {
+    const [which, requests, leastWaiting] = load;
+    return (signals, atMs) => signals.acceptLoad(which, requests, which.endpoints.length, atMs, leastWaiting);
+  }),
+  fc.constant((signals, atMs) => signals.noteHoldUp(atMs)) as fc.Arbitrary<Step>,
+  fc.constantFrom('a', '10.0.0.3:80').map((target): Step => {
+    return (signals, atMs) => signals.act({ action: 'drain', target, by: 'me' }, atMs);
+  }),
+  fc.constantFrom(...configs).map((config): Step => {
+    return (signals, atMs) => signals.reconfigure(config, atMs);
+  }),
+);
+
+describe('recorded signals', () => {
+  it('come to the same states again, byte for byte, whatever they were told', () => {
+    const history = fc.array(fc.tuple(fc.integer({ min: 1, max: 2_000 }), step), { maxLength: 60 });
+    fc.assert(
+      fc.property(history, (steps) => {
+        const writer = new RecordingWriter();
+        let text = '';
+        const record = (recorded: Recorded) => {
+          text += writer.write(recorded);
+        };
+        const held = [{ frontendId: 'f', poolId: 'm', requestsPerSecond: 4 }];
+        const signals = new RecordedSignals(configs[0]!, held, 0, record);
+        signals.resume({ ...signals.operations, penalties: [{ engineId: 'b', severity: 3, sinceMs: 0 }] }, 0);
+        const states: FleetState[] = [];
+        let atMs = 0;
+        for (const [index, [pauseMs, act]] of steps.entries()) {
+          atMs += pauseMs;
+          act(signals, atMs, index + 1);
+          states.push(signals.evaluate(atMs).state);
+          record({ kind: 'plan', atMs });
+        }
+
+        const replay = new SignalsReplay();
+        const reader = new RecordingReader();
+        for (const line of text.trimEnd().split('\n')) {
+          const recorded = reader.read(line);
+          if (recorded === undefined || recorded.kind === 'solve') continue;
+          replay.accept(recorded);
+          if (recorded.kind !== 'plan') continue;
+          const state = states.shift()!;
+          expect(replay.isSame(state)).toBe(true);
+          expect(replay.isSame({ ...state, settledSeconds: state.settledSeconds + 1 })).toBe(false);
+        }
+        expect(states).toEqual([]);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('are solved as they were last looked at before the solve began', () => {
+    const replay = new SignalsReplay();
+    const signals = new RecordedSignals(configs[0]!, [], 0, (signal) => replay.accept(signal));
+    const { state } = signals.evaluate(1_000);
+    replay.accept({ kind: 'plan', atMs: 1_000 });
+    signals.evaluate(2_000);
+    expect(replay.isSame(state)).toBe(true);
+  });
+
+  it('say nothing about a recording that begins later', () => {
+    const replay = new SignalsReplay();
+    replay.accept({ kind: 'report', atMs: 1, frontendId: 'f', nodeId: 'n', report: reportOf(1, 1, 1) });
+    expect(replay.isSame(new RecordedSignals(configs[0]!, [], 0, () => {}).evaluate(1).state)).toBe(
+      undefined,
+    );
+  });
+
+  it('are refused with a code when they are damaged', () => {
+    const replay = new SignalsReplay();
+    replay.accept({ kind: 'start', atMs: 0, config: configs[0]!, held: [] });
+    const unknown = { kind: 'load', atMs: 5, engineId: 'nobody', requests: 1, replicas: 1 } as const;
+    const message = /^the load of 5 ms is damaged: /;
+    expect(() => replay.accept(unknown)).toThrow(
+      expect.objectContaining({ code: 'WARDROP_RECORDING_INVALID', message: expect.stringMatching(message) }),
+    );
+    const reader = new RecordingReader();
+    reader.read(new RecordingWriter().write({ kind: 'act', atMs: 0, request: {} as never }).split('\n')[0]!);
+    expect(() => reader.read('null')).toThrow('holds neither a solve nor a signal');
+  });
+
+  it('are written without the secrets of the configuration', () => {
+    let text = '';
+    const writer = new RecordingWriter();
+    new RecordedSignals(configs[0]!, [], 0, (signal) => {
+      text += writer.write(signal);
+    });
+    expect(configs[0]!.server.token).toBe('secret-of-the-server');
+    expect(text).not.toContain('secret-of-the-server');
+  });
+});

@@ -1,0 +1,211 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { UsageReport } from '../../../wire/usage-report.js';
+import { WardropError } from '../../errors.js';
+import type { Address, Engine } from '../../fleet/fleet.js';
+import type { FleetState } from '../../fleet/fleet-state.js';
+import type { Operations } from '../../fleet/operations.js';
+import type { HeldRate, SignalsConfig } from '../../signals/known-config.js';
+import type { OperatorRequest } from '../../signals/operator-orders.js';
+import type { ProbeResult, ReplicaHealth } from '../../signals/readiness/replica-health.js';
+import { Signals, type SignalsView } from '../../signals/signals.js';
+
+/** One usage report as it came in, or what the load reports of an Envoy without the filter add up to. */
+export interface RecordedReport {
+  readonly kind: 'report' | 'load-report';
+  readonly atMs: number;
+  readonly frontendId: string;
+  readonly nodeId: string;
+  readonly report: UsageReport;
+}
+
+/** Everything that signals are told, and when they are looked at. */
+export type RecordedSignal = { readonly atMs: number } & (
+  | RecordedReport
+  | { readonly kind: 'start'; readonly config: SignalsConfig; readonly held: readonly HeldRate[] }
+  | { readonly kind: 'reconfigure'; readonly config: SignalsConfig }
+  | { readonly kind: 'resume'; readonly operations: Operations }
+  | {
+      readonly kind: 'probe';
+      readonly engineId: string;
+      readonly address: Address;
+      readonly result: ProbeResult;
+    }
+  | {
+      readonly kind: 'page';
+      readonly engineId: string;
+      readonly address: Address;
+      readonly generated?: number;
+    }
+  | {
+      readonly kind: 'load';
+      readonly engineId: string;
+      readonly requests: number;
+      readonly replicas: number;
+      readonly leastWaiting?: number;
+    }
+  | { readonly kind: 'hold-up' }
+  | { readonly kind: 'act'; readonly request: OperatorRequest }
+  | { readonly kind: 'evaluate' }
+  /** What the last look showed is being solved. */
+  | { readonly kind: 'plan' }
+);
+
+type Recorder = (signal: RecordedSignal) => void;
+
+/** Signals that pass on all that they are told. */
+export class RecordedSignals extends Signals {
+  readonly #record: Recorder;
+
+  constructor(config: SignalsConfig, held: readonly HeldRate[], atMs: number, record: Recorder) {
+    super(config, held, atMs);
+    this.#record = record;
+    record({ kind: 'start', atMs, config, held });
+  }
+
+  override reconfigure(config: SignalsConfig, atMs: number): void {
+    super.reconfigure(config, atMs);
+    this.#record({ kind: 'reconfigure', atMs, config });
+  }
+
+  override resume(operations: Operations, atMs: number): void {
+    super.resume(operations, atMs);
+    this.#record({ kind: 'resume', atMs, operations });
+  }
+
+  override noteHoldUp(atMs: number): void {
+    super.noteHoldUp(atMs);
+    this.#record({ kind: 'hold-up', atMs });
+  }
+
+  override acceptReport(frontendId: string, nodeId: string, report: UsageReport, atMs: number): void {
+    super.acceptReport(frontendId, nodeId, report, atMs);
+    this.#record({ kind: 'report', atMs, frontendId, nodeId, report });
+  }
+
+  override acceptLoadReport(frontendId: string, nodeId: string, report: UsageReport, atMs: number): boolean {
+    const isTaken = super.acceptLoadReport(frontendId, nodeId, report, atMs);
+    if (isTaken) this.#record({ kind: 'load-report', atMs, frontendId, nodeId, report });
+    return isTaken;
+  }
+
+  override acceptProbe(engineId: string, address: Address, result: ProbeResult, atMs: number): ReplicaHealth {
+    const health = super.acceptProbe(engineId, address, result, atMs);
+    this.#record({ kind: 'probe', atMs, engineId, address, result });
+    return health;
+  }
+
+  override acceptPage(
+    engineId: string,
+    address: Address,
+    generated: number | undefined,
+    atMs: number,
+  ): number | undefined {
+    const sinceMs = super.acceptPage(engineId, address, generated, atMs);
+    const tokens = generated === undefined ? {} : { generated };
+    this.#record({ kind: 'page', atMs, engineId, address, ...tokens });
+    return sinceMs;
+  }
+
+  override acceptLoad(
+    engine: Engine,
+    requests: number,
+    replicas: number,
+    atMs: number,
+    leastWaiting?: number,
+  ): void {
+    super.acceptLoad(engine, requests, replicas, atMs, leastWaiting);
+    const waiting = leastWaiting === undefined ? {} : { leastWaiting };
+    this.#record({ kind: 'load', atMs, engineId: engine.id, requests, replicas, ...waiting });
+  }
+
+  override act(request: OperatorRequest, atMs: number): void {
+    super.act(request, atMs);
+    this.#record({ kind: 'act', atMs, request });
+  }
+
+  override evaluate(atMs: number): SignalsView {
+    const view = super.evaluate(atMs);
+    this.#record({ kind: 'evaluate', atMs });
+    return view;
+  }
+}
+
+/** Tells signals again what was recorded. */
+export class SignalsReplay {
+  #signals: Signals | undefined;
+  #engines: ReadonlyMap<string, Engine> = new Map();
+  #seen: FleetState | undefined;
+  #planned: FleetState | undefined;
+
+  /** @throws {WardropError} WARDROP_RECORDING_INVALID for a signal that lacks something */
+  accept(signal: RecordedSignal): void {
+    try {
+      if (signal.kind === 'start') this.#signals = new Signals(signal.config, signal.held, signal.atMs);
+      if (this.#signals !== undefined) this.#tell(this.#signals, signal);
+    } catch (error) {
+      const what = `the ${signal.kind} of ${signal.atMs} ms is damaged: ${(error as Error).message}`;
+      throw new WardropError('WARDROP_RECORDING_INVALID', what, { cause: error });
+    }
+  }
+
+  /**
+   * Whether signals come to the state that was solved; undefined when the recording does not say what they knew at
+   * its beginning.
+   */
+  isSame(recorded: FleetState): boolean | undefined {
+    return this.#signals && isDeepStrictEqual(this.#planned, recorded);
+  }
+
+  #tell(signals: Signals, signal: RecordedSignal): void {
+    const { atMs } = signal;
+    switch (signal.kind) {
+      case 'start':
+        this.#engines = byId(signal.config);
+        break;
+      case 'reconfigure':
+        this.#engines = byId(signal.config);
+        signals.reconfigure(signal.config, atMs);
+        break;
+      case 'resume':
+        signals.resume(signal.operations, atMs);
+        break;
+      case 'hold-up':
+        signals.noteHoldUp(atMs);
+        break;
+      case 'report':
+        signals.acceptReport(signal.frontendId, signal.nodeId, signal.report, atMs);
+        break;
+      case 'load-report':
+        signals.acceptLoadReport(signal.frontendId, signal.nodeId, signal.report, atMs);
+        break;
+      case 'probe':
+        signals.acceptProbe(signal.engineId, signal.address, signal.result, atMs);
+        break;
+      case 'page':
+        signals.acceptPage(signal.engineId, signal.address, signal.generated, atMs);
+        break;
+      case 'load':
+        signals.acceptLoad(
+          this.#engines.get(signal.engineId)!,
+          signal.requests,
+          signal.replicas,
+          atMs,
+          signal.leastWaiting,
+        );
+        break;
+      case 'act':
+        signals.act(signal.request, atMs);
+        break;
+      case 'evaluate':
+        this.#seen = signals.evaluate(atMs).state;
+        break;
+      case 'plan':
+        this.#planned = this.#seen;
+        break;
+    }
+  }
+}
+
+function byId({ fleet }: SignalsConfig): ReadonlyMap<string, Engine> {
+  return new Map(fleet.engines.map((engine) => [engine.id, engine]));
+}

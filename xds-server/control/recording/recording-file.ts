@@ -1,0 +1,90 @@
+import { createReadStream, createWriteStream, type WriteStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { pipeline } from 'node:stream/promises';
+import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib';
+import { WardropError } from '../../errors.js';
+import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
+import { recordingFiles } from './recording-names.js';
+
+/**
+ * What a file written by `wardrop record` holds, or the files of `wardrop serve --record` with this name, in their order.
+ *
+ * @throws {WardropError} WARDROP_RECORDING_INVALID
+ */
+export async function* readRecording(name: string): AsyncGenerator<Recorded> {
+  for (const file of await recordingFiles(name)) yield* readFile(file);
+}
+
+async function* readFile(file: string): AsyncGenerator<Recorded> {
+  const reader = new RecordingReader();
+  const input = createReadStream(file);
+  const text = input.pipe(createGunzip());
+  input.on('error', (error) => text.destroy(error));
+  // A line is read when it is known to have ended: the last one of a file that was never closed may be half of one.
+  let line: string | undefined;
+  try {
+    for await (const next of createInterface({ input: text })) {
+      const recorded = line === undefined ? undefined : reader.read(line);
+      if (recorded !== undefined) yield recorded;
+      line = next;
+    }
+    const recorded = line === undefined ? undefined : reader.read(line);
+    if (recorded !== undefined) yield recorded;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'Z_BUF_ERROR') return;
+    throw asInvalid(error, file);
+  }
+}
+
+function asInvalid(error: unknown, file: string): WardropError {
+  const { message, code } = error as NodeJS.ErrnoException;
+  const why = code === 'Z_DATA_ERROR' ? `is no file of wardrop record (${message})` : message;
+  return new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${why}`, { cause: error });
+}
+
+/** A disk that is behind by more ends a recording: it must not cost the control server its memory. */
+const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;
+/** What is older is on the disk, also when the control server is killed. */
+const FLUSH_MS = 1_000;
+
+/** Writes a recording to a new file, compressed. A fault ends the recording and nothing else. */
+export class RecordingFile {
+  readonly #writer = new RecordingWriter();
+  readonly #gzip: Gzip = createGzip();
+  readonly #output: WriteStream;
+  readonly #done: Promise<void>;
+  #flusher: NodeJS.Timeout | undefined;
+
+  constructor(file: string, onFault: (error: WardropError) => void) {
+    this.#output = createWriteStream(file, { flags: 'wx' });
+    this.#done = pipeline(this.#gzip, this.#output).catch((error: Error) => {
+      onFault(new WardropError('WARDROP_OUTPUT_FAILED', `${file}: ${error.message}`, { cause: error }));
+    });
+  }
+
+  /** Compressed bytes that have been written. */
+  get size(): number {
+    return this.#output.bytesWritten;
+  }
+
+  write(recorded: Recorded): void {
+    if (this.#gzip.destroyed || this.#gzip.writableEnded) return;
+    this.#gzip.write(this.#writer.write(recorded));
+    if (this.#gzip.writableLength > MOST_BUFFERED_BYTES) {
+      this.#gzip.destroy(new Error(`writing is behind by ${MOST_BUFFERED_BYTES} bytes`));
+    }
+    this.#flusher ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
+  }
+
+  /** Resolves when everything is in the file. */
+  async close(): Promise<void> {
+    clearTimeout(this.#flusher);
+    this.#gzip.end();
+    await this.#done;
+  }
+
+  #flush(): void {
+    this.#flusher = undefined;
+    if (!this.#gzip.destroyed && !this.#gzip.writableEnded) this.#gzip.flush(constants.Z_SYNC_FLUSH);
+  }
+}

@@ -1,0 +1,182 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { noVmUsage } from '../../../wire/usage-report.js';
+import type { WardropError } from '../../errors.js';
+import type { Recorded } from './recording.js';
+import { readRecording } from './recording-file.js';
+import { RecordingSet } from './recording-set.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wardrop-recording-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const START_MS = Date.UTC(2026, 0, 31, 3, 12);
+const FIRST = 'fleet-20260131T031200000Z.jsonl.gz';
+const name = () => join(folder, 'fleet.jsonl.gz');
+const faults: WardropError[] = [];
+
+function setAt(
+  nowMs: number,
+  change: { mostBytes?: number; mostFiles?: number; name?: string } = {},
+  hasBegun = true,
+) {
+  faults.length = 0;
+  const set = new RecordingSet({
+    name: name(),
+    mostBytes: 1_000,
+    mostFiles: 3,
+    now: () => nowMs,
+    onFault: (error) => faults.push(error),
+    ...change,
+  });
+  if (hasBegun) set.begin();
+  return set;
+}
+
+/** Hard to compress. */
+function reportOf(sequence: number, size = 20): Recorded {
+  const vms = Array.from({ length: size }, (_, index) =>
+    noVmUsage(BigInt.asUintN(64, BigInt(sequence * size + index) * 0x9e3779b97f4a7c15n), sequence),
+  );
+  return { kind: 'report', atMs: sequence, frontendId: 'f', nodeId: 'n', report: { vms } };
+}
+
+/** The newest file of the set. */
+function newest(): string | undefined {
+  return readdirSync(folder)
+    .filter((file) => /^fleet-\d/.test(file))
+    .sort()
+    .at(-1);
+}
+
+function newestSize(): number {
+  const file = newest();
+  return file === undefined ? 0 : statSync(join(folder, file)).size;
+}
+
+async function timesIn(file: string): Promise<number[]> {
+  const times: number[] = [];
+  for await (const { atMs } of readRecording(file) as AsyncIterable<{ atMs: number }>) times.push(atMs);
+  return times;
+}
+
+describe('a recording in files', () => {
+  it('begins a new file at every start and is read in the order of writing', async () => {
+    for (const [run, atMs] of [START_MS, START_MS + 1, START_MS + 86_400_000].entries()) {
+      const set = setAt(atMs);
+      set.write(reportOf(run + 1));
+      await set.close();
+    }
+    expect(readdirSync(folder).sort()).toEqual([
+      FIRST,
+      'fleet-20260131T031200001Z.jsonl.gz',
+      'fleet-20260201T031200000Z.jsonl.gz',
+    ]);
+    expect(await timesIn(name())).toEqual([1, 2, 3]);
+    expect(await timesIn(join(folder, FIRST))).toEqual([1]);
+  });
+
+  it('goes on with another file when one is full, and keeps only so many', async () => {
+    writeFileSync(join(folder, 'fleet-notes.jsonl.gz'), 'not one of them');
+    const set = setAt(START_MS);
+    const begun = new Set<string | undefined>();
+    let sequence = 0;
+    while (begun.size < 8) {
+      set.write(reportOf(++sequence, 3_000));
+      // The file is there, and the compressed bytes in it, a little later; the set may know it later still.
+      await vi.waitUntil(() => newestSize() >= 1_000, 10_000);
+      begun.add(newest());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await set.close();
+    const files = readdirSync(folder).sort();
+    expect(files).toHaveLength(4);
+    expect(files).toContain('fleet-notes.jsonl.gz');
+    const times = await timesIn(name());
+    expect(times.at(-1)).toBe(sequence);
+    expect(times).toEqual(Array.from(times, (_, index) => times[0]! + index));
+    expect(faults).toEqual([]);
+  });
+
+  it('is on the disk within seconds, for the case that the control server is killed', async () => {
+    const set = setAt(START_MS);
+    set.write(reportOf(1));
+    set.write(reportOf(2));
+    await vi.waitUntil(() => newestSize() > 100, 10_000);
+    expect(await timesIn(name())).toEqual([1]);
+    await set.close();
+    expect(await timesIn(name())).toEqual([1, 2]);
+  });
+
+  it('ends at the last whole line of a file that was cut off anywhere', async () => {
+    const set = setAt(START_MS);
+    for (let sequence = 1; sequence <= 5; sequence++) set.write(reportOf(sequence));
+    await set.close();
+    const whole = readFileSync(join(folder, FIRST));
+    for (const share of [0, 0.001, 0.3, 0.6, 0.99]) {
+      writeFileSync(join(folder, FIRST), whole.subarray(0, Math.floor(share * whole.length)));
+      const times = await timesIn(name());
+      expect(times).toEqual([1, 2, 3, 4, 5].slice(0, times.length));
+      expect(times.length).toBeLessThan(5);
+    }
+  });
+
+  it('is refused when it is damaged or not there', async () => {
+    await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+    writeFileSync(name(), 'no gzip');
+    await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+    writeFileSync(name(), gzipSync('{"some":"thing"}\n'));
+    await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+  });
+
+  it('touches no file before it begins, and then writes what came before', async () => {
+    for (let run = 0; run < 3; run++) {
+      const set = setAt(START_MS + run);
+      set.write(reportOf(run));
+      await set.close();
+    }
+    const before = readdirSync(folder);
+    const failed = setAt(START_MS + 10, {}, false);
+    failed.write(reportOf(10));
+    await failed.close();
+    expect(readdirSync(folder)).toEqual(before);
+    const set = setAt(START_MS + 20, {}, false);
+    set.write(reportOf(20));
+    set.begin();
+    set.write(reportOf(21));
+    await set.close();
+    expect(await timesIn(name())).toEqual([1, 2, 20, 21]);
+  });
+
+  it('of another version is refused by name, and says so', async () => {
+    const set = setAt(START_MS);
+    const bytes = Buffer.from('not a report of this version').toString('base64');
+    set.write({ kind: 'report', atMs: 1, frontendId: 'f', nodeId: 'n', bytes } as unknown as Recorded);
+    await set.close();
+    await expect(timesIn(name())).rejects.toMatchObject({
+      code: 'WARDROP_RECORDING_INVALID',
+      message: expect.stringMatching(/fleet-20260131T031200000Z.*line 2 .* another version/),
+    });
+  });
+
+  it('says once that it cannot be written, and ends', async () => {
+    const set = setAt(START_MS, { name: join(folder, 'nowhere', 'fleet.jsonl.gz') });
+    set.write(reportOf(1));
+    await set.close();
+    expect(faults.map(({ code }) => code)).toEqual(['WARDROP_OUTPUT_FAILED']);
+  });
+
+  it('never writes over a file', async () => {
+    writeFileSync(join(folder, FIRST), 'somebody else’s');
+    const set = setAt(START_MS);
+    set.write(reportOf(1));
+    await set.close();
+    expect(faults.map(({ code }) => code)).toEqual(['WARDROP_OUTPUT_FAILED']);
+    expect(readFileSync(join(folder, FIRST), 'utf8')).toBe('somebody else’s');
+  });
+});

@@ -1,0 +1,210 @@
+import { isDeepStrictEqual } from 'node:util';
+import { decodeUsageReport } from '../../../wire/usage-report-reader.js';
+import { encodeUsageReport } from '../../../wire/usage-report-writer.js';
+import { WardropError } from '../../errors.js';
+import type { FleetState } from '../../fleet/fleet-state.js';
+import type { Plan } from '../../plan/plan.js';
+import type { Profile } from '../../profiles/profile.js';
+import type { SignalsConfig } from '../../signals/known-config.js';
+import type { PlanInput } from '../planner.js';
+import type { RecordedSignal } from './recorded-signals.js';
+
+/** One solve: all that went in, and the plan that should be in force after it. */
+export interface RecordedSolve {
+  readonly kind: 'solve';
+  readonly input: Omit<PlanInput, 'nowMs'>;
+  /** What the clock said whenever planning asked. */
+  readonly times: readonly number[];
+  readonly plan: Plan | null;
+}
+
+/** Absent from recordings that begin while a control server runs: all but solves and reports. */
+export type Recorded = RecordedSolve | RecordedSignal;
+
+/**
+ * A recording is lines of JSON. The parts of a solve that are as in the one before are left out, so that a long one is
+ * mostly demand and weights. The first line names the format.
+ */
+const FORMAT = { wardropRecording: 1 };
+
+/** The parts of a solve, each of which may stay the same from one to the next. */
+interface Parts {
+  readonly fleet: FleetState['fleet'];
+  readonly engines: FleetState['engines'];
+  readonly demands: FleetState['demands'];
+  readonly profiles: readonly (readonly [string, unknown])[];
+  readonly policy: PlanInput['policy'];
+  readonly previous: Plan | null;
+}
+
+const PARTS = ['fleet', 'engines', 'demands', 'profiles', 'policy', 'previous'] as const;
+
+interface SolveLine extends Partial<Parts> {
+  readonly kind: 'solve';
+  readonly atMs: number;
+  readonly settledSeconds: number;
+  /** Absent from recordings of versions for which all pools were one. */
+  readonly settledSecondsByPool?: FleetState['settledSecondsByPool'];
+  readonly times: readonly number[];
+  /** Left out when it is the previous one. */
+  readonly plan?: Plan | null;
+}
+
+/** Writes a recording, line by line. */
+export class RecordingWriter {
+  #last: Partial<Parts> = {};
+  #hasBegun = false;
+
+  /** Text with the line ends. */
+  write(recorded: Recorded): string {
+    const head = this.#hasBegun ? '' : `${JSON.stringify(FORMAT)}\n`;
+    this.#hasBegun = true;
+    const line = recorded.kind === 'solve' ? this.#solve(recorded) : signalLine(recorded);
+    return `${head}${JSON.stringify(line, withInfinity)}\n`;
+  }
+
+  #solve({ input, times, plan }: RecordedSolve): SolveLine {
+    const { state, previous, profiles, policy } = input;
+    const { fleet, engines, demands, atMs, settledSeconds, settledSecondsByPool } = state;
+    const parts: Parts = { fleet, engines, demands, profiles: [...profiles], policy, previous };
+    const changed = PARTS.filter((part) => !isDeepStrictEqual(parts[part], this.#last[part]));
+    // What is in force after this solve is what the next one starts from.
+    this.#last = { ...parts, previous: plan };
+    return {
+      kind: 'solve',
+      atMs,
+      settledSeconds,
+      ...(settledSecondsByPool && { settledSecondsByPool }),
+      times,
+      ...Object.fromEntries(changed.map((part) => [part, parts[part]])),
+      ...(isDeepStrictEqual(plan, previous) ? {} : { plan }),
+    };
+  }
+}
+
+/** Reads a recording, line by line. */
+export class RecordingReader {
+  #last: Partial<Parts> = {};
+  #lines = 0;
+
+  /**
+   * What a line holds; undefined for the first one.
+   *
+   * @throws {WardropError} WARDROP_RECORDING_INVALID
+   */
+  read(line: string): Recorded | undefined {
+    this.#lines++;
+    let value: unknown;
+    try {
+      value = JSON.parse(line, fromInfinity);
+    } catch (error) {
+      throw this.#invalid(`is no JSON: ${(error as Error).message}`);
+    }
+    if (this.#lines === 1) {
+      if (!isDeepStrictEqual(value, FORMAT))
+        throw this.#invalid(`does not begin with ${JSON.stringify(FORMAT)}`);
+      return undefined;
+    }
+    const kind = (value as { kind?: unknown } | null)?.kind;
+    if (kind === 'solve') return this.#solve(value as SolveLine);
+    if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return this.#signal(value as SignalLine);
+    throw this.#invalid(`holds neither a solve nor a signal`);
+  }
+
+  #solve(line: SolveLine): RecordedSolve {
+    const parts = { ...this.#last };
+    for (const part of PARTS) if (part in line) Object.assign(parts, { [part]: line[part] });
+    const { fleet, engines, demands, profiles, policy, previous = null } = parts;
+    if (!fleet || !engines || !demands || !profiles || !policy)
+      throw this.#invalid('lacks what came before it');
+    const plan = line.plan === undefined ? previous : line.plan;
+    this.#last = { fleet, engines, demands, profiles, policy, previous: plan };
+    const { atMs, settledSeconds, settledSecondsByPool, times } = line;
+    return {
+      kind: 'solve',
+      times,
+      plan,
+      input: {
+        previous,
+        state: {
+          fleet,
+          atMs,
+          engines,
+          demands,
+          settledSeconds,
+          ...(settledSecondsByPool && { settledSecondsByPool }),
+        },
+        profiles: new Map(profiles as [string, never][]),
+        policy,
+      },
+    };
+  }
+
+  #signal(line: SignalLine): RecordedSignal {
+    try {
+      return signalOf(line);
+    } catch (error) {
+      const { message } = error as Error;
+      throw this.#invalid(`is of another version of Wardrop, which can replay it: ${message}`);
+    }
+  }
+
+  #invalid(what: string): WardropError {
+    return new WardropError('WARDROP_RECORDING_INVALID', `line ${this.#lines} of the recording ${what}`);
+  }
+}
+
+const SIGNAL_KINDS: ReadonlySet<string> = new Set<RecordedSignal['kind']>([
+  'start',
+  'reconfigure',
+  'resume',
+  'hold-up',
+  'report',
+  'load-report',
+  'probe',
+  'page',
+  'load',
+  'act',
+  'evaluate',
+  'plan',
+]);
+
+/** As signals are, but for what JSON cannot say. */
+type SignalLine = Omit<RecordedSignal, 'report' | 'config'> & {
+  /** A report's bytes in base64. */
+  readonly bytes?: string;
+  readonly config?: Omit<SignalsConfig, 'profiles'> & { readonly profiles: readonly [string, Profile][] };
+};
+
+function signalLine(signal: RecordedSignal): SignalLine {
+  if ('report' in signal) {
+    const { report, ...rest } = signal;
+    return { ...rest, bytes: Buffer.from(encodeUsageReport(report)).toString('base64') };
+  }
+  if (!('config' in signal)) return signal;
+  // The rest of a configuration, such as tokens, is nobody's business.
+  const { fleet, profiles, expectedDemand, outlierPenalty, steering, steered } = signal.config;
+  return {
+    ...signal,
+    config: { fleet, profiles: [...profiles], expectedDemand, outlierPenalty, steering, steered },
+  };
+}
+
+function signalOf({ bytes, config, ...rest }: SignalLine): RecordedSignal {
+  return {
+    ...rest,
+    ...(bytes !== undefined && { report: decodeUsageReport(Buffer.from(bytes, 'base64')) }),
+    ...(config !== undefined && { config: { ...config, profiles: new Map(config.profiles) } }),
+  } as RecordedSignal;
+}
+
+/** JSON has no infinity, which stands for what cannot be reached. */
+const INFINITY = '(infinity)';
+
+function withInfinity(_key: string, value: unknown): unknown {
+  return value === Number.POSITIVE_INFINITY ? INFINITY : value;
+}
+
+function fromInfinity(_key: string, value: unknown): unknown {
+  return value === INFINITY ? Number.POSITIVE_INFINITY : value;
+}

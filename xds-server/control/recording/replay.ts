@@ -1,0 +1,44 @@
+import { makePlan, type PlanSolver } from '../planner.js';
+import { SignalsReplay } from './recorded-signals.js';
+import type { Recorded, RecordedSolve } from './recording.js';
+
+export interface Replayed {
+  readonly atMs: number;
+  readonly sequence: number | null;
+  readonly planId: string | null;
+  /** Whether the plan is the recorded one, byte for byte. */
+  readonly isSame: boolean;
+  /** Whether signals came to the recorded state again; null when it is not known what they knew at the beginning. */
+  readonly isSameState: boolean | null;
+}
+
+/** Everything of a recording again: what signals made of what they were told, and the plan of every solve. */
+export async function* replayAll(
+  solver: PlanSolver,
+  recording: AsyncIterable<Recorded>,
+): AsyncGenerator<Replayed> {
+  const signals = new SignalsReplay();
+  for await (const recorded of recording) {
+    if (recorded.kind !== 'solve') signals.accept(recorded);
+    else {
+      const isSameState = signals.isSame(recorded.input.state) ?? null;
+      yield { ...(await replay(solver, recorded)), isSameState };
+    }
+  }
+}
+
+/** Makes the plan of a recorded solve again. */
+export async function replay(
+  solver: PlanSolver,
+  { input, times, plan }: RecordedSolve,
+): Promise<Omit<Replayed, 'isSameState'>> {
+  let asked = 0;
+  const nowMs = () => times[Math.min(asked++, times.length - 1)]!;
+  const outcome = await makePlan(solver, { ...input, nowMs });
+  return {
+    atMs: input.state.atMs,
+    sequence: outcome.plan?.sequence ?? null,
+    planId: outcome.plan?.id ?? null,
+    isSame: JSON.stringify(outcome.plan) === JSON.stringify(plan),
+  };
+}

@@ -1,0 +1,109 @@
+import type { NetworkUsage } from '../../../wire/usage-report.js';
+import type { Fleet } from '../../fleet/fleet.js';
+import type { MeasuredRoundTrip } from '../../fleet/operations.js';
+import { LEAST_SAMPLES, RoundTrip, type RoundTripView } from './round-trip.js';
+
+/** Time between two looks at what was measured. */
+const INTERVAL_MS = 1_000;
+
+/** Round trips between frontends and engines: configured ones, corrected by what filters measure. */
+export class Network {
+  /** By frontend, then engine. */
+  #pairs: ReadonlyMap<string, ReadonlyMap<string, RoundTrip>> = new Map();
+  /** The same pairs, and what is known of them, by frontend and engine of the fleet, in its order. */
+  #rows: readonly (readonly RoundTrip[])[] = [];
+  #views: readonly (readonly RoundTripView[])[] = [];
+  #fleet: Fleet;
+  #evaluatedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(fleet: Fleet) {
+    this.#fleet = fleet;
+    this.reconfigure(fleet);
+  }
+
+  /** Takes a new fleet; what was measured of pairs that stay is kept, unless nothing is to be measured any more. */
+  reconfigure(fleet: Fleet): void {
+    const before = fleet.measuresNetwork === true ? this.#pairs : undefined;
+    this.#pairs = new Map(
+      fleet.frontends.map(({ id: frontendId }, frontend) => [
+        frontendId,
+        new Map(
+          fleet.engines.map(({ id: engineId }, engine) => [
+            engineId,
+            pairOf(fleet.networkSeconds[frontend]![engine]!, before?.get(frontendId)?.get(engineId)),
+          ]),
+        ),
+      ]),
+    );
+    this.#rows = [...this.#pairs.values()].map((row) => [...row.values()]);
+    this.#views = [];
+    this.#fleet = fleet;
+    this.#evaluatedMs = Number.NEGATIVE_INFINITY;
+  }
+
+  add(frontendId: string, engineId: string, usage: NetworkUsage, nowMs: number): void {
+    if (usage.roundTripCount === 0 || this.#fleet.measuresNetwork !== true) return;
+    this.#pairs
+      .get(frontendId)
+      ?.get(engineId)
+      ?.add(usage.roundTripSecondsSum / usage.roundTripCount, usage.roundTripCount, nowMs);
+  }
+
+  /** What is measured now, to go on with after a restart. */
+  get measured(): readonly MeasuredRoundTrip[] {
+    return this.#fleet.frontends.flatMap(({ id: frontendId }, frontend) =>
+      this.#fleet.engines.flatMap(({ id: engineId }, engine) => {
+        const measured = this.#views[frontend]?.[engine]?.measured;
+        return measured === undefined
+          ? []
+          : [{ frontendId, engineId, seconds: measured.seconds, atMs: measured.atMs }];
+      }),
+    );
+  }
+
+  resume(measured: readonly MeasuredRoundTrip[]): void {
+    this.#evaluatedMs = Number.NEGATIVE_INFINITY;
+    if (this.#fleet.measuresNetwork !== true) return;
+    for (const { frontendId, engineId, seconds, atMs } of measured) {
+      this.#pairs.get(frontendId)?.get(engineId)?.add(seconds, LEAST_SAMPLES, atMs);
+    }
+  }
+
+  /** The round trip in force; Infinity for an engine that cannot be reached. */
+  seconds(frontendId: string, engineId: string): number {
+    return this.#pairs.get(frontendId)!.get(engineId)!.seconds;
+  }
+
+  /** What is configured where something else is in force. */
+  corrected(frontendId: string, engineId: string): number | undefined {
+    const pair = this.#pairs.get(frontendId)?.get(engineId);
+    return pair === undefined || pair.seconds === pair.configuredSeconds ? undefined : pair.configuredSeconds;
+  }
+
+  /** By frontend and engine of the fleet, in its order. */
+  get views(): readonly (readonly RoundTripView[])[] {
+    return this.#views;
+  }
+
+  /** The fleet with the round trips that hold now; the same object while none changes. */
+  evaluate(nowMs: number): Fleet {
+    if (Math.abs(nowMs - this.#evaluatedMs) < INTERVAL_MS) return this.#fleet;
+    this.#evaluatedMs = nowMs;
+    this.#views = this.#rows.map((row) => row.map((pair) => pair.evaluate(nowMs)));
+    const isAsBefore = this.#views.every((row, frontend) =>
+      row.every(({ seconds }, engine) => seconds === this.#fleet.networkSeconds[frontend]![engine]),
+    );
+    if (!isAsBefore) {
+      const networkSeconds = this.#views.map((row) => row.map(({ seconds }) => seconds));
+      this.#fleet = { ...this.#fleet, networkSeconds };
+    }
+    return this.#fleet;
+  }
+}
+
+function pairOf(configuredSeconds: number, before: RoundTrip | undefined): RoundTrip {
+  if (before?.configuredSeconds === configuredSeconds) return before;
+  const pair = new RoundTrip(configuredSeconds);
+  if (before !== undefined) pair.inherit(before);
+  return pair;
+}

@@ -1,0 +1,155 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { Fleet } from '../../fleet/fleet.js';
+import {
+  afterProbe,
+  type ProbeResult,
+  type ReplicaHealth,
+  unknownHealth,
+} from '../readiness/replica-health.js';
+import { EngineWatch } from './engine-watch.js';
+
+const open: { close(): unknown }[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((item) => item.close()));
+});
+
+/** An engine with a health page and a metrics page. */
+async function engine(
+  status = () => 200,
+  host = '127.0.0.1',
+): Promise<{ server: Server; address: string; paths: string[] }> {
+  const paths: string[] = [];
+  const server = createServer((request, response) => {
+    paths.push(request.url!);
+    response.statusCode = status();
+    response.end(
+      request.url === '/metrics' ? 'vllm:num_requests_running 5\nvllm:num_requests_waiting 2\n' : '',
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  open.push({
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  });
+  const { port } = server.address() as AddressInfo;
+  return { server, address: `${host === '::1' ? `[${host}]` : host}:${port}`, paths };
+}
+
+function fleetOf(endpoints: readonly string[]): Fleet {
+  const common = { region: 'r', models: ['m'], labels: {}, profile: 'p', healthPath: '/health' };
+  const engines = endpoints.map((address) => ({
+    id: address,
+    ...common,
+    endpoints: [address],
+    metrics: { kind: 'vllm' as const, path: '/metrics' },
+  }));
+  return { frontends: [], engines, pools: [], networkSeconds: [] };
+}
+
+function watch(): { watch: EngineWatch; health: Map<string, ReplicaHealth>; results: ProbeResult[] } {
+  const health = new Map<string, ReplicaHealth>();
+  const results: ProbeResult[] = [];
+  const watched = new EngineWatch((_, address, result) => {
+    results.push(result);
+    const next = afterProbe(health.get(address) ?? unknownHealth(0), result, false, 0);
+    health.set(address, next);
+    return next;
+  });
+  open.push({ close: () => watched.stop() });
+  return { watch: watched, health, results };
+}
+
+function readingsOf({ readings }: EngineWatch, address: string): object {
+  return Object.fromEntries(readings.get(address)!.signals);
+}
+
+it('finds replicas that answer, refuse or err, and reads their metrics', async () => {
+  const good = await engine();
+  const bad = await engine(() => 503);
+  const gone = await engine();
+  gone.server.close();
+  const { watch: watched, health } = watch();
+  watched.watch(fleetOf([good.address, bad.address, gone.address]));
+  await vi.waitFor(() => expect(health.size).toBe(3), 5_000);
+  await vi.waitFor(() => expect(health.get(bad.address)!.state).toBe('down'), 5_000);
+  await vi.waitFor(() => expect(health.get(gone.address)!.detail).toBe('connection refused'), 5_000);
+  expect(health.get(good.address)!.state).toBe('up');
+  expect(health.get(bad.address)!.detail).toBe('status 503');
+  await vi.waitFor(
+    () =>
+      expect(readingsOf(watched, good.address)).toMatchObject({
+        running: { value: 5 },
+        waiting: { value: 2 },
+      }),
+    5_000,
+  );
+  expect(readingsOf(watched, good.address)).toMatchObject({
+    kvUse: { problem: { reason: 'not on the page' } },
+  });
+  expect(readingsOf(watched, bad.address)).toMatchObject({
+    running: { value: undefined, problem: { reason: 'status 503' } },
+  });
+});
+
+it('asks an engine that is gone from the fleet no more', async () => {
+  const stays = await engine();
+  const leaves = await engine();
+  const { watch: watched, health } = watch();
+  watched.watch(fleetOf([stays.address, leaves.address]));
+  await vi.waitFor(() => expect(health.size).toBe(2), 5_000);
+  watched.watch(fleetOf([stays.address]));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const asked = leaves.paths.length;
+  const before = stays.paths.length;
+  await vi.waitFor(() => expect(stays.paths.length).toBeGreaterThan(before + 2), 5_000);
+  expect(leaves.paths.length).toBe(asked);
+  expect(watched.readings.has(leaves.address)).toBe(false);
+});
+
+it('an answer that is overdue because this process stalled is no failure', async () => {
+  let stalls = 0;
+  const server = createServer((request, response) => {
+    setTimeout(() => response.end(), 50);
+    if (request.url !== '/health' || stalls >= 3) return;
+    stalls++;
+    setImmediate(() => {
+      const end = performance.now() + 1_300;
+      while (performance.now() < end);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push({ close: () => server.closeAllConnections() }, server);
+  const { watch: watched, health, results } = watch();
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  watched.watch(fleetOf([address]));
+  await vi.waitUntil(() => stalls === 3 && health.get(address)?.state === 'up', 15_000);
+  expect(results.filter(({ ok }) => !ok)).toEqual([]);
+});
+
+const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
+  each?.some(({ address }) => address === '::1'),
+);
+
+it.each(hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'])(
+  'reads the page at a port of its own, at %s',
+  async (host) => {
+    const engineAlone = await engine(undefined, host);
+    const page = await engine(undefined, host);
+    const { watch: watched } = watch();
+    const fleet = fleetOf([engineAlone.address]);
+    const port = Number(page.address.split(':').at(-1));
+    const engines = fleet.engines.map((entry) => ({ ...entry, metrics: { ...entry.metrics, port } }));
+    watched.watch({ ...fleet, engines });
+    await vi.waitFor(
+      () => expect(readingsOf(watched, engineAlone.address)).toMatchObject({ running: { value: 5 } }),
+      5_000,
+    );
+    await vi.waitFor(() => expect(engineAlone.paths).toContain('/health'), 5_000);
+    expect(engineAlone.paths).not.toContain('/metrics');
+  },
+);

@@ -1,0 +1,178 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Agent } from 'undici';
+import type { Address } from '../../fleet/fleet.js';
+import type { Upstream, UpstreamTls } from '../../fleet/upstream.js';
+import type { ProbeFailure } from '../readiness/replica-health.js';
+import { StallWatch } from './stall-watch.js';
+
+export interface PollTarget {
+  readonly engineId: string;
+  /** The replica that it is about. */
+  readonly address: Address;
+  /** Where it is asked. */
+  readonly asked: Address;
+  readonly path: string;
+  /** Plain HTTP when absent. */
+  readonly upstream?: Upstream;
+}
+
+/** A body is given byte by byte (Latin-1), which is all that metric names and numbers need. */
+export type PollAnswer =
+  | {
+      readonly status: number;
+      readonly body: string;
+      /** Where it sends callers, which is not followed. */
+      readonly location?: string;
+    }
+  | { readonly failure: ProbeFailure; readonly detail: string };
+
+export interface PollerOptions {
+  /** Milliseconds between two requests to a target, give or take 20 %. */
+  readonly intervalMs: number;
+  /** Milliseconds from connecting to the end of the body. */
+  readonly timeoutMs: number;
+  /** Longest body that is read, in bytes, a longer one being a failure; 0 when bodies do not matter. */
+  readonly maxBytes: number;
+  /** Takes an answer; a number is the milliseconds to the next request instead of `intervalMs`. */
+  readonly onAnswer: (target: PollTarget, answer: PollAnswer) => number | undefined;
+}
+
+/** What is thrown away of a body that does not matter; more of it costs the connection. */
+const DUMPED_BYTES = 64 * 1024;
+/** First requests are spread over this time. */
+const START_SPREAD_MS = 50;
+const JITTER = 0.2;
+/** After a stall of our own, the request is repeated this soon. */
+const STALL_RETRY_MS = 100;
+
+/** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
+export class HttpPoller {
+  readonly #options: PollerOptions;
+  /** By how they speak; plain HTTP and every kind of TLS has its own connections. */
+  readonly #agents = new Map<string, Agent>();
+  readonly #stalls = new StallWatch();
+  readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout }>();
+
+  constructor(options: PollerOptions) {
+    this.#options = options;
+  }
+
+  /** Replaces the targets; those that stay keep their schedule. */
+  setTargets(targets: readonly PollTarget[]): void {
+    const wanted = new Map(targets.map((target) => [keyOf(target), target]));
+    for (const [key, { timer }] of this.#timers) {
+      if (wanted.has(key)) continue;
+      clearTimeout(timer);
+      this.#timers.delete(key);
+    }
+    for (const [key, target] of wanted) {
+      if (!this.#timers.has(key)) this.#schedule(key, target, Math.random() * START_SPREAD_MS);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.setTargets([]);
+    this.#stalls.stop();
+    await Promise.all([...this.#agents.values()].map((agent) => agent.destroy()));
+  }
+
+  #agent(tls: UpstreamTls | undefined): Agent {
+    const key = JSON.stringify(tls ?? null);
+    let agent = this.#agents.get(key);
+    if (agent === undefined) {
+      const names = tls && { servername: tls.sni, ...(tls.ca !== undefined && { ca: tls.ca }) };
+      const connect = { timeout: this.#options.timeoutMs, ...names };
+      agent = new Agent({ connections: 1, pipelining: 1, connect });
+      this.#agents.set(key, agent);
+    }
+    return agent;
+  }
+
+  #schedule(key: string, target: PollTarget, delayMs: number): void {
+    const timer = setTimeout(() => void this.#poll(key, target), delayMs);
+    this.#timers.set(key, { timer });
+  }
+
+  async #poll(key: string, target: PollTarget): Promise<void> {
+    const scheduled = this.#timers.get(key);
+    const startedMs = performance.now();
+    const answer = await this.#ask(target);
+    // The target may have left meanwhile, and even be back with a schedule of its own.
+    if (this.#timers.get(key) !== scheduled) return;
+    const isLate = 'failure' in answer && answer.failure === 'timeout';
+    if (isLate && this.#stalls.hasStalledSince(startedMs)) {
+      this.#schedule(key, target, STALL_RETRY_MS);
+      return;
+    }
+    const { intervalMs, onAnswer } = this.#options;
+    const jittered = intervalMs * (1 - JITTER + 2 * JITTER * Math.random());
+    this.#schedule(key, target, onAnswer(target, answer) ?? jittered);
+  }
+
+  async #ask({ asked, path, upstream }: PollTarget): Promise<PollAnswer> {
+    const { timeoutMs, maxBytes } = this.#options;
+    try {
+      const { statusCode, headers, body } = await this.#agent(upstream?.tls).request({
+        origin: `${upstream?.tls === undefined ? 'http' : 'https'}://${asked}`,
+        path,
+        method: 'GET',
+        ...(upstream?.auth && { headers: { [upstream.auth.header]: upstream.auth.value } }),
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      const location = headers.location && { location: String(headers.location) };
+      if (maxBytes === 0 || statusCode !== 200) {
+        await body.dump({ limit: DUMPED_BYTES });
+        return { status: statusCode, body: '', ...location };
+      }
+      return await readPage(headers, body, maxBytes);
+    } catch (error) {
+      return failureOf(error, timeoutMs);
+    }
+  }
+}
+
+/** A target whose key differs begins a schedule of its own. */
+function keyOf({ engineId, address, asked, path, upstream }: PollTarget): string {
+  return JSON.stringify([engineId, address, asked, path, upstream]);
+}
+
+async function readPage(
+  headers: IncomingHttpHeaders,
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+): Promise<PollAnswer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxBytes) return { failure: 'other', detail: `the page is longer than ${maxBytes} bytes` };
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks).toString('latin1');
+  const flaw = flawOf(headers, text);
+  return flaw === undefined ? { status: 200, body: text } : { failure: 'other', detail: flaw };
+}
+
+/** What keeps a page from being read as it was meant; undefined when nothing does. */
+function flawOf(headers: IncomingHttpHeaders, text: string): string | undefined {
+  const encoding = String(headers['content-encoding'] ?? 'identity');
+  if (encoding !== 'identity') return `the page is encoded (${encoding}), which was not asked for`;
+  // Every line ends with one, the last one too. Where only the end of the connection ends a page, half of one looks whole.
+  const isEndUnknown = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  const isOpenMetrics = String(headers['content-type']).startsWith('application/openmetrics-text');
+  const isCutOff =
+    (isEndUnknown && !text.endsWith('\n')) || (isOpenMetrics && !/^# EOF\n?$/m.test(text.slice(-7)));
+  return isCutOff ? 'the page is cut off' : undefined;
+}
+
+function failureOf(error: unknown, timeoutMs: number): PollAnswer {
+  const { code, name, message } = error as { code?: unknown; name?: string; message?: string };
+  const detail = message || String(code ?? name);
+  if (name === 'TimeoutError' || (typeof code === 'string' && code.endsWith('_TIMEOUT'))) {
+    return { failure: 'timeout', detail: `no answer within ${timeoutMs} ms` };
+  }
+  if (code === 'ECONNREFUSED') return { failure: 'refused', detail: 'connection refused' };
+  if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE')
+    return { failure: 'broken', detail };
+  return { failure: 'other', detail };
+}

@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import type { Pool } from '../../fleet/fleet.js';
+import { type JudgedEngine, type OutlierView, OutlierWatch } from './outlier-watch.js';
+
+const NORMAL = 0.1;
+
+function engine(id: string, profileId = 'p', capacity = 1): JudgedEngine {
+  return { id, profileId, capacity };
+}
+
+function poolOf(...engineIds: string[]): Pool {
+  return { id: 'm', model: 'm', needs: [], engineIds };
+}
+
+/** A fleet whose engines answer once a second, with what `seconds` gives for each; undefined: no answers. */
+class World {
+  readonly watch = new OutlierWatch();
+  readonly engines: readonly JudgedEngine[];
+  readonly pools: readonly Pool[];
+  /** The most that the load of the engines explains. */
+  loadExplains = NORMAL;
+  second = 0;
+
+  constructor(engines: readonly JudgedEngine[], pools = [poolOf(...engines.map(({ id }) => id))]) {
+    this.engines = engines;
+    this.pools = pools;
+  }
+
+  run(seconds: number, observed: Readonly<Record<string, number>>, answers = 10): void {
+    for (const end = this.second + seconds; this.second < end; this.second++) {
+      const nowMs = this.second * 1_000;
+      for (const [id, observedSeconds] of Object.entries(observed)) {
+        this.watch.add(id, {
+          atMs: nowMs,
+          kind: 'firstToken',
+          count: answers,
+          observedSeconds,
+          expectedSeconds: NORMAL,
+          mostSeconds: this.loadExplains,
+          slowness: Math.max(1, observedSeconds / NORMAL),
+        });
+      }
+      this.watch.evaluate(this.engines, this.pools, () => false, nowMs);
+    }
+  }
+
+  view(id: string): OutlierView {
+    return this.watch.views.find(({ engineId }) => engineId === id)!;
+  }
+}
+
+describe('an engine that turns slow', () => {
+  it('is penalised within eight seconds, with the evidence, and is back within 40 s of recovering', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL });
+    expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'usual', 'usual']);
+    world.run(8, { a: NORMAL, b: 10 * NORMAL, c: NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'penalised', evidence: { observedSeconds: 1 } });
+    expect(world.view('b').evidence!.excess).toBeCloseTo(10, 0);
+    expect(world.watch.severity('b')).toBeGreaterThan(8);
+    expect(world.watch.severity('a')).toBe(1);
+    world.run(40, { a: NORMAL, b: NORMAL, c: NORMAL }, 2);
+    expect(world.view('b').state).toBe('usual');
+  });
+
+  it('is penalised also when it is the only one of its kind', () => {
+    const world = new World([engine('a'), engine('b', 'q')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(8, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.view('b').state).toBe('penalised');
+  });
+
+  it('is found by what it gets done, before its slow answers end', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(10, { a: NORMAL, b: NORMAL });
+    const stay = { answers: 5, observedSeconds: 2, expectedSeconds: 0.2 };
+    for (let second = 10; second < 14; second++) {
+      world.watch.evaluate([engine('a'), { ...engine('b'), stay }], world.pools, () => false, second * 1_000);
+    }
+    expect(world.view('b')).toMatchObject({ state: 'penalised', evidence: { kind: 'stay' } });
+    expect(world.watch.severity('b')).toBeCloseTo(10);
+  });
+
+  it('does not become usual while it is slow', () => {
+    const world = new World([engine('a'), engine('b', 'q')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(1_200, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.watch.severity('b')).toBeGreaterThan(8);
+  });
+
+  it('keeps its penalty when its load explains its slowness, and loses it when its answers are as fast as its profile says', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(10, { a: NORMAL, b: 4 * NORMAL });
+    world.loadExplains = 20 * NORMAL;
+    world.run(120, { a: NORMAL, b: 4 * NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'penalised', evidence: { slowness: expect.closeTo(4) } });
+    expect(world.watch.severity('b')).toBeCloseTo(4);
+    world.run(40, { a: NORMAL, b: NORMAL });
+    expect(world.view('b').state).toBe('usual');
+  });
+
+  it('does not keep it for a slowness that its like have too', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL });
+    world.run(10, { a: NORMAL, b: 4 * NORMAL, c: NORMAL });
+    expect(world.view('b').state).toBe('penalised');
+    world.run(60, { a: 3 * NORMAL, b: 3 * NORMAL, c: 3 * NORMAL });
+    expect(world.view('b').state).toBe('usual');
+  });
+
+  it('keeps what it has when a penalty would cost its pool more than half', () => {
+    const world = new World([engine('a', 'p', 1), engine('b', 'q', 3)]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(10, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.view('b').state).toBe('limited');
+    expect(world.watch.severity('b')).toBe(1);
+  });
+
+  it('loses its penalty when it is down, as a restarted engine is another one', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(10, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.view('b').state).toBe('penalised');
+    world.watch.evaluate([engine('a'), engine('b', 'p', 0)], world.pools, () => false, 71_000);
+    expect(world.view('b')).toMatchObject({ state: 'usual', evidence: null });
+  });
+});
+
+describe('what is no outlier', () => {
+  it('an engine that is as slow as its load explains', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.loadExplains = 8 * NORMAL;
+    world.run(60, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'usual', severity: 1 });
+    expect(world.view('b').evidence!.excess).toBeCloseTo(1.25);
+  });
+
+  it('a kind of which all are slow together: that is drift, and is reported', () => {
+    const world = new World([engine('a'), engine('b'), engine('c', 'q'), engine('d', 'q')]);
+    world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL, d: NORMAL });
+    world.run(30, { a: NORMAL, b: NORMAL, c: 4 * NORMAL, d: 4 * NORMAL });
+    expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'usual', 'usual', 'usual']);
+    expect(world.watch.drifts).toEqual([
+      { profileId: 'q', kind: 'firstToken', factor: expect.closeTo(4, 0), sinceMs: expect.any(Number) },
+    ]);
+    world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL, d: NORMAL });
+    expect(world.watch.drifts).toEqual([]);
+  });
+
+  it('a pool of which all engines are slow together, whatever their kinds', () => {
+    const world = new World([engine('a'), engine('b', 'q')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(30, { a: 5 * NORMAL, b: 5 * NORMAL });
+    expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'usual']);
+  });
+
+  it('a few slow answers among others, and answers too few to tell', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    for (let round = 0; round < 20; round++) {
+      world.run(1, { a: NORMAL, b: 20 * NORMAL });
+      world.run(3, { a: NORMAL, b: NORMAL });
+    }
+    expect(world.view('b').state).toBe('usual');
+    const quiet = new World([engine('a'), engine('b')]);
+    quiet.run(60, { a: NORMAL, b: NORMAL });
+    quiet.run(35, { a: NORMAL });
+    quiet.run(5, { a: NORMAL, b: 20 * NORMAL }, 1);
+    expect(quiet.view('b')).toMatchObject({ state: 'usual', evidence: null });
+  });
+
+  it('milliseconds, however many times the profile', () => {
+    const world = new World([engine('a'), engine('b')]);
+    const watch = new OutlierWatch();
+    for (let second = 0; second < 60; second++) {
+      for (const [id, observedSeconds] of [
+        ['a', 0.001],
+        ['b', second < 30 ? 0.001 : 0.01],
+      ] as const) {
+        watch.add(id, {
+          atMs: second * 1_000,
+          kind: 'firstToken',
+          count: 10,
+          observedSeconds,
+          expectedSeconds: 0.001,
+          mostSeconds: 0.001,
+          slowness: 1,
+        });
+      }
+      watch.evaluate(world.engines, world.pools, () => false, second * 1_000);
+    }
+    expect(watch.severity('b')).toBe(1);
+  });
+});

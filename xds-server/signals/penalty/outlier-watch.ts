@@ -1,0 +1,321 @@
+import type { Pool } from '../../fleet/fleet.js';
+import type { SlownessLimit, Stay } from '../capacity/throughput.js';
+import {
+  LATENCY_KINDS,
+  type LatencyKind,
+  type LatencySample,
+  LatencySamples,
+  lowerMedian,
+  typical,
+} from './latency-samples.js';
+import { Penalty } from './penalty.js';
+
+/** An engine as it is judged. */
+export interface JudgedEngine {
+  readonly id: string;
+  readonly profileId: string;
+  /** Replicas that count, penalties left out. */
+  readonly capacity: number;
+  /** What it holds and gets done; undefined when that tells nothing. */
+  readonly stay?: Stay | undefined;
+  /** How slow it can be at most, by what it gets done; undefined when that tells nothing. */
+  readonly slownessLimit?: SlownessLimit | undefined;
+}
+
+/** What is known about the latency of one engine. */
+export interface OutlierView {
+  readonly engineId: string;
+  /**
+   * `usual`: as expected. `penalised`. `observed`: would be, but penalties are not in force. `limited`: would be, but
+   * too much of a pool is already.
+   */
+  readonly state: 'usual' | 'penalised' | 'observed' | 'limited';
+  /** 1..10, of the penalty. */
+  readonly severity: number;
+  readonly sinceMs: number | null;
+  readonly evidence: {
+    /** Which times say so: of streams, of whole answers, between tokens, or how long requests stay by their number. */
+    readonly kind: LatencyKind | 'stay';
+    readonly answers: number;
+    /** Typical seconds, by the profile at the engine's load, and the most that load explains. */
+    readonly observedSeconds: number;
+    readonly expectedSeconds: number;
+    readonly mostSeconds: number;
+    /** Typical observed ÷ most. */
+    readonly excess: number;
+    /** The same divided by that of engines of its kind or pool, if they are slow too. */
+    readonly relativeExcess: number;
+    /**
+     * Times slower that the engine is by its answers at what it gets done, divided in the same way; a penalty does not fall
+     * below it. Null while there are too few answers.
+     */
+    readonly slowness: number | null;
+  } | null;
+  /** In words; null without a penalty. */
+  readonly endsWhen: string | null;
+}
+
+/** How much slower than their profile all engines of a kind are together. */
+export interface ProfileDrift {
+  readonly profileId: string;
+  /** Which times are, and how many times longer than by the profile. */
+  readonly kind: LatencyKind;
+  readonly factor: number;
+  readonly sinceMs: number;
+}
+
+const EVALUATE_MS = 500;
+/** Less than this is not worth a penalty, however many times it is. */
+const LEAST_EXCESS_SECONDS = 0.02;
+const LEAST_EXCESS_PACE_SECONDS = 0.005;
+/** At most this share of a pool's capacity is penalised at once. */
+const MOST_PENALISED_SHARE = 0.5;
+const DRIFT_FACTOR = 1.5;
+
+type Evidence = NonNullable<OutlierView['evidence']>;
+
+interface Watched {
+  readonly samples: Readonly<Record<LatencyKind, LatencySamples>>;
+  readonly penalty: Penalty;
+  evidence: Evidence | null;
+  isLimited: boolean;
+}
+
+/**
+ * Finds engines that answer slower than their own profile says at their load, without failing. An engine is compared
+ * with the most that its load explains, and only to the extent that the others are not slow as well: what all have in
+ * common is drift of the profile or the requests, not a fault of one.
+ */
+export class OutlierWatch {
+  readonly #watched = new Map<string, Watched>();
+  readonly #drifts = new Map<string, Omit<ProfileDrift, 'profileId'>>();
+  #evaluatedMs = Number.NEGATIVE_INFINITY;
+
+  add(engineId: string, sample: LatencySample): void {
+    this.#of(engineId).samples[sample.kind].add(sample);
+  }
+
+  penalty(engineId: string): Penalty {
+    return this.#of(engineId).penalty;
+  }
+
+  /** Severity of the penalty in force; 1 is none. */
+  severity(engineId: string): number {
+    const watched = this.#watched.get(engineId);
+    return watched === undefined || watched.isLimited ? 1 : watched.penalty.severity;
+  }
+
+  /** How slow it is beside its like, beyond what its load explains; 1 where nothing is known. */
+  relativeExcess(engineId: string): number {
+    return this.#watched.get(engineId)?.evidence?.relativeExcess ?? 1;
+  }
+
+  get views(): readonly OutlierView[] {
+    return [...this.#watched].map(([engineId, watched]) => viewOf(engineId, watched));
+  }
+
+  get drifts(): readonly ProfileDrift[] {
+    return [...this.#drifts].map(([profileId, drift]) => ({ profileId, ...drift }));
+  }
+
+  /** Judges all engines; `isFrozen`: engines whose penalty stays as it is, by the operator's will. */
+  evaluate(
+    engines: readonly JudgedEngine[],
+    pools: readonly Pool[],
+    isFrozen: (engineId: string) => boolean,
+    nowMs: number,
+  ): void {
+    if (nowMs - this.#evaluatedMs < EVALUATE_MS) return;
+    this.#evaluatedMs = nowMs;
+    const ids = new Set(engines.map(({ id }) => id));
+    for (const id of this.#watched.keys()) if (!ids.has(id)) this.#watched.delete(id);
+    for (const { id, capacity } of engines) {
+      const watched = this.#of(id);
+      // A restarted engine is another one.
+      if (capacity > 0 || isFrozen(id)) continue;
+      for (const kind of LATENCY_KINDS) watched.samples[kind].forget();
+      watched.penalty.end();
+    }
+    this.#judge(engines, pools, nowMs);
+    for (const { id, slownessLimit } of engines) {
+      const { penalty, evidence } = this.#of(id);
+      if (isFrozen(id)) continue;
+      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit);
+    }
+    this.#limit(engines, pools);
+    this.#findDrift(engines, nowMs);
+  }
+
+  #of(engineId: string): Watched {
+    let watched = this.#watched.get(engineId);
+    if (watched === undefined) {
+      const samples = {
+        firstToken: new LatencySamples(),
+        whole: new LatencySamples(),
+        pace: new LatencySamples(),
+      };
+      watched = { samples, penalty: new Penalty(), evidence: null, isLimited: false };
+      this.#watched.set(engineId, watched);
+    }
+    return watched;
+  }
+
+  #judge(engines: readonly JudgedEngine[], pools: readonly Pool[], nowMs: number): void {
+    const judged = new Map<string, Evidence>();
+    for (const engine of engines) {
+      const evidence = this.#evidenceOf(engine, nowMs);
+      if (evidence !== undefined) judged.set(engine.id, evidence);
+    }
+    const excesses = shared(engines, pools, (id) => judged.get(id)?.excess);
+    const slownesses = shared(engines, pools, (id) => judged.get(id)?.slowness ?? undefined);
+    for (const { id } of engines) {
+      const evidence = judged.get(id);
+      this.#of(id).evidence =
+        evidence === undefined
+          ? null
+          : {
+              ...evidence,
+              relativeExcess: evidence.excess / excesses(id),
+              slowness: evidence.slowness === null ? null : evidence.slowness / slownesses(id),
+            };
+    }
+  }
+
+  /** The worst that is known of an engine; undefined while there is too little. */
+  #evidenceOf({ id, stay }: JudgedEngine, nowMs: number): Evidence | undefined {
+    const { samples } = this.#of(id);
+    const known = LATENCY_KINDS.flatMap((kind): Evidence[] => {
+      const recent = samples[kind].recent(nowMs);
+      return recent === undefined ? [] : [compared(kind, recent)];
+    });
+    const slowness = known.length === 0 ? null : Math.max(...known.map((each) => each.slowness ?? 1));
+    if (stay !== undefined) {
+      const excess = stay.observedSeconds / stay.expectedSeconds;
+      known.push({
+        kind: 'stay',
+        ...stay,
+        mostSeconds: stay.expectedSeconds,
+        excess,
+        relativeExcess: excess,
+        slowness,
+      });
+    }
+    const worst = known.reduce<Evidence | undefined>(
+      (worst, each) => (worst === undefined || each.excess > worst.excess ? each : worst),
+      undefined,
+    );
+    return worst && { ...worst, slowness };
+  }
+
+  /** Lets penalties stand, those in force first, as long as no pool loses too much by them. */
+  #limit(engines: readonly JudgedEngine[], pools: readonly Pool[]): void {
+    const capacities = new Map(engines.map(({ id, capacity }) => [id, capacity]));
+    const room = new Map(
+      pools.map(({ id, engineIds }) => {
+        const total = engineIds.reduce((sum, engineId) => sum + (capacities.get(engineId) ?? 0), 0);
+        return [id, MOST_PENALISED_SHARE * total];
+      }),
+    );
+    const wanted = engines
+      .map((engine) => ({ engine, watched: this.#of(engine.id) }))
+      .filter(({ watched }) => watched.penalty.sinceMs !== undefined);
+    for (const [id, watched] of this.#watched) {
+      if (!wanted.some(({ engine }) => engine.id === id)) watched.isLimited = false;
+    }
+    const inForce = ({ watched }: (typeof wanted)[number]) => (watched.isLimited ? 1 : 0);
+    wanted.sort((a, b) => inForce(a) - inForce(b) || b.watched.penalty.severity - a.watched.penalty.severity);
+    for (const { engine, watched } of wanted) {
+      const mine = pools.filter(({ engineIds }) => engineIds.includes(engine.id));
+      watched.isLimited = mine.some(({ id }) => room.get(id)! < engine.capacity);
+      if (watched.isLimited) continue;
+      for (const { id } of mine) room.set(id, room.get(id)! - engine.capacity);
+    }
+  }
+
+  #findDrift(engines: readonly JudgedEngine[], nowMs: number): void {
+    const profileIds = new Set(engines.map(({ profileId }) => profileId));
+    for (const id of this.#drifts.keys()) if (!profileIds.has(id)) this.#drifts.delete(id);
+    for (const profileId of profileIds) {
+      const healthy = engines
+        .filter((engine) => engine.profileId === profileId)
+        .map(({ id }) => this.#of(id))
+        .filter(({ penalty }) => penalty.sinceMs === undefined);
+      const found = LATENCY_KINDS.flatMap((kind) => {
+        const factors = healthy.flatMap(({ samples }) => {
+          const recent = samples[kind].recent(nowMs);
+          return recent === undefined ? [] : [typical(recent, overExpected)];
+        });
+        return factors.length === 0 ? [] : [{ kind, factor: lowerMedian(factors) }];
+      }).sort((a, b) => b.factor - a.factor)[0];
+      if (found === undefined || found.factor < DRIFT_FACTOR) this.#drifts.delete(profileId);
+      else {
+        this.#drifts.set(profileId, { ...found, sinceMs: this.#drifts.get(profileId)?.sinceMs ?? nowMs });
+      }
+    }
+  }
+}
+
+function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidence {
+  const excess = typical(
+    samples,
+    ({ observedSeconds, mostSeconds }) => observedSeconds / Math.max(mostSeconds, 1e-6),
+  );
+  return {
+    kind,
+    answers: samples.reduce((sum, { count }) => sum + count, 0),
+    observedSeconds: typical(samples, ({ observedSeconds }) => observedSeconds),
+    expectedSeconds: typical(samples, ({ expectedSeconds }) => expectedSeconds),
+    mostSeconds: typical(samples, ({ mostSeconds }) => mostSeconds),
+    excess,
+    relativeExcess: excess,
+    slowness: typical(samples, (sample) => sample.slowness),
+  };
+}
+
+function overExpected({ observedSeconds, expectedSeconds }: LatencySample): number {
+  return observedSeconds / Math.max(expectedSeconds, 1e-6);
+}
+
+/** How slow those are that an engine is compared with, at least 1: the most of its kind's and its pools' middle ones. */
+function shared(
+  engines: readonly JudgedEngine[],
+  pools: readonly Pool[],
+  slowOf: (engineId: string) => number | undefined,
+): (engineId: string) => number {
+  const kinds = new Map<string, string[]>();
+  for (const { id, profileId } of engines) {
+    const kin = kinds.get(profileId) ?? [];
+    kinds.set(profileId, kin);
+    kin.push(id);
+  }
+  const most = new Map<string, number>();
+  for (const group of [...kinds.values(), ...pools.map(({ engineIds }) => engineIds)]) {
+    const known = group.filter((id) => slowOf(id) !== undefined);
+    if (known.length < 2) continue;
+    const middle = lowerMedian(known.map((id) => slowOf(id)!));
+    for (const id of known) most.set(id, Math.max(most.get(id) ?? 1, middle));
+  }
+  return (engineId) => most.get(engineId) ?? 1;
+}
+
+/** How slow an engine is to be taken for; a few milliseconds are never worth anything. */
+function actionable(evidence: Evidence | null): number | undefined {
+  if (evidence === null) return undefined;
+  const least = evidence.kind === 'pace' ? LEAST_EXCESS_PACE_SECONDS : LEAST_EXCESS_SECONDS;
+  const isSmall = evidence.observedSeconds - evidence.mostSeconds < least;
+  return isSmall ? 1 : evidence.relativeExcess;
+}
+
+function viewOf(engineId: string, { penalty, evidence, isLimited }: Watched): OutlierView {
+  const isPenalised = penalty.sinceMs !== undefined;
+  return {
+    engineId,
+    state: !isPenalised ? 'usual' : isLimited ? 'limited' : 'penalised',
+    severity: penalty.severity,
+    sinceMs: penalty.sinceMs ?? null,
+    evidence,
+    endsWhen: isPenalised
+      ? 'it falls step by step while answers take less time than those of an engine so many times slower would at what it gets done, and while too few arrive to tell'
+      : null,
+  };
+}

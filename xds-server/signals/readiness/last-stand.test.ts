@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Fleet } from '../../fleet/fleet.js';
+import { holdLast, type ReplicaPast } from './last-stand.js';
+
+function fleetOf(pools: Readonly<Record<string, readonly string[]>>, engineIds: readonly string[]): Fleet {
+  return {
+    engines: engineIds.map((id) => ({ id })),
+    pools: Object.entries(pools).map(([id, ids]) => ({ id, engineIds: ids })),
+  } as unknown as Fleet;
+}
+
+const lost = (lastReadyMs: number | undefined, isSurelyLost = false): ReplicaPast => ({
+  lastReadyMs,
+  isSurelyLost,
+});
+
+function hold(observed: readonly (readonly boolean[])[], past: readonly (readonly ReplicaPast[])[]) {
+  const ids = observed.map((_, at) => `e${at}`);
+  return holdLast(fleetOf({ m: ids }, ids), observed, (engine, replica) => past[engine]![replica]!);
+}
+
+describe('a pool of which every replica seems lost', () => {
+  it('keeps those that were lost shortly before the last one', () => {
+    const { readiness, heldPools } = hold(
+      [[false, false], [false]],
+      [[lost(100_000), lost(60_000)], [lost(95_000)]],
+    );
+    expect(readiness).toEqual([[true, false], [true]]);
+    expect(heldPools).toEqual(['m']);
+  });
+
+  it('leaves out those that are surely lost, unless all are: then the last one stays', () => {
+    expect(hold([[false], [false]], [[lost(100, true)], [lost(90)]]).readiness).toEqual([[false], [true]]);
+    expect(hold([[false], [false]], [[lost(100, true)], [lost(90, true)]]).readiness).toEqual([
+      [true],
+      [false],
+    ]);
+  });
+
+  it('keeps everything when nothing was ever ready', () => {
+    expect(hold([[false], [false]], [[lost(undefined)], [lost(undefined)]]).readiness).toEqual([
+      [true],
+      [true],
+    ]);
+  });
+});
+
+it('no pool with replicas is ever empty, and a pool with a ready replica is as it was observed', () => {
+  const replica = fc.record({
+    ready: fc.boolean(),
+    lastReadyMs: fc.option(fc.nat(50_000), { nil: undefined }),
+    isSurelyLost: fc.boolean(),
+  });
+  const engines = fc.array(fc.array(replica, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 5 });
+  fc.assert(
+    fc.property(engines, (list) => {
+      const ids = list.map((_, at) => `e${at}`);
+      const observed = list.map((replicas) => replicas.map(({ ready }) => ready));
+      const pools = { p: ids.slice(0, -1), q: ids.slice(1) };
+      const { readiness, heldPools } = holdLast(fleetOf(pools, ids), observed, (at, r) => list[at]![r]!);
+      for (const [id, members] of Object.entries(pools)) {
+        const at = members.map((member) => ids.indexOf(member));
+        expect(at.some((engine) => readiness[engine]!.includes(true))).toBe(true);
+        expect(heldPools.includes(id)).toBe(!at.some((engine) => observed[engine]!.includes(true)));
+      }
+      if (heldPools.length === 0) expect(readiness).toEqual(observed);
+    }),
+  );
+});

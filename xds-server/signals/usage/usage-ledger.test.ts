@@ -1,0 +1,186 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import {
+  type EngineUsage,
+  noEngineUsage,
+  noPoolUsage,
+  noVmUsage,
+  type UsageReport,
+} from '../../../wire/usage-report.js';
+import { UsageLedger } from './usage-ledger.js';
+
+const engineUsage = (planned: number): EngineUsage => ({
+  ...noEngineUsage(1n, 2n),
+  planned,
+  ended: planned,
+  status2xx: planned,
+  firstTokenSecondsSum: planned / 10,
+  firstTokenCount: planned,
+});
+
+let sequence = 0;
+
+function reportOf(counts: ReadonlyMap<bigint, number>): UsageReport {
+  return {
+    vms: [...counts].map(([incarnation, offered]) => ({
+      ...noVmUsage(incarnation, ++sequence),
+      pools: [{ ...noPoolUsage(1n), offered }],
+      engines: [engineUsage(offered)],
+    })),
+  };
+}
+
+type Step =
+  | { readonly kind: 'count'; readonly vm: number; readonly requests: number }
+  | { readonly kind: 'restart'; readonly vm: number }
+  | { readonly kind: 'report' | 'lose' }
+  | { readonly kind: 'repeat'; readonly back: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant('count' as const), vm: fc.nat(2), requests: fc.nat(50) }),
+  fc.record({ kind: fc.constant('restart' as const), vm: fc.nat(2) }),
+  fc.record({ kind: fc.constantFrom('report' as const, 'lose' as const) }),
+  fc.record({ kind: fc.constant('repeat' as const), back: fc.nat(5) }),
+);
+
+it('lost, repeated and late reports and restarted VMs give the true total since the first report', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const ledger = new UsageLedger();
+      const running = [10n, 11n, 12n].map((incarnation) => ({ incarnation, count: 0 }));
+      const sent: UsageReport[] = [];
+      let nextIncarnation = 100n;
+      let nowMs = 1_000;
+      let truth = 0;
+      let reported = 0;
+      let seconds = 0;
+      const send = (report: UsageReport) => {
+        nowMs += 1_000;
+        const delta = ledger.accept('n', report, nowMs);
+        reported += delta?.pools[0]?.offered ?? 0;
+        seconds += delta?.engines[0]?.firstTokenSecondsSum ?? 0;
+      };
+      const now = () => reportOf(new Map(running.map(({ incarnation, count }) => [incarnation, count])));
+      send(now());
+      for (const item of steps) {
+        if (item.kind === 'count') {
+          running[item.vm]!.count += item.requests;
+          truth += item.requests;
+        } else if (item.kind === 'restart') {
+          // What a VM counted after its last report dies with it, so it reports before it ends.
+          sent.push(now());
+          send(sent.at(-1)!);
+          running[item.vm] = { incarnation: nextIncarnation++, count: 0 };
+        } else if (item.kind === 'repeat') {
+          const old = sent.at(-1 - item.back);
+          if (old !== undefined) send(old);
+        } else {
+          sent.push(now());
+          if (item.kind === 'report') send(sent.at(-1)!);
+        }
+      }
+      send(now());
+      expect(reported).toBe(truth);
+      expect(seconds).toBeCloseTo(truth / 10, 6);
+    }),
+  );
+});
+
+it('what a node counted before its first report belongs to no time and is left out', () => {
+  const ledger = new UsageLedger();
+  expect(ledger.accept('n', reportOf(new Map([[1n, 1_000_000]])), 1_000)).toBeUndefined();
+  expect(ledger.accept('n', reportOf(new Map([[1n, 1_000_040]])), 2_000)).toMatchObject({
+    fromMs: 1_000,
+    toMs: 2_000,
+    pools: [{ offered: 40 }],
+  });
+});
+
+it('after a hold-up, reports count for all of it that were read within a second, and the next one too', () => {
+  const ledger = new UsageLedger();
+  const accept = (offered: number, nowMs: number) =>
+    ledger.accept('n', reportOf(new Map([[1n, offered]])), nowMs);
+  accept(0, 1_000);
+  accept(10, 2_000);
+  ledger.noteHoldUp(14_000);
+  expect(accept(15, 14_000)).toMatchObject({ fromMs: 2_000, toMs: 14_000, pools: [{ offered: 5 }] });
+  ledger.noteHoldUp(14_500);
+  expect(accept(130, 14_600)).toMatchObject({ fromMs: 2_000, toMs: 14_600, pools: [{ offered: 115 }] });
+  expect(accept(140, 15_600)).toMatchObject({ fromMs: 2_000, toMs: 15_600 });
+  expect(accept(150, 16_600)).toMatchObject({ fromMs: 15_600, toMs: 16_600 });
+});
+
+it('a report is news when a VM in it is new or has numbered it higher, whatever it counts', () => {
+  const ledger = new UsageLedger();
+  const first = reportOf(new Map([[1n, 5]]));
+  const idle = reportOf(new Map([[1n, 5]]));
+  expect(ledger.isNews('n', first)).toBe(true);
+  ledger.accept('n', first, 1_000);
+  expect(ledger.isNews('n', first)).toBe(false);
+  expect(ledger.isNews('n', { vms: [] })).toBe(false);
+  expect(ledger.isNews('n', idle)).toBe(true);
+  expect(ledger.isNews('o', first)).toBe(true);
+  ledger.accept('n', idle, 2_000);
+  expect(ledger.isNews('n', first)).toBe(false);
+  expect(ledger.isNews('n', { vms: [...idle.vms, noVmUsage(2n, 1)] })).toBe(true);
+});
+
+it('adds up the VMs of a node', () => {
+  const ledger = new UsageLedger();
+  ledger.accept('n', { vms: [] }, 1_000);
+  const counts = new Map([
+    [1n, 3],
+    [2n, 4],
+  ]);
+  expect(ledger.accept('n', reportOf(counts), 2_000)).toMatchObject({
+    pools: [{ offered: 7 }],
+    engines: [{ planned: 7 }],
+  });
+});
+
+it('knows the requests under way of live VMs, and says nothing while a node is silent', () => {
+  const ledger = new UsageLedger();
+  const vm = (incarnation: bigint, sent: number, ended: number) => ({
+    ...noVmUsage(incarnation, ++sequence),
+    replicas: [{ engine: 2n, replica: 3n, sent, ended }],
+  });
+  ledger.accept('n', { vms: [vm(1n, 10, 4), vm(2n, 8, 8)] }, 1_000);
+  ledger.accept('o', { vms: [vm(3n, 5, 2)] }, 1_000);
+  expect([...ledger.inFlight(1_000)!.values()]).toEqual([9]);
+  // A VM that is gone takes its requests with it.
+  ledger.accept('n', { vms: [vm(2n, 9, 8)] }, 5_000);
+  expect(ledger.inFlight(5_000)).toBeUndefined();
+  ledger.accept('o', { vms: [vm(3n, 5, 2)] }, 5_000);
+  expect([...ledger.inFlight(5_000)!.values()]).toEqual([4]);
+  ledger.accept('n', { vms: [vm(2n, 9, 8)] }, 66_000);
+  expect([...ledger.inFlight(66_000)!.values()]).toEqual([1]);
+});
+
+it('a row that a VM has forgotten and then reports again counts from zero', () => {
+  const ledger = new UsageLedger();
+  ledger.accept('n', reportOf(new Map([[1n, 100]])), 1_000);
+  ledger.accept('n', { vms: [noVmUsage(1n, ++sequence)] }, 2_000);
+  expect(ledger.accept('n', reportOf(new Map([[1n, 7]])), 3_000)).toMatchObject({ pools: [{ offered: 7 }] });
+});
+
+it('keeps the classes of a pool apart and adds histograms bucket by bucket', () => {
+  const ledger = new UsageLedger();
+  const report = (urgent: number, usual: number, buckets: readonly number[]): UsageReport => ({
+    vms: [1n, 2n].map((incarnation) => ({
+      ...noVmUsage(incarnation, ++sequence),
+      pools: [
+        { ...noPoolUsage(1n, 5), offered: urgent },
+        { ...noPoolUsage(1n), offered: usual },
+      ],
+      latencies: [{ engine: 2n, firstTokens: buckets, paces: [] }],
+    })),
+  });
+  ledger.accept('n', report(1, 2, [0, 1, 2]), 1_000);
+  expect(ledger.accept('n', report(4, 7, [5, 1, 3]), 2_000)).toMatchObject({
+    pools: [
+      { priority: 5, offered: 6 },
+      { priority: 0, offered: 10 },
+    ],
+    latencies: [{ firstTokens: [10, 0, 2] }],
+  });
+});

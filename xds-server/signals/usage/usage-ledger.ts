@@ -1,0 +1,205 @@
+import type {
+  EngineUsage,
+  LatencyUsage,
+  LoadUsage,
+  NetworkUsage,
+  PoolUsage,
+  ReplicaUsage,
+  TurnUsage,
+  UsageReport,
+  VmUsage,
+} from '../../../wire/usage-report.js';
+import { type RowLayout, sectionNames, sections } from '../../../wire/usage-report-rows.js';
+import { addRows, differenceOf, rowKey } from './usage-rows.js';
+
+/** What happened at one node between two of its reports. */
+export interface UsageDelta {
+  readonly nodeId: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly pools: readonly PoolUsage[];
+  readonly engines: readonly EngineUsage[];
+  readonly latencies: readonly LatencyUsage[];
+  readonly loads: readonly LoadUsage[];
+  readonly networks: readonly NetworkUsage[];
+  /** Of those only that were in the report before, too: what others have counted since is not known. */
+  readonly replicas: readonly ReplicaUsage[];
+  readonly turns: readonly TurnUsage[];
+  /** The largest of all VMs: of conversations with so many zero bits every turn is counted. */
+  readonly turnLevel: number;
+}
+
+interface Node {
+  lastMs: number;
+  /** Since when its next report counts; undefined: since its last one. */
+  sinceMs: number | undefined;
+  readonly vms: Map<bigint, Vm>;
+}
+
+interface Vm {
+  lastMs: number;
+  sequence: number;
+  rows: Sections;
+}
+
+type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[Name][number]> };
+
+/** Nodes and VMs that have said nothing for this long are forgotten, to bound memory. */
+const FORGET_AFTER_MS = 24 * 3_600_000;
+/** A node that has reported within this time is live; its last report still holds. */
+const LIVE_MS = 3_000;
+/** Reports that waited for this process are read within this time of the end of a hold-up. */
+export const SETTLE_MS = 1_000;
+/** A node that is silent for this long is taken for removed, with its requests. */
+const GONE_AFTER_MS = 60_000;
+
+/**
+ * Turns cumulative reports into differences. The latest report of a VM holds all that it has counted, so lost reports
+ * are made good by the next; duplicates and late arrivals are known by their sequence and add nothing. The first
+ * report of a node is the base line, because nobody knows since when it counts; a VM that turns up at a known node
+ * counts from zero, and so does a row that was not in the VM's last report.
+ */
+export class UsageLedger {
+  readonly #nodes = new Map<string, Node>();
+  #heldUpMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * This process did not run for a while, until now. Reports that are read next were written at any time since, and the ones
+   * after them tell of the rest: both are spread over all of it, or the rest would look like a surge.
+   */
+  noteHoldUp(nowMs: number): void {
+    this.#heldUpMs = nowMs;
+    for (const node of this.#nodes.values()) node.sinceMs ??= node.lastMs;
+  }
+
+  /**
+   * Whether a report tells anything new. Every VM numbers what it writes, also when it had nothing to do: a report in which
+   * no number has grown is an old one, however often it comes, and its node is as silent as one that sends nothing.
+   */
+  isNews(nodeId: string, report: UsageReport): boolean {
+    const node = this.#nodes.get(nodeId);
+    if (node === undefined) return true;
+    return report.vms.some(
+      ({ incarnation, sequence }) =>
+        sequence > (node.vms.get(incarnation)?.sequence ?? Number.NEGATIVE_INFINITY),
+    );
+  }
+
+  /** Undefined for the first report of a node. */
+  accept(nodeId: string, report: UsageReport, nowMs: number): UsageDelta | undefined {
+    const known = this.#nodes.get(nodeId);
+    const node = known ?? { lastMs: nowMs, sinceMs: undefined, vms: new Map() };
+    this.#nodes.set(nodeId, node);
+    if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
+    const sums = noRows();
+    for (const vm of report.vms) advance(node, vm, nowMs, sums);
+    const fromMs = node.sinceMs ?? node.lastMs;
+    node.lastMs = nowMs;
+    if (nowMs - this.#heldUpMs >= SETTLE_MS) node.sinceMs = undefined;
+    if (known === undefined) return undefined;
+    return {
+      nodeId,
+      fromMs,
+      toMs: nowMs,
+      pools: [...sums.pools.values()],
+      engines: [...sums.engines.values()],
+      latencies: [...sums.latencies.values()],
+      loads: [...sums.loads.values()],
+      networks: [...sums.networks.values()],
+      replicas: [...sums.replicas.values()],
+      turns: [...sums.turns.values()],
+      turnLevel: Math.max(0, ...report.vms.map(({ turnLevel }) => turnLevel)),
+    };
+  }
+
+  knows(nodeId: string): boolean {
+    return this.#nodes.has(nodeId);
+  }
+
+  /** Forgets a node, with its requests under way. */
+  drop(nodeId: string): void {
+    this.#nodes.delete(nodeId);
+  }
+
+  /**
+   * Attempts under way at each engine, by its hash; undefined while a node is silent of which requests may be under
+   * way.
+   */
+  inFlight(nowMs: number): ReadonlyMap<bigint, number> | undefined {
+    const replicas = this.replicasInFlight(nowMs);
+    if (replicas === undefined) return undefined;
+    const counts = new Map<bigint, number>();
+    for (const { engine, inFlight } of replicas) counts.set(engine, (counts.get(engine) ?? 0) + inFlight);
+    return counts;
+  }
+
+  /** Attempts under way at each replica of each engine; undefined as in `inFlight`. */
+  replicasInFlight(
+    nowMs: number,
+  ): readonly { readonly engine: bigint; readonly replica: bigint; readonly inFlight: number }[] | undefined {
+    const sums = new Map<string, ReplicaUsage>();
+    for (const node of this.#nodes.values()) {
+      const silentMs = nowMs - node.lastMs;
+      if (silentMs > GONE_AFTER_MS) continue;
+      if (silentMs > LIVE_MS) return undefined;
+      for (const vm of node.vms.values()) {
+        if (nowMs - vm.lastMs > LIVE_MS) continue;
+        for (const [key, usage] of vm.rows.replicas) add(sums, key, usage, sections.replicas.row);
+      }
+    }
+    return [...sums.values()].map(({ engine, replica, sent, ended }) => ({
+      engine,
+      replica,
+      inFlight: Math.max(0, sent - ended),
+    }));
+  }
+
+  #forget(nowMs: number): void {
+    for (const [nodeId, node] of this.#nodes) {
+      if (nowMs - node.lastMs > FORGET_AFTER_MS) this.#nodes.delete(nodeId);
+      for (const [incarnation, vm] of node.vms) {
+        if (nowMs - vm.lastMs > FORGET_AFTER_MS) node.vms.delete(incarnation);
+      }
+    }
+  }
+}
+
+/** Moves what is known of a VM up to its report, and adds the differences to `sums`. */
+function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections): void {
+  const vm = node.vms.get(report.incarnation);
+  if (vm !== undefined && report.sequence <= vm.sequence) {
+    vm.lastMs = nowMs;
+    return;
+  }
+  const rows = noRows();
+  for (const name of sectionNames) {
+    const layout = sections[name].row as RowLayout<unknown>;
+    const before = vm?.rows[name] as Map<string, unknown> | undefined;
+    for (const row of report[name]) {
+      const key = rowKey<unknown>(row, layout);
+      const last = before?.get(key);
+      (rows[name] as Map<string, unknown>).set(key, row);
+      // A replica without requests is left out, but counts on.
+      if (name === 'replicas' && last === undefined) continue;
+      add(sums[name], key, last === undefined ? row : differenceOf(row, last, layout), layout);
+    }
+  }
+  node.vms.set(report.incarnation, { lastMs: nowMs, sequence: report.sequence, rows });
+}
+
+function add<T>(sums: Map<string, T>, key: string, row: T, layout: RowLayout<T>): void {
+  const sum = sums.get(key);
+  sums.set(key, sum === undefined ? row : addRows(sum, row, layout));
+}
+
+function noRows(): Sections {
+  return {
+    pools: new Map(),
+    engines: new Map(),
+    latencies: new Map(),
+    replicas: new Map(),
+    loads: new Map(),
+    networks: new Map(),
+    turns: new Map(),
+  };
+}
