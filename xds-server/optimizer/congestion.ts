@@ -41,24 +41,27 @@ export interface Limits {
  * `rho * D(rho)` plus the steep part above the target. D is the queueing delay, of first and later tokens, of the
  * requests that make up one replica-second of work at the reference mix. Strictly convex, once differentiable.
  * Its derivative is the price of work: user-seconds per replica-second.
+ *
+ * Fields begin as numbers, so that they are never anything else: read from fields that begin undefined, numbers are put
+ * in boxes on their way into loops, of which a solve would make half a million.
  */
 export class Congestion {
-  readonly max: number;
+  readonly max: number = 0;
   /** Worth of work at the hard limit. */
-  readonly maxWorth: number;
+  readonly maxWorth: number = 0;
   /** Derivative of the worth beyond the hard limit. */
-  readonly overloadSlope: number;
-  readonly #wall: number;
-  readonly #wallPrice: number;
-  readonly #wallSlope: number;
-  readonly #queue: number;
-  readonly #tokens: number;
-  readonly #kappa: number;
-  readonly #even: number;
-  readonly #soft: number;
-  readonly #target: number;
-  readonly #end: number;
-  readonly #endPrice: number;
+  readonly overloadSlope: number = 0;
+  readonly #wall: number = 0;
+  readonly #wallPrice: number = 0;
+  readonly #wallSlope: number = 0;
+  readonly #queue: number = 0;
+  readonly #tokens: number = 0;
+  readonly #kappa: number = 0;
+  readonly #even: number = 0;
+  readonly #soft: number = 0;
+  readonly #target: number = 0;
+  readonly #end: number = 0;
+  readonly #endPrice: number = 0;
 
   constructor(profile: Profile, mix: ReferenceMix, latencyFactor: number, limits: Limits) {
     const requests = mix.requestsPerWorkSecond;
