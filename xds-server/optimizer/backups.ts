@@ -1,3 +1,4 @@
+import type { Congestion } from './congestion.js';
 import type { Optimum } from './optimum.js';
 import type { Problem } from './problem.js';
 import { missedArcs } from './working-set.js';
@@ -56,10 +57,17 @@ export class BackupPlanner {
   /** Loads and capacities as they are, changed only while one engine is away. */
   readonly #loads: Float64Array;
   readonly #capacities: Float64Array;
+  readonly #congestions: readonly Congestion[];
   /** By slot: an arc that traffic may go to, the share that does, and what the next part costs there at least. */
   #arcs = new Int32Array(FIRST_SLOTS);
   #taken = new Float64Array(FIRST_SLOTS);
   #costs = new Float64Array(FIRST_SLOTS);
+  /** By slot: the load with which that cost was found. */
+  #costLoads = new Float64Array(FIRST_SLOTS);
+  /** By slot, of its arc: the column, seconds without load, and replica-seconds. Read in place, they are far apart. */
+  #columns = new Int32Array(FIRST_SLOTS);
+  #idleCosts = new Float64Array(FIRST_SLOTS);
+  #works = new Float64Array(FIRST_SLOTS);
   #slots = 0;
 
   constructor(optimum: Optimum, weights: Float64Array) {
@@ -68,10 +76,13 @@ export class BackupPlanner {
     this.#loads = Float64Array.from(optimum.loads);
     this.#capacities = Float64Array.from(problem.columns, ({ capacity }) => capacity);
     const prices = new Float64Array(problem.columns.length);
+    const congestions: Congestion[] = [];
     for (let column = 0; column < prices.length; column++) {
       const { congestion, capacity } = problem.columns[column]!;
+      congestions.push(congestion);
       prices[column] = congestion.price(optimum.loads[column]! / capacity);
     }
+    this.#congestions = congestions;
     this.#candidates = cheapestArcs(problem, prices);
     const arcsOfColumn: number[][] = problem.columns.map(() => []);
     for (let arc = 0; arc < weights.length; arc++) {
@@ -90,7 +101,7 @@ export class BackupPlanner {
     lost: number,
     planned: ReadonlyMap<number, readonly ArcShare[]>,
   ): ReadonlyMap<number, readonly ColumnBackup[]> {
-    const { columns, arcColumn } = this.#optimum.flowProblem.problem;
+    const { columns } = this.#optimum.flowProblem.problem;
     const { capacity } = columns[column]!;
     const share = lost / capacity;
     this.#loads[column]! *= 1 - share;
@@ -101,7 +112,7 @@ export class BackupPlanner {
     );
     this.#limitOverload(placements);
     this.#placeOpen(placements.filter(({ open }) => open > 0));
-    for (let slot = 0; slot < this.#slots; slot++) this.#restore(arcColumn[this.#arcs[slot]!]!);
+    for (let slot = 0; slot < this.#slots; slot++) this.#restore(this.#columns[slot]!);
     this.#restore(column);
     return new Map(placements.map((placement) => [placement.arc, this.#sharesOf(placement)]));
   }
@@ -126,29 +137,36 @@ export class BackupPlanner {
       this.#arcs = grown(this.#arcs, new Int32Array(2 * this.#slots));
       this.#taken = grown(this.#taken, new Float64Array(2 * this.#slots));
       this.#costs = grown(this.#costs, new Float64Array(2 * this.#slots));
+      this.#costLoads = grown(this.#costLoads, new Float64Array(2 * this.#slots));
+      this.#columns = grown(this.#columns, new Int32Array(2 * this.#slots));
+      this.#idleCosts = grown(this.#idleCosts, new Float64Array(2 * this.#slots));
+      this.#works = grown(this.#works, new Float64Array(2 * this.#slots));
     }
+    const { arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
     this.#arcs[this.#slots] = arc;
+    this.#columns[this.#slots] = arcColumn[arc]!;
+    this.#idleCosts[this.#slots] = arcCost[arc]!;
+    this.#works[this.#slots] = arcWork[arc]!;
     this.#taken[this.#slots] = 0;
     this.#costs[this.#slots] = -Infinity;
+    this.#costLoads[this.#slots] = Number.NaN;
     this.#slots++;
   }
 
   /** Adds what is planned to the loads, and opens what is too much for a column, for all rows in proportion. */
   #limitOverload(placements: readonly Placement[]): void {
-    const { columns, arcColumn, arcWork } = this.#optimum.flowProblem.problem;
     const added = new Map<number, number>();
     for (const { flow, first, end } of placements) {
       for (let slot = first; slot < end; slot++) {
-        const arc = this.#arcs[slot]!;
         const share = this.#taken[slot]!;
-        const column = arcColumn[arc]!;
-        if (share > 0) added.set(column, (added.get(column) ?? 0) + arcWork[arc]! * flow * share);
+        const column = this.#columns[slot]!;
+        if (share > 0) added.set(column, (added.get(column) ?? 0) + this.#works[slot]! * flow * share);
       }
     }
     if (added.size === 0) return;
     const kept = new Map<number, number>();
     for (const [column, load] of added) {
-      const limit = columns[column]!.congestion.max * (1 + OVERLOAD_SLACK) * this.#capacities[column]!;
+      const limit = this.#congestions[column]!.max * (1 + OVERLOAD_SLACK) * this.#capacities[column]!;
       const room = Math.max(0, limit - this.#loads[column]!);
       const share = load > room ? room / load : 1;
       kept.set(column, share);
@@ -156,7 +174,7 @@ export class BackupPlanner {
     }
     for (const placement of placements) {
       for (let slot = placement.first; slot < placement.end; slot++) {
-        const share = kept.get(arcColumn[this.#arcs[slot]!]!) ?? 1;
+        const share = kept.get(this.#columns[slot]!) ?? 1;
         placement.open += this.#taken[slot]! * (1 - share);
         this.#taken[slot]! *= share;
       }
@@ -165,11 +183,10 @@ export class BackupPlanner {
 
   /** The columns of a row's backups, ascending. */
   #sharesOf({ first, end }: Placement): ColumnBackup[] {
-    const { arcColumn } = this.#optimum.flowProblem.problem;
     const shares: ColumnBackup[] = [];
     for (let slot = first; slot < end; slot++) {
       if (!(this.#taken[slot]! > 0)) continue;
-      const backup = { column: arcColumn[this.#arcs[slot]!]!, share: this.#taken[slot]! };
+      const backup = { column: this.#columns[slot]!, share: this.#taken[slot]! };
       let at = shares.length;
       for (; at > 0 && shares[at - 1]!.column > backup.column; at--) shares[at] = shares[at - 1]!;
       shares[at] = backup;
@@ -187,25 +204,29 @@ export class BackupPlanner {
 
   /** Places a share of a row's traffic where it costs least. Costs only rise, so those known may be too low. */
   #placePart({ flow, first, end }: Placement, share: number): void {
-    const { columns, arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
     const costs = this.#costs;
+    const loads = this.#loads;
     for (;;) {
       let best = -1;
       let least = Infinity;
       for (let slot = first; slot < end; slot++) {
-        if (!(costs[slot]! < least)) continue;
-        least = costs[slot]!;
+        const cost = costs[slot]!;
+        if (!(cost < least)) continue;
+        least = cost;
         best = slot;
       }
       if (best < 0) return;
-      const arc = this.#arcs[best]!;
-      const column = arcColumn[arc]!;
-      const work = arcWork[arc]!;
-      const load = this.#loads[column]! + work * flow * share;
-      const cost = arcCost[arc]! + work * columns[column]!.congestion.price(load / this.#capacities[column]!);
-      costs[best] = cost;
-      if (cost > least) continue;
-      this.#loads[column] = load;
+      const column = this.#columns[best]!;
+      const work = this.#works[best]!;
+      const load = loads[column]! + work * flow * share;
+      if (load !== this.#costLoads[best]!) {
+        const rho = load / this.#capacities[column]!;
+        const cost = this.#idleCosts[best]! + work * this.#congestions[column]!.price(rho);
+        costs[best] = cost;
+        this.#costLoads[best] = load;
+        if (cost > least) continue;
+      }
+      loads[column] = load;
       this.#taken[best]! += share;
       return;
     }

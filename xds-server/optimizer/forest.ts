@@ -10,6 +10,8 @@ export class Forest {
   /** First entry of each node's list of arcs, and the next entry of each list; entry 2a is arc a at its row. */
   readonly #first: Int32Array;
   readonly #next: Int32Array;
+  /** By entry: the node at the other end of its arc. */
+  readonly #end: Int32Array;
   readonly #joined: Uint8Array;
   readonly #near: Search;
   readonly #far: Search;
@@ -23,6 +25,7 @@ export class Forest {
     this.#leader = new Int32Array(rows + columns);
     this.#first = new Int32Array(rows + columns);
     this.#next = new Int32Array(2 * arcRow.length);
+    this.#end = new Int32Array(2 * arcRow.length);
     this.#joined = new Uint8Array(arcRow.length);
     this.#near = new Search(rows + columns);
     this.#far = new Search(rows + columns);
@@ -50,6 +53,8 @@ export class Forest {
     const row = this.#arcRow[arc]!;
     const column = this.#rows + this.#arcColumn[arc]!;
     this.#joined[arc] = 1;
+    this.#end[2 * arc] = column;
+    this.#end[2 * arc + 1] = row;
     this.#next[2 * arc] = this.#first[row]!;
     this.#first[row] = 2 * arc;
     this.#next[2 * arc + 1] = this.#first[column]!;
@@ -69,7 +74,7 @@ export class Forest {
       for (let entry = this.#first[current]!; entry >= 0; entry = this.#next[entry]!) {
         const arc = entry >> 1;
         if (!this.#joined[arc] || arc === tree.arcs[at]) continue;
-        tree.add(this.#otherEnd(entry), arc, at);
+        tree.add(this.#end[entry]!, arc, at);
       }
     }
   }
@@ -90,7 +95,7 @@ export class Forest {
       for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
         const arc = entry >> 1;
         if (!this.#joined[arc]) continue;
-        const end = this.#otherEnd(entry);
+        const end = this.#end[entry]!;
         if (side.holds(end)) continue;
         side.add(end, node, arc);
         if (other.holds(end)) return this.#notePath(end);
@@ -109,14 +114,9 @@ export class Forest {
   #columnNear(node: number): number {
     if (node >= this.#rows) return node;
     for (let entry = this.#first[node]!; entry >= 0; entry = this.#next[entry]!) {
-      if (this.#joined[entry >> 1]) return this.#otherEnd(entry);
+      if (this.#joined[entry >> 1]) return this.#end[entry]!;
     }
     return node;
-  }
-
-  #otherEnd(entry: number): number {
-    const arc = entry >> 1;
-    return entry & 1 ? this.#arcRow[arc]! : this.#rows + this.#arcColumn[arc]!;
   }
 
   #leaderOf(node: number): number {

@@ -124,7 +124,10 @@ class Polisher {
     if (this.#pass % RECOUNT_PASSES === 1) this.#arcs.recount();
     for (const arc of entering) this.#isEntering[arc] = 1;
     this.#forest.clear();
-    for (const arc of this.#arcs.freeArcs()) if (!this.#isEntering[arc]) this.#forest.join(arc);
+    const free = this.#arcs.freeArcs();
+    for (let at = 0; at < free.length; at++) {
+      if (!this.#isEntering[free[at]!]) this.#forest.join(free[at]!);
+    }
     for (const arc of entering) this.#isEntering[arc] = 0;
     const cycles: SidedArc[] = [];
     for (const arc of entering) {

@@ -59,7 +59,8 @@ export class RowGains {
     const { sides } = this.#arcs;
     const gainful: number[] = [];
     const { rows, most } = this.#rowsThatGain();
-    for (const row of rows) {
+    for (let at = 0; at < rows.length; at++) {
+      const row = rows[at]!;
       if (this.#gain[row] === 0 || this.#gain[row]! < GAIN_SHARE * most) continue;
       const taker = this.#taker[row]!;
       const giver = this.#giver[row]!;
