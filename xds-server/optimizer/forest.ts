@@ -65,18 +65,36 @@ export class Forest {
     this.#joined[arc] = 0;
   }
 
-  /** Lists the tree around a node, breadth first from one of its columns (or from a lonely row). */
+  /**
+   * Lists the tree around a node, breadth first from one of its columns (or from a lonely row). A solve lists a few hundred
+   * thousand nodes, so all that the loop touches is at hand.
+   */
   collect(node: number, tree: Tree): void {
-    tree.clear();
-    tree.add(this.#columnNear(node), -1, -1);
-    for (let at = 0; at < tree.size; at++) {
-      const current = tree.nodes[at]!;
-      for (let entry = this.#first[current]!; entry >= 0; entry = this.#next[entry]!) {
+    const { nodes, arcs, parents, entries } = tree;
+    const first = this.#first;
+    const next = this.#next;
+    const end = this.#end;
+    const joined = this.#joined;
+    const root = this.#columnNear(node);
+    nodes[0] = root;
+    arcs[0] = -1;
+    parents[0] = -1;
+    entries[root] = 0;
+    let size = 1;
+    for (let at = 0; at < size; at++) {
+      const toParent = arcs[at]!;
+      for (let entry = first[nodes[at]!]!; entry >= 0; entry = next[entry]!) {
         const arc = entry >> 1;
-        if (!this.#joined[arc] || arc === tree.arcs[at]) continue;
-        tree.add(this.#end[entry]!, arc, at);
+        if (!joined[arc] || arc === toParent) continue;
+        const child = end[entry]!;
+        nodes[size] = child;
+        arcs[size] = arc;
+        parents[size] = at;
+        entries[child] = size;
+        size++;
       }
     }
+    tree.size = size;
   }
 
   /**
@@ -195,30 +213,19 @@ export class Tree {
   readonly nodes: Int32Array;
   readonly arcs: Int32Array;
   readonly parents: Int32Array;
-  readonly #entry: Int32Array;
+  /** By node: its entry, if the tree holds it; what it was in another tree, if not. */
+  readonly entries: Int32Array;
 
   constructor(nodes: number) {
     this.nodes = new Int32Array(nodes);
     this.arcs = new Int32Array(nodes);
     this.parents = new Int32Array(nodes);
-    this.#entry = new Int32Array(nodes);
-  }
-
-  clear(): void {
-    this.size = 0;
-  }
-
-  add(node: number, arc: number, parent: number): void {
-    this.nodes[this.size] = node;
-    this.arcs[this.size] = arc;
-    this.parents[this.size] = parent;
-    this.#entry[node] = this.size;
-    this.size++;
+    this.entries = new Int32Array(nodes);
   }
 
   /** Entry of a node, -1 when the tree does not hold it. */
   entryOf(node: number): number {
-    const entry = this.#entry[node]!;
+    const entry = this.entries[node]!;
     return entry < this.size && this.nodes[entry] === node ? entry : -1;
   }
 }

@@ -70,7 +70,7 @@ export class TreePrices {
 
   /** Must be called when the tree holds other nodes or arcs than before, or loads have changed. */
   prepare(): void {
-    const { arcCost, arcWork, arcRow } = this.#problem;
+    const { arcCost, arcWork } = this.#problem;
     const { size, nodes, arcs, parents } = this.#tree;
     const { loads, sides, moveSeconds } = this.#flows;
     const base = this.#base;
@@ -89,7 +89,8 @@ export class TreePrices {
       if (at > 0) {
         const arc = arcs[at]!;
         const parent = parents[at]!;
-        const cost = sides[arc] === BELOW ? arcCost[arc]! - moveSeconds[arcRow[arc]!]! : arcCost[arc]!;
+        const row = column < 0 ? nodes[at]! : nodes[parent]!;
+        const cost = sides[arc] === BELOW ? arcCost[arc]! - moveSeconds[row]! : arcCost[arc]!;
         const work = arcWork[arc]!;
         base[at] = column < 0 ? cost + work * base[parent]! : (base[parent]! - cost) / work;
         gain[at] = column < 0 ? work * gain[parent]! : gain[parent]! / work;
