@@ -57,19 +57,25 @@ export class ArcFlows {
     this.loads.set(loadsOf(this.#flowProblem, this.flows));
   }
 
-  /** Arcs that may move, ascending, until asked again. Most may not, so whole words of sides are looked at. */
+  /**
+   * Arcs that may move, ascending, until asked again. Most may not, so whole words of sides are looked at; which ones of a
+   * word do is hard to foresee, so each is listed, and written over by the next if it is `FIXED`: 0, where others are 1 or 2.
+   */
   freeArcs(): Int32Array {
     const { sides } = this;
+    const listed = this.#listed;
     const words = new Int32Array(sides.buffer, sides.byteOffset, sides.length >> 2);
     let size = 0;
     for (let word = 0; word < words.length; word++) {
       if (words[word] === 0) continue;
-      for (let arc = 4 * word; arc < 4 * word + 4; arc++)
-        if (sides[arc] !== FIXED) this.#listed[size++] = arc;
+      for (let arc = 4 * word; arc < 4 * word + 4; arc++) {
+        listed[size] = arc;
+        size += (sides[arc]! + 1) >> 1;
+      }
     }
     for (let arc = 4 * words.length; arc < sides.length; arc++)
-      if (sides[arc] !== FIXED) this.#listed[size++] = arc;
-    return this.#listed.subarray(0, size);
+      if (sides[arc] !== FIXED) listed[size++] = arc;
+    return listed.subarray(0, size);
   }
 
   /** Ends of the range in which an arc's flow may move on this side. */

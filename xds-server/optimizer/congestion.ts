@@ -43,7 +43,7 @@ export interface Limits {
  * Its derivative is the price of work: user-seconds per replica-second.
  *
  * Fields begin as numbers, so that they are never anything else: read from fields that begin undefined, numbers are put
- * in boxes on their way into loops, of which a solve would make half a million.
+ * in boxes on their way into loops, of which a solve would make several hundred thousand.
  */
 export class Congestion {
   readonly max: number = 0;
