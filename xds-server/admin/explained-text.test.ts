@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Explained } from '../control/questions/explain.js';
-import type { EngineCost } from '../optimizer/explain.js';
+import type { EngineCost } from '../optimizer/explain/explain.js';
 import { explainedText } from './explained-text.js';
 
 const engine: EngineCost = {

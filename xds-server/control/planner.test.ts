@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { LocalExecutor } from '../optimizer/executor.js';
 import { explain, explanationText, Optimizer, type Solution } from '../optimizer/index.js';
 import { solveFleet } from '../optimizer/solve.js';
+import { LocalExecutor } from '../optimizer/thread/executor.js';
 import type { Plan } from '../plan/plan.js';
 import type { PlanOutcome } from './planner.js';
 import { pieces, planFor, rowOf, type TestFleet } from './testing/planning.js';

@@ -1,9 +1,6 @@
 export { checkSolution } from './check.js';
-export { type EngineCost, type ExplainedPair, type Explanation, explain } from './explain.js';
-export { explanationText } from './explain-text.js';
-export { Optimizer, type OptimizerOptions } from './optimizer.js';
-export { refuseFaults } from './refusal.js';
-export type * from './solution.js';
+export { type EngineCost, type ExplainedPair, type Explanation, explain } from './explain/explain.js';
+export { explanationText } from './explain/explain-text.js';
 export {
   type Cause,
   type CauseEffect,
@@ -11,4 +8,7 @@ export {
   type WhatChanged,
   whatChanged,
   whatChangedText,
-} from './what-changed.js';
+} from './explain/what-changed.js';
+export { Optimizer, type OptimizerOptions } from './optimizer.js';
+export { refuseFaults } from './refusal.js';
+export type * from './solution.js';

@@ -1,7 +1,7 @@
 import { WardropError } from '../errors.js';
-import { type Executor, LocalExecutor, ThreadExecutor } from './executor.js';
 import type { OptimizerInput, Solution } from './solution.js';
-import type { Outcome } from './task.js';
+import { type Executor, LocalExecutor, ThreadExecutor } from './thread/executor.js';
+import type { Outcome } from './thread/task.js';
 
 export interface OptimizerOptions {
   /** Longest time for one solve, in seconds. Default 10. */
@@ -88,5 +88,7 @@ export class Optimizer {
 /** A thread where there is translated code for it to load, which is everywhere but in tests on the sources. */
 function defaultExecutor(): Executor {
   const translated = import.meta.url.endsWith('.js');
-  return translated ? new ThreadExecutor(new URL('./worker.js', import.meta.url)) : new LocalExecutor();
+  return translated
+    ? new ThreadExecutor(new URL('./thread/worker.js', import.meta.url))
+    : new LocalExecutor();
 }

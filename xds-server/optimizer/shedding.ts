@@ -2,15 +2,15 @@ import type { MinShare } from '../fleet/policy.js';
 import { type TokenMix, workSeconds } from '../profiles/profile.js';
 import { groupBy } from './collections.js';
 import { flowUnit } from './flow-problem.js';
+import type { Problem } from './problem.js';
 import {
   type LinearProgram,
   type LinearSolution,
   type LinearSolver,
   ProgramBuilder,
-} from './linear-program.js';
-import type { Problem } from './problem.js';
+} from './program/linear-program.js';
+import { missedArcs } from './program/working-set.js';
 import { markedArcs } from './restrict.js';
-import { missedArcs } from './working-set.js';
 
 /**
  * Share of the hard limit that is left empty when demand is cut to fit: more than the width in which the worth of

@@ -1,10 +1,10 @@
 import { compare, sum } from './collections.js';
-import { describe } from './describe.js';
+import { describe } from './explain/describe.js';
 import { checkInput } from './input.js';
-import type { LinearSolver } from './linear-program.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';
 import { ownerBackups } from './owner-backups.js';
 import { buildProblem, type Problem } from './problem.js';
+import type { LinearSolver } from './program/linear-program.js';
 import { relativeSize, type SharedCapacity, shareCapacity } from './shedding.js';
 import type { Solution, SolverInput } from './solution.js';
 import { arcWeights } from './weights.js';

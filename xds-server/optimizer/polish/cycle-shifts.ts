@@ -1,5 +1,5 @@
+import type { ArcProblem } from '../flow-problem.js';
 import type { ArcFlows } from './arc-flows.js';
-import type { ArcProblem } from './flow-problem.js';
 import { type NodePrices, turnTolerance } from './node-prices.js';
 import { rootBetween } from './root-between.js';
 import type { TreeAtHand } from './tree-at-hand.js';

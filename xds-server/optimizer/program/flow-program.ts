@@ -1,6 +1,6 @@
-import { type FlowProblem, flowUnit } from './flow-problem.js';
+import { type FlowProblem, flowUnit } from '../flow-problem.js';
+import type { Problem } from '../problem.js';
 import { type LinearSolution, type LinearSolver, ProgramBuilder } from './linear-program.js';
-import type { Problem } from './problem.js';
 import { coarsePoints, segmentsAt } from './tangents.js';
 
 /** Milliseconds rather than seconds, so that the solver's tolerance of 1e-7 is a tenth of a nanosecond of cost. */

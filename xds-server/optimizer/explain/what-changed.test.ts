@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
-import { Optimizer, whatChanged, whatChangedText } from './index.js';
-import { simpleProfile, threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
+import { Optimizer, whatChanged, whatChangedText } from '../index.js';
+import { simpleProfile, threeRegions, type World, weightsOf, worldInput } from '../testing/world.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());

@@ -1,5 +1,5 @@
+import type { ArcProblem } from '../flow-problem.js';
 import type { ArcFlows } from './arc-flows.js';
-import type { ArcProblem } from './flow-problem.js';
 import type { Forest } from './forest.js';
 import type { NodePrices } from './node-prices.js';
 

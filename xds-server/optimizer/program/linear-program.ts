@@ -1,5 +1,5 @@
 import type { Highs, Model } from 'highs';
-import { WardropError } from '../errors.js';
+import { WardropError } from '../../errors.js';
 
 /** `minimise cost x` subject to `rowLower <= A x <= rowUpper` and `lower <= x <= upper`; A by columns. */
 export interface LinearProgram {

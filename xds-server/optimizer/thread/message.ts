@@ -7,7 +7,7 @@ import type {
   SolutionRow,
   SolverEngine,
   SolverInput,
-} from './solution.js';
+} from '../solution.js';
 import type { Outcome, Task } from './task.js';
 
 /**

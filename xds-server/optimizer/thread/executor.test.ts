@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { Optimizer } from '../index.js';
+import { threeRegions, worldInput } from '../testing/world.js';
 import { type Executor, ThreadExecutor } from './executor.js';
-import { Optimizer } from './index.js';
 import type { Outcome } from './task.js';
-import { threeRegions, worldInput } from './testing/world.js';
 
 const input = worldInput(threeRegions);
 

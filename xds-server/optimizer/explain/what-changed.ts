@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Fleet } from '../fleet/fleet.js';
-import type { OptimizerInput, Solution, SolutionRow } from './solution.js';
+import type { Fleet } from '../../fleet/fleet.js';
+import type { OptimizerInput, Solution, SolutionRow } from '../solution.js';
 
 /**
  * Kinds of input, in the order in which they are exchanged.

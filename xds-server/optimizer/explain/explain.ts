@@ -1,9 +1,9 @@
-import { indexById } from '../fleet/fleet.js';
-import { tbotDelaySeconds, tbotSeconds, ttftDelaySeconds, ttftSeconds } from '../profiles/curves.js';
-import { sum } from './collections.js';
-import { type Column, isUsable } from './columns.js';
-import { checkInput } from './input.js';
-import { buildProblem, type Problem, type Row } from './problem.js';
+import { indexById } from '../../fleet/fleet.js';
+import { tbotDelaySeconds, tbotSeconds, ttftDelaySeconds, ttftSeconds } from '../../profiles/curves.js';
+import { sum } from '../collections.js';
+import { type Column, isUsable } from '../columns.js';
+import { checkInput } from '../input.js';
+import { buildProblem, type Problem, type Row } from '../problem.js';
 import type {
   AppliedBound,
   EngineLoad,
@@ -11,7 +11,7 @@ import type {
   Solution,
   SolutionRow,
   SolverInput,
-} from './solution.js';
+} from '../solution.js';
 
 export interface ExplainedPair {
   readonly frontendId: string;

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { loadHighs } from './highs.js';
+import { loadHighs } from '../program/highs.js';
+import type { OptimizerInput } from '../solution.js';
+import { randomInput } from '../testing/random.js';
+import { weightsOf } from '../testing/world.js';
 import { packOutcome, packTask, unpackOutcome } from './message.js';
-import type { OptimizerInput } from './solution.js';
 import { type Outcome, TaskRunner } from './task.js';
-import { randomInput } from './testing/random.js';
-import { weightsOf } from './testing/world.js';
 
 const runner = new TaskRunner(await loadHighs());
 

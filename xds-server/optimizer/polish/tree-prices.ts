@@ -1,6 +1,6 @@
+import type { Congestion } from '../congestion.js';
+import type { ArcProblem } from '../flow-problem.js';
 import { type ArcFlows, BELOW } from './arc-flows.js';
-import type { Congestion } from './congestion.js';
-import type { ArcProblem } from './flow-problem.js';
 import type { Tree } from './forest.js';
 
 /** Loads fit together when they miss by no more than this share of the tree's capacity. */

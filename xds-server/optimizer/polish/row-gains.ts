@@ -1,5 +1,5 @@
+import type { ArcProblem } from '../flow-problem.js';
 import { type ArcFlows, FIXED } from './arc-flows.js';
-import type { ArcProblem } from './flow-problem.js';
 import { costTolerance, type NodePrices } from './node-prices.js';
 
 /** Rows take part in a pass when they gain at least this share of what the best one does. */

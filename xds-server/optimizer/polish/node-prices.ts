@@ -1,5 +1,5 @@
+import type { ArcProblem, ArcRow } from '../flow-problem.js';
 import { type ArcFlows, FIXED } from './arc-flows.js';
-import type { ArcProblem, ArcRow } from './flow-problem.js';
 
 /** Marginal costs of a row's engines may differ by this many seconds at the end, and by this share of them. */
 const COST_TOLERANCE = 1e-7;

@@ -1,7 +1,7 @@
+import type { ArcProblem } from '../flow-problem.js';
 import { ArcFlows, FIXED } from './arc-flows.js';
 import { CycleShifts } from './cycle-shifts.js';
 import { type Cycle, Cycles } from './cycles.js';
-import type { ArcProblem } from './flow-problem.js';
 import { Forest } from './forest.js';
 import { NodePrices } from './node-prices.js';
 import { RowGains } from './row-gains.js';

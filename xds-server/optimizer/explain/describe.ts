@@ -1,7 +1,7 @@
-import { tbotDelaySeconds, ttftDelaySeconds } from '../profiles/curves.js';
-import { compare } from './collections.js';
-import type { Optimum } from './optimum.js';
-import type { Problem } from './problem.js';
+import { tbotDelaySeconds, ttftDelaySeconds } from '../../profiles/curves.js';
+import { compare } from '../collections.js';
+import type { Optimum } from '../optimum.js';
+import type { Problem } from '../problem.js';
 import type {
   AppliedBound,
   EngineFlow,
@@ -11,7 +11,7 @@ import type {
   Solution,
   SolutionRow,
   SolverInput,
-} from './solution.js';
+} from '../solution.js';
 
 /** Utilisation closer to the hard limit than this share of it is at the limit. */
 const AT_LIMIT = 1e-5;

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { WardropError } from '../errors.js';
-import { loadHighs } from './highs.js';
+import { WardropError } from '../../errors.js';
+import { loadHighs } from '../program/highs.js';
 import { type PackedOutcome, packTask, unpackOutcome } from './message.js';
 import { type Outcome, type Task, TaskRunner } from './task.js';
 

@@ -1,5 +1,5 @@
+import type { ArcProblem } from '../flow-problem.js';
 import { type ArcFlows, BELOW, FIXED } from './arc-flows.js';
-import type { ArcProblem } from './flow-problem.js';
 import { type Forest, Tree } from './forest.js';
 import type { NodePrices } from './node-prices.js';
 import { TreePrices } from './tree-prices.js';

@@ -1,11 +1,11 @@
 import type { Highs } from 'highs';
-import { type ErrorCode, WardropError } from '../errors.js';
-import { checkSolution } from './check.js';
-import { believedInput } from './input.js';
-import { LinearSolver } from './linear-program.js';
-import { refuseFaults } from './refusal.js';
-import type { Solution, SolverInput } from './solution.js';
-import { solveFleet } from './solve.js';
+import { type ErrorCode, WardropError } from '../../errors.js';
+import { checkSolution } from '../check.js';
+import { believedInput } from '../input.js';
+import { LinearSolver } from '../program/linear-program.js';
+import { refuseFaults } from '../refusal.js';
+import type { Solution, SolverInput } from '../solution.js';
+import { solveFleet } from '../solve.js';
 
 /** One piece of work for the solver; plain data, so that it can go to another thread. */
 export interface Task {

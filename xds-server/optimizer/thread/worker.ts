@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { loadHighs } from './highs.js';
+import { loadHighs } from '../program/highs.js';
 import { packOutcome } from './message.js';
 import { type Task, TaskRunner } from './task.js';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type ExplainedPair, explain, explanationText, Optimizer } from './index.js';
-import type { OptimizerInput, Solution } from './solution.js';
-import { randomInput } from './testing/random.js';
-import { threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
+import { type ExplainedPair, explain, explanationText, Optimizer } from '../index.js';
+import type { OptimizerInput, Solution } from '../solution.js';
+import { randomInput } from '../testing/random.js';
+import { threeRegions, type World, weightsOf, worldInput } from '../testing/world.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());
