@@ -53,6 +53,7 @@ import {
   type ReplicaHealth,
   unknownHealth,
 } from './readiness/replica-health.js';
+import { refill, restoreEntries, saveEntries } from './saved.js';
 import { type UsageDelta, UsageLedger } from './usage/usage-ledger.js';
 import { UsageTotals } from './usage/usage-totals.js';
 
@@ -800,6 +801,59 @@ export class Signals {
     };
   }
 
+  /** All that is known, but for `totals`, from which nothing follows here. */
+  save() {
+    return {
+      ledger: this.#ledger.save(),
+      demand: this.#demand.save(),
+      health: [...this.#health],
+      evidence: saveEntries(this.#evidence),
+      lastReadyMs: [...this.#lastReadyMs],
+      pages: saveEntries(this.#pages),
+      traffic: saveEntries(this.#traffic),
+      outside: saveEntries(this.#outside),
+      held: saveEntries(this.#held),
+      outliers: this.#outliers.save(),
+      measured: this.#measured.save(),
+      orders: this.#orders.state,
+      slowStart: this.#slowStart.save(),
+      network: this.#network.save(),
+      turnGaps: saveEntries(this.#turnGaps),
+      sizes: this.#sizes.save(),
+      averages: this.#averages.save(),
+      capacities: [...this.#capacities],
+      readiness: this.#readiness,
+      settledSince: this.#settledSince.save(),
+      unrestMs: this.#unrestMs,
+    };
+  }
+
+  /** Goes on with what others with the same configuration knew. */
+  restore(saved: SavedSignals): void {
+    this.#ledger.restore(saved.ledger);
+    this.#demand.restore(saved.demand);
+    refill(this.#health, saved.health);
+    restoreEntries(this.#evidence, saved.evidence, () => new EngineEvidence());
+    refill(this.#lastReadyMs, saved.lastReadyMs);
+    restoreEntries(this.#pages, saved.pages, () => new StandingPage());
+    restoreEntries(this.#traffic, saved.traffic, () => new EngineTraffic());
+    restoreEntries(this.#outside, saved.outside, () => new OutsideWork());
+    restoreEntries(this.#held, saved.held, () => new RequestsHeld());
+    this.#outliers.restore(saved.outliers);
+    this.#measured.restore(saved.measured);
+    this.#orders.resume(saved.orders);
+    this.#slowStart.restore(saved.slowStart);
+    this.#network.restore(saved.network);
+    restoreEntries(this.#turnGaps, saved.turnGaps, () => new TurnGaps());
+    this.#sizes.restore(saved.sizes);
+    this.#averages.restore(saved.averages);
+    this.#capacities = new Map(saved.capacities);
+    this.#readiness = saved.readiness;
+    this.#settledSince.restore(saved.settledSince);
+    this.#unrestMs = saved.unrestMs;
+    this.#known = withSizes(this.#known, this.#sizes);
+  }
+
   #turnGapSeconds(frontendId: string, poolId: string, configuredSeconds: number): number {
     return this.#turnGaps.get(frontendId)?.inForce(id64(poolId), configuredSeconds) ?? configuredSeconds;
   }
@@ -811,6 +865,8 @@ export class Signals {
     });
   }
 }
+
+export type SavedSignals = ReturnType<Signals['save']>;
 
 /** Requests that an engine has answered, at least in part. */
 type AnsweredOf = (usage: EngineUsage) => number;

@@ -41,7 +41,7 @@ export interface CapacityDrift {
 }
 
 interface Watched {
-  capacity: MeasuredCapacity;
+  readonly capacity: MeasuredCapacity;
   /** What its capacity is measured against. */
   basis: { readonly profile: Profile; readonly mix: TokenMix } | undefined;
   replicas: number;
@@ -159,7 +159,25 @@ export class CapacityWatch {
     }
     return watched;
   }
+
+  save() {
+    const watched = [...this.#watched].map(([engineId, { capacity, ...known }]) => {
+      return [engineId, { ...known, capacity: capacity.save() }] as const;
+    });
+    return { watched, evaluatedMs: this.#evaluatedMs };
+  }
+
+  restore({ watched, evaluatedMs }: SavedCapacityWatch): void {
+    this.#watched.clear();
+    for (const [engineId, { capacity, ...known }] of watched) {
+      Object.assign(this.#of(engineId), known);
+      this.#of(engineId).capacity.restore(capacity);
+    }
+    this.#evaluatedMs = evaluatedMs;
+  }
 }
+
+export type SavedCapacityWatch = ReturnType<CapacityWatch['save']>;
 
 function hasQueue({ queue }: Watched, seconds: number, nowMs: number): boolean | undefined {
   if (queue === undefined || nowMs - queue.atMs > FRESH_MS) return undefined;

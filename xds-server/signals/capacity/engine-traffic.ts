@@ -1,3 +1,5 @@
+import { packRows, unpackRows } from '../saved.js';
+
 const BIN_MS = 1_000;
 /** Longest time that rates are told over. */
 const BINS = 60;
@@ -42,7 +44,7 @@ const NAMES = [
 
 /** What all frontends together send to one engine and get back, as they report it. */
 export class EngineTraffic {
-  readonly #bins = Array.from({ length: BINS + 1 }, empty);
+  #bins = Array.from({ length: BINS + 1 }, empty);
   #newest = 0;
   #first: number | undefined;
 
@@ -90,7 +92,19 @@ export class EngineTraffic {
     this.#newest = bin;
     return bin;
   }
+
+  save() {
+    return { bins: packRows(this.#bins, NAMES), newest: this.#newest, first: this.#first };
+  }
+
+  restore(saved: SavedEngineTraffic): void {
+    this.#bins = unpackRows(saved.bins, NAMES);
+    this.#newest = saved.newest;
+    this.#first = saved.first;
+  }
 }
+
+export type SavedEngineTraffic = ReturnType<EngineTraffic['save']>;
 
 function empty(): { -readonly [Name in keyof Traffic]: number } {
   return Object.fromEntries(NAMES.map((name) => [name, 0])) as ReturnType<typeof empty>;

@@ -213,7 +213,39 @@ export class MeasuredCapacity {
     this.#sinceMs = this.#share === 1 ? undefined : (this.#sinceMs ?? nowMs);
     if (this.#share === 1) this.#isLow = false;
   }
+
+  save() {
+    return {
+      share: this.#share,
+      sinceMs: this.#sinceMs,
+      look: this.#look,
+      full: this.#full,
+      calm: this.#calm,
+      patience: this.#patience,
+      isConfirmed: this.#isConfirmed,
+      isLow: this.#isLow,
+      loweredMs: this.#loweredMs,
+      lowSinceMs: this.#lowSinceMs,
+      roseMs: this.#roseMs,
+    };
+  }
+
+  restore(saved: SavedMeasuredCapacity): void {
+    this.#share = saved.share;
+    this.#sinceMs = saved.sinceMs;
+    this.#look = saved.look;
+    this.#full = saved.full;
+    this.#calm = saved.calm;
+    this.#patience = saved.patience;
+    this.#isConfirmed = saved.isConfirmed;
+    this.#isLow = saved.isLow;
+    this.#loweredMs = saved.loweredMs;
+    this.#lowSinceMs = saved.lowSinceMs;
+    this.#roseMs = saved.roseMs;
+  }
 }
+
+export type SavedMeasuredCapacity = ReturnType<MeasuredCapacity['save']>;
 
 function between(least: number, value: number, most: number): number {
   return Math.min(most, Math.max(least, value));

@@ -1,4 +1,5 @@
 import type { Profile, TokenMix } from '../../profiles/profile.js';
+import { packRows, unpackRows } from '../saved.js';
 import { rhoOf } from './load-by-profile.js';
 
 /** Looks of which the mean counts, 8 s to 64 s: a lot from outside is found by a few, a little takes many. */
@@ -101,7 +102,27 @@ export class OutsideWork {
     // The rest of what has ended may be too little to be sure of.
     return isSure || (!isSome && window.length === LONGEST) ? outside : undefined;
   }
+
+  save() {
+    return {
+      readings: packRows(this.#readings, READING),
+      isKnown: this.#isKnown,
+      believed: this.#believed,
+      before: this.#before,
+    };
+  }
+
+  restore(saved: SavedOutsideWork): void {
+    this.#readings = unpackRows(saved.readings, READING);
+    this.#isKnown = saved.isKnown;
+    this.#believed = saved.believed;
+    this.#before = saved.before;
+  }
 }
+
+export type SavedOutsideWork = ReturnType<OutsideWork['save']>;
+
+const READING = ['requests', 'ours', 'ourRho', 'replicas'] as const;
 
 function stepsOf(rho: number): number {
   return Math.round(rho / STEP);

@@ -1,3 +1,5 @@
+import { packRows, unpackRows } from '../saved.js';
+
 /** Longest time that is looked back over. */
 const LONGEST_MS = 60_000;
 /** Looks that follow sooner on the last one are left out. */
@@ -38,4 +40,14 @@ export class RequestsHeld {
   #within(seconds: number, nowMs: number): readonly number[] {
     return this.#counts.filter(({ atMs }) => nowMs - atMs <= seconds * 1_000).map(({ requests }) => requests);
   }
+
+  save() {
+    return { counts: packRows(this.#counts, ['atMs', 'requests']) };
+  }
+
+  restore({ counts }: SavedRequestsHeld): void {
+    this.#counts = unpackRows(counts, ['atMs', 'requests']);
+  }
 }
+
+export type SavedRequestsHeld = ReturnType<RequestsHeld['save']>;

@@ -1,4 +1,5 @@
 import type { Address, Engine, Pool } from '../../fleet/fleet.js';
+import { refill } from '../saved.js';
 
 /** Capacity grows in steps, each worth a new plan. */
 const STEPS = 4;
@@ -62,7 +63,19 @@ export class SlowStart {
     if (seconds >= slowStartSeconds) return 1;
     return Math.min(1, (Math.floor((seconds / slowStartSeconds) * STEPS) + 1) / STEPS);
   }
+
+  save() {
+    const presence = [...this.#presence].map(([address, known]) => [address, { ...known }] as const);
+    return { presence, hasBegun: this.#hasBegun };
+  }
+
+  restore({ presence, hasBegun }: SavedSlowStart): void {
+    refill(this.#presence, presence);
+    this.#hasBegun = hasBegun;
+  }
 }
+
+export type SavedSlowStart = ReturnType<SlowStart['save']>;
 
 /** Takes the ramps of engines back whose pool would lack too much by them. */
 function withoutShortage(

@@ -1,5 +1,6 @@
 import type { PoolUsage } from '../../../wire/usage-report.js';
 import { measuredConfidence } from '../measured-confidence.js';
+import { refill } from '../saved.js';
 
 /** Requests are counted with an exponential memory. */
 const MEMORY_MS = 600_000;
@@ -98,7 +99,17 @@ export class ClassAveragesWatch {
       if (!wanted.has(key.slice(0, key.lastIndexOf(' ')))) this.#sums.delete(key);
     }
   }
+
+  save() {
+    return [...this.#sums].map(([key, sums]) => [key, structuredClone(sums)] as const);
+  }
+
+  restore(saved: SavedClassAverages): void {
+    refill(this.#sums, structuredClone(saved));
+  }
 }
+
+export type SavedClassAverages = ReturnType<ClassAveragesWatch['save']>;
 
 function keyOf(frontendId: string, poolId: string, priority: number): string {
   return `${frontendId} ${poolId} ${priority}`;

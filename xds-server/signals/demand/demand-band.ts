@@ -155,7 +155,19 @@ export class DemandBand {
     this.#state = moves ? measured : { requestsPerSecond, evidence: measured.evidence };
     return moves ? 'small' : undefined;
   }
+
+  save() {
+    return { state: this.#state, sinceMs: this.#sinceMs, surgedMs: this.#surgedMs };
+  }
+
+  restore({ state, sinceMs, surgedMs }: SavedDemandBand): void {
+    this.#state = state;
+    this.#sinceMs = sinceMs;
+    this.#surgedMs = surgedMs;
+  }
 }
+
+export type SavedDemandBand = ReturnType<DemandBand['save']>;
 
 /** How long a change that is no surge must have lasted to be believed. */
 function leastSeconds({ isRise, isLarge }: Change, isSurging: boolean): number {

@@ -259,7 +259,44 @@ export class DemandEstimator {
     }
     return frontend;
   }
+
+  save() {
+    return [...this.#frontends].map(([id, { rows, nodes, dispersion }]) => {
+      const savedRows = [...rows.values()].map(({ seed, counted, ...measured }) => ({
+        seed,
+        counted,
+        band: measured.band.save(),
+        series: measured.series.save(),
+        dispersion: measured.dispersion.save(),
+      }));
+      const savedNodes = [...nodes].map(([nodeId, { lastMs, ratesByClass }]) => {
+        return [nodeId, { lastMs, ratesByClass: [...ratesByClass] }] as const;
+      });
+      return [id, { rows: savedRows, nodes: savedNodes, dispersion: dispersion.save() }] as const;
+    });
+  }
+
+  restore(saved: SavedDemandEstimator): void {
+    this.#frontends.clear();
+    for (const [id, { rows, nodes, dispersion }] of saved) {
+      const frontend = this.#frontend(id);
+      frontend.dispersion.restore(dispersion);
+      for (const [nodeId, { lastMs, ratesByClass }] of nodes) {
+        frontend.nodes.set(nodeId, { lastMs, ratesByClass: new Map(ratesByClass) });
+      }
+      for (const { seed, counted, ...measured } of rows) {
+        const row = newRow(seed);
+        row.counted = counted;
+        row.band.restore(measured.band);
+        row.series.restore(measured.series);
+        row.dispersion.restore(measured.dispersion);
+        frontend.rows.set(idOf(seed), row);
+      }
+    }
+  }
 }
+
+export type SavedDemandEstimator = ReturnType<DemandEstimator['save']>;
 
 function idOf({ poolId, priority = 0 }: RateSeed): string {
   return classId(poolId, priority);

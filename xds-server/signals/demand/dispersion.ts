@@ -76,7 +76,17 @@ export class Dispersion {
       }
     }
   }
+
+  save() {
+    return this.#scales.map((scale) => ({ ...scale, counts: [...scale.counts] }));
+  }
+
+  restore(saved: SavedDispersion): void {
+    for (const [at, scale] of saved.entries()) Object.assign(this.#scales[at]!, structuredClone(scale));
+  }
 }
+
+export type SavedDispersion = ReturnType<Dispersion['save']>;
 
 function learn(scale: Scale, now: number): void {
   const { counts, seconds } = scale;

@@ -1,3 +1,5 @@
+import { pack, unpack } from '../saved.js';
+
 const BIN_MS = 250;
 /** A series looks back 512 s. */
 const BINS = 2048;
@@ -100,4 +102,18 @@ export class RateSeries {
     for (let step = 0; step < steps; step++) this.#totals[(bin - step) % BINS] = total;
     this.#newest = bin;
   }
+
+  save() {
+    // Most series of a large fleet may never have counted anything.
+    const totals = this.#newest === 0 ? '' : pack(this.#totals);
+    return { totals, newest: this.#newest, latestMs: this.#latestMs };
+  }
+
+  restore({ totals, newest, latestMs }: SavedRateSeries): void {
+    this.#totals.set(unpack(totals));
+    this.#newest = newest;
+    this.#latestMs = latestMs;
+  }
 }
+
+export type SavedRateSeries = ReturnType<RateSeries['save']>;

@@ -1,4 +1,5 @@
 import type { MeasuredSizes } from '../../fleet/operations.js';
+import { refill, restoreEntries, saveEntries } from '../saved.js';
 
 /** Tokens are counted with an exponential memory. */
 const MEMORY_MS = 600_000;
@@ -116,7 +117,18 @@ export class RequestSizes {
       for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
     }
   }
+
+  save() {
+    return { sums: saveEntries(this.#sums), inForce: [...this.#inForce] };
+  }
+
+  restore({ sums, inForce }: SavedRequestSizes): void {
+    restoreEntries(this.#sums, sums, () => new Sums(0));
+    refill(this.#inForce, inForce);
+  }
 }
+
+export type SavedRequestSizes = ReturnType<RequestSizes['save']>;
 
 function keyOf(frontendId: string, poolId: string): string {
   return `${frontendId} ${poolId}`;
@@ -218,5 +230,23 @@ class Sums {
       answers: told,
       atMs: this.#toldMs,
     };
+  }
+
+  save() {
+    return {
+      atMs: this.#atMs,
+      enoughSinceMs: this.#enoughSinceMs,
+      sums: { ...this.#sums },
+      toldMs: this.#toldMs,
+      cacheTold: this.#cacheTold,
+    };
+  }
+
+  restore(saved: ReturnType<Sums['save']>): void {
+    this.#atMs = saved.atMs;
+    this.#enoughSinceMs = saved.enoughSinceMs;
+    Object.assign(this.#sums, saved.sums);
+    this.#toldMs = saved.toldMs;
+    this.#cacheTold = saved.cacheTold;
   }
 }

@@ -62,7 +62,18 @@ export class SettledSince {
       settledSecondsByPool: Object.fromEntries(byPool),
     };
   }
+
+  /** By pool id. */
+  save() {
+    return [...this.#groups].map(([poolId, { sinceMs }]) => [poolId, sinceMs] as const);
+  }
+
+  restore(saved: SavedSettledSince): void {
+    for (const [poolId, sinceMs] of saved) this.#groups.get(poolId)!.sinceMs = sinceMs;
+  }
 }
+
+export type SavedSettledSince = ReturnType<SettledSince['save']>;
 
 interface Group {
   sinceMs: number;

@@ -1,5 +1,6 @@
 import { TURN_SECONDS } from '../../../wire/layout.js';
 import type { TurnUsage } from '../../../wire/usage-report.js';
+import { pack, packHashes, refill, restoreEntries, unpack, unpackHashes } from '../saved.js';
 
 /** Turns are counted with an exponential memory. */
 const MEMORY_MS = 1_800_000;
@@ -123,7 +124,46 @@ export class TurnGaps {
     }
     if (this.#lastMs.size === 0) this.#ownLevel = 0;
   }
+
+  save() {
+    return {
+      conversations: packHashes([...this.#lastMs.keys()]),
+      lastMs: pack([...this.#lastMs.values()]),
+      levels: [...this.#levels],
+      nodesAt: [...this.#nodesAt],
+      ownLevel: this.#ownLevel,
+      level: this.#level,
+      sinceMs: this.#sinceMs,
+      nowMs: this.#nowMs,
+      pools: packHashes([...this.#sums.keys()]),
+      sums: [...this.#sums.values()].map((sums) => sums.save()),
+      inForcePools: packHashes([...this.#inForce.keys()]),
+      inForce: [...this.#inForce.values()],
+    };
+  }
+
+  restore(saved: SavedTurnGaps): void {
+    const lastMs = unpack(saved.lastMs);
+    refill(
+      this.#lastMs,
+      unpackHashes(saved.conversations).map((key, at) => [key, lastMs[at]!]),
+    );
+    refill(this.#levels, saved.levels);
+    refill(this.#nodesAt, saved.nodesAt);
+    this.#ownLevel = saved.ownLevel;
+    this.#level = saved.level;
+    this.#sinceMs = saved.sinceMs;
+    this.#nowMs = saved.nowMs;
+    const sums = unpackHashes(saved.pools).map((pool, at) => [pool, saved.sums[at]!] as const);
+    restoreEntries(this.#sums, sums, () => new Sums());
+    refill(
+      this.#inForce,
+      unpackHashes(saved.inForcePools).map((pool, at) => [pool, saved.inForce[at]!]),
+    );
+  }
 }
+
+export type SavedTurnGaps = ReturnType<TurnGaps['save']>;
 
 function endsInZeros(key: bigint, bits: number): boolean {
   return BigInt.asUintN(bits, key) === 0n;
@@ -152,5 +192,16 @@ class Sums {
       gaps: this.#gaps,
       atMs: this.#atMs,
     };
+  }
+
+  save() {
+    return { atMs: this.#atMs, turns: this.#turns, gaps: this.#gaps, gapSeconds: this.#gapSeconds };
+  }
+
+  restore(saved: ReturnType<Sums['save']>): void {
+    this.#atMs = saved.atMs;
+    this.#turns = saved.turns;
+    this.#gaps = saved.gaps;
+    this.#gapSeconds = saved.gapSeconds;
   }
 }

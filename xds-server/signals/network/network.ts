@@ -36,8 +36,8 @@ export class Network {
       ]),
     );
     this.#rows = [...this.#pairs.values()].map((row) => [...row.values()]);
-    this.#views = [];
     this.#fleet = fleet;
+    this.#take(this.#rows.map((row) => row.map((pair) => pair.view)));
     this.#evaluatedMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -53,7 +53,7 @@ export class Network {
   get measured(): readonly MeasuredRoundTrip[] {
     return this.#fleet.frontends.flatMap(({ id: frontendId }, frontend) =>
       this.#fleet.engines.flatMap(({ id: engineId }, engine) => {
-        const measured = this.#views[frontend]?.[engine]?.measured;
+        const { measured } = this.#views[frontend]![engine]!;
         return measured === undefined
           ? []
           : [{ frontendId, engineId, seconds: measured.seconds, atMs: measured.atMs }];
@@ -89,7 +89,13 @@ export class Network {
   evaluate(nowMs: number): Fleet {
     if (Math.abs(nowMs - this.#evaluatedMs) < INTERVAL_MS) return this.#fleet;
     this.#evaluatedMs = nowMs;
-    this.#views = this.#rows.map((row) => row.map((pair) => pair.evaluate(nowMs)));
+    this.#take(this.#rows.map((row) => row.map((pair) => pair.evaluate(nowMs))));
+    return this.#fleet;
+  }
+
+  /** Has the fleet go by what is known of round trips now. */
+  #take(views: readonly (readonly RoundTripView[])[]): void {
+    this.#views = views;
     const isAsBefore = this.#views.every((row, frontend) =>
       row.every(({ seconds }, engine) => seconds === this.#fleet.networkSeconds[frontend]![engine]),
     );
@@ -97,9 +103,25 @@ export class Network {
       const networkSeconds = this.#views.map((row) => row.map(({ seconds }) => seconds));
       this.#fleet = { ...this.#fleet, networkSeconds };
     }
-    return this.#fleet;
+  }
+
+  /** By indices of frontends and engines; pairs that were never measured are left out. */
+  save() {
+    const pairs = this.#rows.flatMap((row, frontend) =>
+      row.flatMap((pair, engine) => (pair.wasMeasured ? [[frontend, engine, pair.save()] as const] : [])),
+    );
+    return { pairs, evaluatedMs: this.#evaluatedMs };
+  }
+
+  /** Of the same fleet. */
+  restore({ pairs, evaluatedMs }: SavedNetwork): void {
+    for (const [frontend, engine, pair] of pairs) this.#rows[frontend]![engine]!.restore(pair);
+    this.#take(this.#rows.map((row) => row.map((pair) => pair.view)));
+    this.#evaluatedMs = evaluatedMs;
   }
 }
+
+export type SavedNetwork = ReturnType<Network['save']>;
 
 function pairOf(configuredSeconds: number, before: RoundTrip | undefined): RoundTrip {
   if (before?.configuredSeconds === configuredSeconds) return before;

@@ -1,3 +1,5 @@
+import { packRows, unpackRows } from '../saved.js';
+
 /** Measurements of this time decide; the least of them is the round trip, the rest waited in engines. */
 const WINDOW_MS = 120_000;
 /** Older ones count as long as there are fewer than these. */
@@ -49,13 +51,14 @@ export class RoundTrip {
   #buckets: Bucket[] = [];
   #believedSeconds: number | undefined;
   #movedMs = Number.NEGATIVE_INFINITY;
-  /** The last evaluation, and the time from when to when another one says the same. */
-  #view: RoundTripView | undefined;
-  #sinceMs = 0;
-  #untilMs = 0;
+  /** The last evaluation, and the time from when to when another one says the same: none after a measurement. */
+  #view: RoundTripView;
+  #sinceMs = Number.NEGATIVE_INFINITY;
+  #untilMs = Number.POSITIVE_INFINITY;
 
   constructor(configuredSeconds: number) {
     this.#configuredSeconds = configuredSeconds;
+    this.#view = this.#viewOf(undefined);
   }
 
   get configuredSeconds(): number {
@@ -70,7 +73,7 @@ export class RoundTrip {
   /** Nothing is measured of what cannot be reached. */
   add(seconds: number, samples: number, atMs: number): void {
     if (!Number.isFinite(this.#configuredSeconds)) return;
-    this.#view = undefined;
+    this.#untilMs = Number.NEGATIVE_INFINITY;
     const last = this.#buckets.at(-1);
     if (last !== undefined && atMs - last.fromMs < BUCKET_MS) {
       last.atMs = Math.max(last.atMs, atMs);
@@ -85,12 +88,21 @@ export class RoundTrip {
   /** Takes over what another one knew of the same pair, whose configured value was another. */
   inherit(other: RoundTrip): void {
     this.#buckets = other.#buckets;
-    this.#view = undefined;
+    this.#untilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  get wasMeasured(): boolean {
+    return this.#buckets.length > 0;
+  }
+
+  /** Of the last evaluation. */
+  get view(): RoundTripView {
+    return this.#view;
   }
 
   /** The same object while nothing changes. */
   evaluate(nowMs: number): RoundTripView {
-    if (this.#view === undefined || nowMs < this.#sinceMs || nowMs >= this.#untilMs) {
+    if (nowMs < this.#sinceMs || nowMs >= this.#untilMs) {
       this.#view = this.#evaluate(nowMs);
       this.#sinceMs = nowMs;
       this.#untilMs = this.#nextChangeMs(nowMs);
@@ -100,10 +112,13 @@ export class RoundTrip {
 
   #evaluate(nowMs: number): RoundTripView {
     const measured = this.#measured(nowMs);
-    const wanted =
-      measured === undefined ? undefined : withinLimits(measured.seconds, this.#configuredSeconds);
-    this.#believe(wanted, nowMs);
+    this.#believe(measured && withinLimits(measured.seconds, this.#configuredSeconds), nowMs);
+    return this.#viewOf(measured);
+  }
+
+  #viewOf(measured: RoundTripView['measured']): RoundTripView {
     const { seconds } = this;
+    const wanted = measured && withinLimits(measured.seconds, this.#configuredSeconds);
     return {
       seconds,
       isMeasured: this.#believedSeconds !== undefined,
@@ -149,7 +164,31 @@ export class RoundTrip {
     }
     return samples < LEAST_SAMPLES ? undefined : { seconds, samples, atMs: this.#buckets.at(-1)!.atMs };
   }
+
+  save() {
+    return {
+      buckets: packRows(this.#buckets, BUCKET),
+      believedSeconds: this.#believedSeconds,
+      movedMs: this.#movedMs,
+      measured: this.#view.measured,
+      sinceMs: this.#sinceMs,
+      untilMs: this.#untilMs,
+    };
+  }
+
+  restore(saved: SavedRoundTrip): void {
+    this.#buckets = unpackRows(saved.buckets, BUCKET);
+    this.#believedSeconds = saved.believedSeconds;
+    this.#movedMs = saved.movedMs;
+    this.#view = this.#viewOf(saved.measured);
+    this.#sinceMs = saved.sinceMs;
+    this.#untilMs = saved.untilMs;
+  }
 }
+
+export type SavedRoundTrip = ReturnType<RoundTrip['save']>;
+
+const BUCKET = ['fromMs', 'atMs', 'seconds', 'samples'] as const;
 
 function withinLimits(seconds: number, configuredSeconds: number): number {
   const most =

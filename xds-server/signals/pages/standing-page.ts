@@ -44,4 +44,26 @@ export class StandingPage {
     this.#answered = Math.max(this.#answered, this.#ended - Math.max(0, this.#unanswered));
     return isStanding ? this.#sinceMs : undefined;
   }
+
+  save() {
+    return {
+      tokens: this.#tokens,
+      sinceMs: this.#sinceMs,
+      reads: this.#reads,
+      ended: this.#ended,
+      unanswered: this.#unanswered,
+      answered: this.#answered,
+    };
+  }
+
+  restore(saved: SavedStandingPage): void {
+    this.#tokens = saved.tokens;
+    this.#sinceMs = saved.sinceMs;
+    this.#reads = saved.reads;
+    this.#ended = saved.ended;
+    this.#unanswered = saved.unanswered;
+    this.#answered = saved.answered;
+  }
 }
+
+export type SavedStandingPage = ReturnType<StandingPage['save']>;

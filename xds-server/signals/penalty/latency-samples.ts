@@ -1,3 +1,5 @@
+import { packRows, unpackRows } from '../saved.js';
+
 /** What is measured: from the request to the first token of a stream, to the end of another answer; between two tokens. */
 export const LATENCY_KINDS = ['firstToken', 'whole', 'pace'] as const;
 export type LatencyKind = (typeof LATENCY_KINDS)[number];
@@ -53,7 +55,26 @@ export class LatencySamples {
     this.#samples = this.#samples.slice(first);
     return answers < LEAST_ANSWERS ? undefined : this.#samples;
   }
+
+  save() {
+    return { samples: packRows(this.#samples, SAMPLE) };
+  }
+
+  restore({ samples }: SavedLatencySamples, kind: LatencyKind): void {
+    this.#samples = unpackRows(samples, SAMPLE).map((sample) => ({ ...sample, kind }));
+  }
 }
+
+export type SavedLatencySamples = ReturnType<LatencySamples['save']>;
+
+const SAMPLE = [
+  'atMs',
+  'count',
+  'observedSeconds',
+  'expectedSeconds',
+  'mostSeconds',
+  'slowness',
+] as const satisfies readonly (keyof LatencySample)[];
 
 /** The value in the middle of the answers: a few slow ones, as with very long prompts, do not move it. */
 export function typical(samples: readonly LatencySample[], value: (sample: LatencySample) => number): number {

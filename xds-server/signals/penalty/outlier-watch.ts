@@ -1,5 +1,6 @@
 import type { Pool } from '../../fleet/fleet.js';
 import type { SlownessLimit, Stay } from '../capacity/throughput.js';
+import { refill } from '../saved.js';
 import {
   LATENCY_KINDS,
   type LatencyKind,
@@ -253,7 +254,31 @@ export class OutlierWatch {
       }
     }
   }
+
+  save() {
+    const watched = [...this.#watched].map(([engineId, { samples, penalty, evidence, isLimited }]) => {
+      const { firstToken, whole, pace } = samples;
+      const saved = { firstToken: firstToken.save(), whole: whole.save(), pace: pace.save() };
+      return [engineId, { samples: saved, penalty: penalty.save(), evidence, isLimited }] as const;
+    });
+    return { watched, drifts: [...this.#drifts], evaluatedMs: this.#evaluatedMs };
+  }
+
+  restore({ watched, drifts, evaluatedMs }: SavedOutlierWatch): void {
+    this.#watched.clear();
+    for (const [engineId, saved] of watched) {
+      const own = this.#of(engineId);
+      for (const kind of LATENCY_KINDS) own.samples[kind].restore(saved.samples[kind], kind);
+      own.penalty.restore(saved.penalty);
+      own.evidence = saved.evidence;
+      own.isLimited = saved.isLimited;
+    }
+    refill(this.#drifts, drifts);
+    this.#evaluatedMs = evaluatedMs;
+  }
 }
+
+export type SavedOutlierWatch = ReturnType<OutlierWatch['save']>;
 
 function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidence {
   const excess = typical(

@@ -1,4 +1,5 @@
 import type { SlownessLimit } from '../capacity/throughput.js';
+import { packRows, unpackRows } from '../saved.js';
 
 /** An engine is penalised when it is this many times slower than it should be, for this long. */
 const ENTRY_EXCESS = 2;
@@ -145,7 +146,39 @@ export class Penalty {
     if (isOver || severity < this.#peak / RELAPSE_FACTOR) this.#believedMs = nowMs;
     if (isOver) this.#recover();
   }
+
+  save() {
+    return {
+      severity: this.#severity,
+      sinceMs: this.#sinceMs,
+      slowSinceMs: this.#slowSinceMs,
+      lastFallMs: this.#lastFallMs,
+      lastHeardMs: this.#lastHeardMs,
+      roseMs: this.#roseMs,
+      peak: this.#peak,
+      believedMs: this.#believedMs,
+      patience: this.#patience,
+      looks: packRows(this.#looks, LOOK),
+    };
+  }
+
+  restore(saved: SavedPenalty): void {
+    this.#severity = saved.severity;
+    this.#sinceMs = saved.sinceMs;
+    this.#slowSinceMs = saved.slowSinceMs;
+    this.#lastFallMs = saved.lastFallMs;
+    this.#lastHeardMs = saved.lastHeardMs;
+    this.#roseMs = saved.roseMs;
+    this.#peak = saved.peak;
+    this.#believedMs = saved.believedMs;
+    this.#patience = saved.patience;
+    this.#looks = unpackRows(saved.looks, LOOK);
+  }
 }
+
+export type SavedPenalty = ReturnType<Penalty['save']>;
+
+const LOOK = ['atMs', 'slowness', 'mostSlowness'] as const;
 
 /** 0..0.9: what a penalty takes off an engine's capacity. One that is s times slower gets through 1/s of the work. */
 export function capacityPenalty(severity: number): number {

@@ -73,4 +73,16 @@ export class EngineEvidence {
       { served: 0, failed: 0 },
     );
   }
+
+  save() {
+    return { outcomes: [...this.#outcomes], veto: this.#veto, vetoesInARow: this.#vetoesInARow };
+  }
+
+  restore(saved: SavedEngineEvidence): void {
+    this.#outcomes = [...saved.outcomes];
+    this.#veto = saved.veto;
+    this.#vetoesInARow = saved.vetoesInARow;
+  }
 }
+
+export type SavedEngineEvidence = ReturnType<EngineEvidence['save']>;

@@ -1,15 +1,18 @@
-import type {
-  EngineUsage,
-  LatencyUsage,
-  LoadUsage,
-  NetworkUsage,
-  PoolUsage,
-  ReplicaUsage,
-  TurnUsage,
-  UsageReport,
-  VmUsage,
+import {
+  type EngineUsage,
+  type LatencyUsage,
+  type LoadUsage,
+  type NetworkUsage,
+  noVmUsage,
+  type PoolUsage,
+  type ReplicaUsage,
+  type TurnUsage,
+  type UsageReport,
+  type VmUsage,
 } from '../../../wire/usage-report.js';
+import { decodeUsageReport } from '../../../wire/usage-report-reader.js';
 import { type RowLayout, sectionNames, sections } from '../../../wire/usage-report-rows.js';
+import { encodeUsageReport } from '../../../wire/usage-report-writer.js';
 import { addRows, differenceOf, rowKey } from './usage-rows.js';
 
 /** What happened at one node between two of its reports. */
@@ -162,6 +165,45 @@ export class UsageLedger {
       }
     }
   }
+
+  save() {
+    const nodes = [...this.#nodes].map(([id, { lastMs, sinceMs, vms }]) => {
+      const usages = [...vms].map(([incarnation, vm]) => usageOf(incarnation, vm));
+      const report = Buffer.from(encodeUsageReport({ vms: usages })).toString('base64');
+      const vmsLastMs = [...vms.values()].map((vm) => vm.lastMs);
+      return [id, { lastMs, sinceMs, vmsLastMs, report }] as const;
+    });
+    return { nodes, heldUpMs: this.#heldUpMs };
+  }
+
+  restore({ nodes, heldUpMs }: SavedUsageLedger): void {
+    this.#nodes.clear();
+    for (const [id, { lastMs, sinceMs, vmsLastMs, report }] of nodes) {
+      const node: Node = { lastMs, sinceMs, vms: new Map() };
+      const { vms } = decodeUsageReport(Buffer.from(report, 'base64'));
+      for (const [at, usage] of vms.entries()) {
+        advance(node, usage, vmsLastMs[at]!, noRows());
+      }
+      this.#nodes.set(id, node);
+    }
+    this.#heldUpMs = heldUpMs;
+  }
+}
+
+export type SavedUsageLedger = ReturnType<UsageLedger['save']>;
+
+/** The last report of a VM, as far as it is remembered. */
+function usageOf(incarnation: bigint, { sequence, rows }: Vm): VmUsage {
+  return {
+    ...noVmUsage(incarnation, sequence),
+    pools: [...rows.pools.values()],
+    engines: [...rows.engines.values()],
+    latencies: [...rows.latencies.values()],
+    replicas: [...rows.replicas.values()],
+    loads: [...rows.loads.values()],
+    networks: [...rows.networks.values()],
+    turns: [...rows.turns.values()],
+  };
 }
 
 /** Moves what is known of a VM up to its report, and adds the differences to `sums`. */

@@ -1,0 +1,69 @@
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, describe, expect, it } from 'vitest';
+import { MeasuredCapacity, type SavedMeasuredCapacity } from './capacity/measured-capacity.js';
+import { exactJson, parseExactJson } from './exact-json.js';
+import { type SavedSignals, Signals } from './signals.js';
+import { life, lifeConfig } from './testing/life.js';
+import { type PrivateState, PrivateStateReader } from './testing/private-state.js';
+
+/** Nothing follows from the totals: they count since a server started. */
+const reader = new PrivateStateReader(['Signals.totals']);
+afterAll(() => reader.close());
+
+/** A value of each field that was seen, by `Class.field`, and those that had another one, too. */
+const seen = new Map<string, unknown>();
+const varied = new Set<string>();
+
+function note(state: unknown): void {
+  if (typeof state !== 'object' || state === null) return;
+  const { kind, fields } = state as Partial<PrivateState>;
+  if (kind !== undefined && fields !== undefined) {
+    for (const [field, value] of Object.entries(fields)) {
+      const name = `${kind}.${field}`;
+      if (!seen.has(name)) seen.set(name, value);
+      else if (!varied.has(name) && !isDeepStrictEqual(seen.get(name), value)) varied.add(name);
+    }
+  }
+  for (const each of Object.values(state)) note(each);
+}
+
+describe('saved signals', () => {
+  it.each([1, 2])('go on as those do that were never saved, whatever happens, life %i', (seed) => {
+    let config = lifeConfig(20);
+    const held = [{ frontendId: 'f', poolId: 'm', requestsPerSecond: 4 }];
+    const signals = new Signals(config, held, 0);
+    let others = new Signals(config, held, 0);
+    const events = [...life(seed)];
+    for (const [at, event] of events.entries()) {
+      const told = event.tell(signals);
+      if (!isDeepStrictEqual(event.tell(others), told)) expect.fail(`they differ at ${event.atMs} ms`);
+      config = event.config ?? config;
+      if (at > 20 && at % 997 !== 0 && at < events.length - 1) continue;
+      const text = exactJson(others.save());
+      others = new Signals(config, [], event.atMs);
+      others.restore(parseExactJson(text) as SavedSignals);
+      const state = reader.read(signals);
+      note(state);
+      const restored = reader.read(others);
+      if (!isDeepStrictEqual(restored, state)) expect(restored).toEqual(state);
+    }
+  });
+
+  it('go on with what is seldom known of a capacity', () => {
+    const room = { seconds: 5, answers: 1_000, knowsCache: true, doneRho: 0.15, heldRho: 0.3, isFull: false };
+    const capacity = new MeasuredCapacity();
+    for (let second = 0; second < 60; second++) {
+      const look = second < 5 ? { ...room, doneRho: 0.3, heldRho: 0.98, isFull: true } : room;
+      capacity.accept({ ...look, mostRho: look.doneRho }, true, second * 1_000);
+      const other = new MeasuredCapacity();
+      other.restore(parseExactJson(exactJson(capacity.save())) as SavedMeasuredCapacity);
+      const state = reader.read(capacity);
+      note(state);
+      expect(reader.read(other)).toEqual(state);
+    }
+  });
+
+  it('are all that there is to know: no field stays as it began in these lives', () => {
+    expect([...seen.keys()].filter((name) => !varied.has(name))).toEqual([]);
+  });
+});
