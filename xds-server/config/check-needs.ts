@@ -4,6 +4,7 @@ import type { Engine, Pool } from '../fleet/fleet.js';
 import type { Need } from '../fleet/needs.js';
 import { meets, needsThatMatter } from '../fleet/pools.js';
 import { buildNeeds, buildPools } from './build-needs.js';
+import type { Faults } from './faults.js';
 import type { Path } from './problem.js';
 import type { ConfigFile } from './schema.js';
 import type { Partly } from './schema-type.js';
@@ -26,13 +27,11 @@ export type Report = (
  * Checks needs and aliases against engines and filter. Returns the pools that follow, undefined when needs are too
  * broken or too many to tell.
  */
-export function checkNeeds(
-  config: Draft,
-  isWritten: (path: Path) => boolean,
-  report: Report,
-): readonly Pool[] | undefined {
+export function checkNeeds(config: Draft, faults: Faults, report: Report): readonly Pool[] | undefined {
   const engines = traitsOf(config);
-  checkAliases(config, new Set(engines.flatMap(({ models }) => models)), report);
+  if (!faults.obscure('engines', ['models'])) {
+    checkAliases(config, new Set(engines.flatMap(({ models }) => models)), report);
+  }
   let areSound = true;
   const entries = Object.entries(config.needs ?? {});
   for (const [id, entry] of entries) {
@@ -46,11 +45,14 @@ export function checkNeeds(
     }
     // The schema has told that the header's name is wrong.
     if (entry.when.header !== undefined && Object.keys(entry.when.header).length === 0) areSound = false;
-    const given = CONDITIONS.filter((key) => isWritten(['needs', id, 'when', key]));
-    checkWhen(entry.when, given, config.filter, problem);
-    checkEngines(entry, engines, problem);
+    const when = ['needs', id, 'when'];
+    if (faults.excuse(when, CONDITIONS)) areSound = false;
+    else checkWhen(entry.when, config.filter, problem);
+    const mayMeanEngines = faults.excuse(['needs', id], ['engines', 'refuse']);
+    if (mayMeanEngines || faults.obscure('engines', ['labels'])) areSound = false;
+    else checkEngines(entry, engines, problem);
   }
-  checkClasses(config, isWritten, report);
+  checkClasses(config, faults, report);
   const rules = Object.keys(config.classes ?? {}).length;
   if (entries.length + rules > MAX_NEEDS) {
     areSound = false;
@@ -72,12 +74,12 @@ export function checkNeeds(
     : undefined;
 }
 
-function checkClasses(config: Draft, isWritten: (path: Path) => boolean, report: Report): void {
+function checkClasses(config: Draft, faults: Faults, report: Report): void {
   const entries = Object.entries(config.classes ?? {});
   for (const [id, entry] of entries) {
-    if (entry?.when === undefined) continue;
-    const given = CLASS_CONDITIONS.filter((key) => isWritten(['classes', id, 'when', key]));
-    checkCondition(entry.when, given, CLASS_CONDITIONS, config.filter, (path, message, options) =>
+    const when = ['classes', id, 'when'];
+    if (entry?.when === undefined || faults.excuse(when, CLASS_CONDITIONS)) continue;
+    checkCondition(entry.when, CLASS_CONDITIONS, config.filter, (path, message, options) =>
       report(['classes', id, ...path], message, options),
     );
     for (const key of ['serviceTier', 'priorityAbove'] as const) {
@@ -124,13 +126,8 @@ function checkAliases({ aliases = {} }: Draft, models: ReadonlySet<string>, repo
   }
 }
 
-function checkWhen(
-  when: NonNullable<Entry['when']>,
-  given: readonly string[],
-  filter: Draft['filter'],
-  problem: Report,
-): void {
-  checkCondition(when, given, CONDITIONS, filter, problem);
+function checkWhen(when: NonNullable<Entry['when']>, filter: Draft['filter'], problem: Report): void {
+  checkCondition(when, CONDITIONS, filter, problem);
   for (const key of ['body', 'promptTokens'] as const) {
     if (when[key] === undefined || filter?.readBodies !== false) continue;
     problem(['when', key], 'bodies are not read', { at: 'key', hint: 'set filter.readBodies: true' });
@@ -138,13 +135,15 @@ function checkWhen(
 }
 
 /** What holds of conditions of needs and of classes. */
-function checkCondition(
-  when: Pick<NonNullable<Entry['when']>, 'header' | 'hasHeader' | 'tenant'>,
-  given: readonly string[],
-  known: readonly string[],
+function checkCondition<Key extends string>(
+  when: Pick<NonNullable<Entry['when']>, 'header' | 'hasHeader' | 'tenant'> & {
+    readonly [key in Key]?: unknown;
+  },
+  known: readonly Key[],
   filter: Draft['filter'],
   problem: Report,
 ): void {
+  const given = known.filter((key) => when[key] !== undefined);
   if (given.length !== 1) {
     const hint = `give exactly one of ${known.join(', ')}`;
     problem(['when'], given.length === 0 ? 'says nothing' : `gives ${given.join(' and ')}`, { hint });

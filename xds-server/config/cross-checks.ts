@@ -3,11 +3,12 @@ import { isOneHost, isWildcard, parseAddress, parseHostPort, splitAddress } from
 import type { Pool } from '../fleet/fleet.js';
 import { parseSelector } from '../fleet/metric-selector.js';
 import { checkNeeds } from './check-needs.js';
+import type { Faults } from './faults.js';
 import type { NetworkTable } from './network-table.js';
 import type { ConfigProblem, Path } from './problem.js';
 import type { ConfigFile } from './schema.js';
 import type { Partly } from './schema-type.js';
-import { suggest } from './suggest.js';
+import { closest, suggest } from './suggest.js';
 import type { YamlSource } from './yaml-source.js';
 
 export interface CrossChecked {
@@ -16,12 +17,19 @@ export interface CrossChecked {
   readonly warnings: readonly ConfigProblem[];
 }
 
+/** What names refer to. */
+type Kind = 'frontend' | 'engine' | 'profile' | 'model' | 'pool';
 type Draft = Partly<ConfigFile>;
 type Tokens = Partly<{ promptTokens: number; uncachedPromptTokens: number }>;
 
 /** Finds what a schema cannot: contradictions between parts, in whatever is left of an invalid document. */
-export function crossCheck(config: Draft, source: YamlSource, table: NetworkTable | undefined): CrossChecked {
-  const checker = new Checker(config, source);
+export function crossCheck(
+  config: Draft,
+  source: YamlSource,
+  faults: Faults,
+  table: NetworkTable | undefined,
+): CrossChecked {
+  const checker = new Checker(config, source, faults);
   checker.checkServer();
   checker.checkIds('frontends');
   checker.checkIds('engines');
@@ -40,15 +48,19 @@ class Checker implements CrossChecked {
   readonly warnings: ConfigProblem[] = [];
   readonly #config: Draft;
   readonly #source: YamlSource;
+  readonly #faults: Faults;
   readonly #frontendIds: ReadonlySet<string>;
   readonly #engineIds: ReadonlySet<string>;
   readonly #models: ReadonlySet<string>;
+  /** Lists with an id that two have, of which one may have been meant to have another. */
+  readonly #repeated = new Set<string>();
   /** Undefined when they cannot be told. */
   #pools: readonly Pool[] | undefined;
 
-  constructor(config: Draft, source: YamlSource) {
+  constructor(config: Draft, source: YamlSource, faults: Faults) {
     this.#config = config;
     this.#source = source;
+    this.#faults = faults;
     this.#frontendIds = idsOf(config.frontends);
     this.#engineIds = idsOf(config.engines);
     this.#models = new Set(
@@ -80,8 +92,9 @@ class Checker implements CrossChecked {
   checkIds(list: 'frontends' | 'engines'): void {
     const seen = new Map<string, Path>();
     for (const [index, item] of (this.#config[list] ?? []).entries()) {
-      if (item?.id !== undefined)
-        this.#once(seen, item.id, [list, index, 'id'], `id ${JSON.stringify(item.id)}`);
+      if (item?.id === undefined) continue;
+      const path = [list, index, 'id'];
+      if (!this.#once(seen, item.id, path, `id ${JSON.stringify(item.id)}`)) this.#repeated.add(list);
     }
   }
 
@@ -158,10 +171,15 @@ class Checker implements CrossChecked {
     const path = ['engines', index];
     const sources = Object.values(discovery ?? {}).filter((value) => value !== undefined).length;
     if (endpoints === undefined && discovery === undefined) {
+      if (this.#faults.excuse(path, ['endpoints', 'discovery'])) return;
       this.#problem(path, 'missing key "endpoints"', { hint: 'or say where they are found: discovery' });
     } else if (endpoints !== undefined && discovery !== undefined) {
       this.#problem([...path, 'discovery'], 'give either endpoints or discovery', { at: 'key' });
-    } else if (discovery !== undefined && sources !== 1) {
+    } else if (
+      discovery !== undefined &&
+      sources !== 1 &&
+      !this.#faults.excuse([...path, 'discovery'], ['dns', 'srv', 'file'])
+    ) {
       this.#problem([...path, 'discovery'], 'give exactly one of dns, srv and file', { at: 'key' });
     }
     if (discovery?.dns !== undefined && parseHostPort(discovery.dns) === undefined) {
@@ -178,7 +196,7 @@ class Checker implements CrossChecked {
       const problem = `${JSON.stringify(text)} is neither a metric's name nor one with labels`;
       this.#problem([...path, 'names', signal], problem, { hint: 'such as my_queue{kind="waiting"}' });
     }
-    if (metrics?.kind === 'custom' && names.length === 0) {
+    if (metrics?.kind === 'custom' && names.length === 0 && !this.#faults.excuse(path, ['names'])) {
       this.#problem(path, 'kind is custom, but names is empty', { hint: 'name at least running' });
     } else if (metrics?.kind === 'none' && names.length > 0) {
       this.#problem([...path, 'names'], 'nothing is read, because kind is none', {
@@ -194,7 +212,7 @@ class Checker implements CrossChecked {
       this.#problem(['network'], 'give either rttMs or table', { at: 'key' });
     } else if (network?.rttMs !== undefined) this.#checkMatrix(network.rttMs);
     else if (table !== undefined) this.#checkRegions(table);
-    else if (network === undefined || network.table === undefined) {
+    else if (network?.table === undefined && !this.#isNetworkFaulty()) {
       const regions = new Set(
         [...(this.#config.frontends ?? []), ...(this.#config.engines ?? [])]
           .map((item) => item?.region)
@@ -206,6 +224,10 @@ class Checker implements CrossChecked {
         });
       }
     }
+  }
+
+  #isNetworkFaulty(): boolean {
+    return this.#faults.excuse([], ['network']) || this.#faults.excuse(['network'], ['rttMs', 'table']);
   }
 
   /** Keys of a mapping by frontend, then engine. */
@@ -221,10 +243,16 @@ class Checker implements CrossChecked {
   #checkMatrix(rttMs: NonNullable<NonNullable<Draft['network']>['rttMs']>): void {
     const path = ['network', 'rttMs'];
     this.#checkPairs(path, rttMs);
+    const meantRows = misspelt(Object.keys(rttMs), this.#frontendIds);
     for (const frontendId of this.#frontendIds) {
+      if (meantRows.has(frontendId)) continue;
       const row = rttMs[frontendId];
+      const meant = misspelt(Object.keys(row ?? {}), this.#engineIds);
       const missing = [...this.#engineIds].filter(
-        (engineId) => row?.[engineId] === undefined && !this.#source.has([...path, frontendId, engineId]),
+        (engineId) =>
+          row?.[engineId] === undefined &&
+          !meant.has(engineId) &&
+          !this.#source.has([...path, frontendId, engineId]),
       );
       if (missing.length > 0) {
         this.#problem([...path, frontendId], `no round trip from ${frontendId} to ${missing.join(', ')}`, {
@@ -264,11 +292,12 @@ class Checker implements CrossChecked {
         this.#problem([...path, 'requestsPerSecond'], 'give either work or requestsPerSecond', { at: 'key' });
       } else if (work !== undefined && Object.values(work).every((value) => value === 0)) {
         this.#problem([...path, 'work'], 'a request must cost some work');
-      } else if (work === undefined && !this.#source.has([...path, 'requestsPerSecond'])) {
+      } else if (work === undefined && requestsPerSecond === undefined) {
+        if (this.#faults.excuse(path, ['work', 'requestsPerSecond'])) continue;
         this.#problem(path, 'says nothing about work', { at: 'key', hint: 'give work or requestsPerSecond' });
       } else if (work !== undefined) {
         for (const key of ['ttft', 'tbot'] as const) {
-          if (profile[key] === undefined)
+          if (profile[key] === undefined && !this.#faults.excuse(path, [key]))
             this.#problem(path, `missing key ${JSON.stringify(key)}`, { at: 'key' });
         }
       }
@@ -276,10 +305,8 @@ class Checker implements CrossChecked {
   }
 
   checkNeeds(): void {
-    this.#pools = checkNeeds(
-      this.#config,
-      (path) => this.#source.has(path),
-      (path, message, options) => this.#problem(path, message, options),
+    this.#pools = checkNeeds(this.#config, this.#faults, (path, message, options) =>
+      this.#problem(path, message, options),
     );
   }
 
@@ -407,20 +434,40 @@ class Checker implements CrossChecked {
     return undefined;
   }
 
+  /** Whether there may be names of a kind that cannot be read. */
+  #mayHaveMore(kind: Kind): boolean {
+    switch (kind) {
+      case 'frontend':
+        return this.#repeated.has('frontends') || this.#faults.obscure('frontends', ['id']);
+      case 'engine':
+        return this.#repeated.has('engines') || this.#faults.obscure('engines', ['id']);
+      case 'profile':
+        return this.#faults.obscure('profiles');
+      case 'model':
+        return this.#faults.obscure('engines', ['models']);
+      case 'pool':
+        return (
+          this.#faults.obscure('engines', ['models', 'labels']) ||
+          this.#faults.obscure('needs', ['when', 'engines', 'refuse'])
+        );
+    }
+  }
+
   #knownPool(path: Path, pool: string, at: 'key' | 'value' = 'value'): boolean {
     const ids = this.#pools?.map(({ id }) => id);
     return ids === undefined || this.#known(path, 'pool', pool, ids, at);
   }
 
+  /** Whether there is one of that name, as far as can be told. */
   #known(
     path: Path,
-    kind: string,
+    kind: Kind,
     name: string,
     known: Iterable<string>,
     at: 'key' | 'value' = 'value',
   ): boolean {
     const names = [...known];
-    if (names.includes(name)) return true;
+    if (names.includes(name) || this.#mayHaveMore(kind)) return true;
     const hint =
       suggest(name, names) ??
       (names.length > 0 && names.length <= 10 ? `known: ${names.join(', ')}` : undefined);
@@ -428,14 +475,16 @@ class Checker implements CrossChecked {
     return false;
   }
 
-  #once(seen: Map<string, Path>, name: string, path: Path, what: string): void {
+  /** Whether it is the first with that name. */
+  #once(seen: Map<string, Path>, name: string, path: Path, what: string): boolean {
     const first = seen.get(name);
     if (first === undefined) {
       seen.set(name, path);
-      return;
+      return true;
     }
     const { line, path: firstPath } = this.#source.problem(first, '');
     this.#problem(path, `${what} is already used at ${firstPath}, line ${line}`);
+    return false;
   }
 
   #problem(
@@ -449,6 +498,17 @@ class Checker implements CrossChecked {
   #warn(path: Path, message: string, hint?: string): void {
     this.warnings.push(this.#source.problem(path, message, { hint }));
   }
+}
+
+/** The known names for which others seem to be meant, and which are not there themselves. */
+function misspelt(names: readonly string[], known: ReadonlySet<string>): ReadonlySet<string> {
+  const missing = [...known].filter((name) => !names.includes(name));
+  return new Set(
+    names
+      .filter((name) => !known.has(name))
+      .map((name) => closest(name, known))
+      .filter((name) => name !== undefined && missing.includes(name)) as string[],
+  );
 }
 
 function idsOf(

@@ -1,4 +1,6 @@
-import { resolve } from 'node:path';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from './load.js';
 import { ConfigError, type ConfigProblem, formatProblem } from './problem.js';
@@ -47,7 +49,7 @@ describe('loadConfig', () => {
       'typos.yaml:10:9: engines[1].id: id "e1" is already used at engines[0].id, line 5',
       'typos.yaml:11:13: engines[1].region: region "eu-wset" is no column of the latency table (did you mean "eu-west"?)',
       'typos.yaml:16:31: profiles.small.requestsPerSecond: must be a number, not the text "10" (write 10 without quotes)',
-      'typos.yaml:17:31: profiles.large.requestsPerSecond: must be above 0, not -10',
+      'typos.yaml:17:31: profiles.large.requestsPerSecond: must be at least 0.0001, not -10',
       'typos.yaml:20:19: policy.retries.max: must be at most 1, not 20',
     ]);
   });
@@ -378,6 +380,54 @@ describe('loadConfig', () => {
   it('follows YAML aliases', () => {
     const text = minimal.replace('[{id: f, region: n}]', '[{id: f, region: n}, {id: g, region: n}]');
     expect(problemsOf(`${text}network: {rttMs: {f: &row {e: 1}, g: *row}}`)).toEqual([]);
+  });
+
+  it.each([
+    ['profiles: {p: {requestPerSecond: 1}}', 'profiles.p.requestPerSecond'],
+    ['profiles: {p: {rps: 1}}', 'profiles.p.rps'],
+    ['profiles: {p: }', 'profiles.p'],
+    ['profils: {p: {requestsPerSecond: 1}}', 'profils'],
+    ['engnes: [{id: e, region: n, models: [m], endpoints: []}]\nnetwork: {rttMs: {f: {e: 1}}}', 'engnes'],
+    [
+      'engines: [{id: e e, region: n, models: [m], endpoints: []}]\nnetwork: {rttMs: {f: {e: 1}}}',
+      'engines[0].id',
+    ],
+    ['engines: [{id: e, region: n, models: [m], endpoints: 127.0.0.1:1}]', 'engines[0].endpoints'],
+    ['engines: [{id: e, region: n, models: [m], endponts: []}]', 'engines[0].endponts'],
+    ['engines: [{id: e, region: n, models: [m], discovery: {dsn: e:1}}]', 'engines[0].discovery.dsn'],
+    ['engines: [{id: e, region: n, models: m, endpoints: []}]\naliases: {x: m}', 'engines[0].models'],
+    ['network: {rttMs: {g: {e: 1}}}', 'network.rttMs.g'],
+    ['network: {rttMs: {f: {d: 1}}}', 'network.rttMs.f.d'],
+    ['needs: {x: {when: {hedaer: {x-need: a}}, refuse: true}}', 'needs.x.when.hedaer'],
+    ['needs: {x: {when: {hasHeader: x-need}, refus: true}}', 'needs.x.refus'],
+    ['classes: {x: {when: {tenat: a}, priority: 1}}', 'classes.x.when.tenat'],
+  ])('names the mistake in %s and nothing that only follows from it', (section, path) => {
+    const [key = ''] = section.split(':');
+    const replaced = { profils: 'profiles', engnes: 'engines' }[key] ?? key;
+    const rest = minimal.split('\n').filter((line) => !line.startsWith(replaced));
+    expect(problemsOf(`${rest.join('\n')}\n${section}\n`).map((problem) => problem.path)).toEqual([path]);
+  });
+
+  it('tells an id that two have, and not that others use the name that one should have', () => {
+    const [frontends, , profiles] = minimal.trim().split('\n');
+    const engine = 'region: n, models: [m], profile: p, endpoints: []';
+    const text = `${frontends}\n${profiles}\nengines: [{id: d, ${engine}}, {id: d, ${engine}}]\nnetwork: {rttMs: {f: {d: 1, e: 2}}}\n`;
+    expect(problemsOf(text).map(({ path }) => path)).toEqual(['engines[1].id']);
+  });
+
+  it('refuses tags, which mean something to other programs only', () => {
+    const [problem] = problemsOf(minimal.replace('id: e', 'id: !env ENGINE'));
+    expect(problem).toMatchObject({ line: 3, column: 16, message: 'Unresolved tag: !env' });
+  });
+
+  it('reads UTF-8, with a byte order mark or without, and refuses what is none', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'wardrop-')), 'fleet.yaml');
+    writeFileSync(file, `\ufeff${minimal}`);
+    expect(loadConfig(file).fleet.frontends).toHaveLength(1);
+    for (const encoding of ['latin1', 'utf16le'] as const) {
+      writeFileSync(file, Buffer.from(minimal.replace('region: n', 'region: é'), encoding));
+      expect(() => loadConfig(file)).toThrow('cannot be read: it is not UTF-8 text');
+    }
   });
 
   it('reports a value that is wrong once, not also as missing', () => {

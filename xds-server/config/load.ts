@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -15,10 +16,15 @@ import type { Partly } from './schema-type.js';
 import { validate } from './validate.js';
 import { YamlSource } from './yaml-source.js';
 
-/** Reads a file as UTF-8 text; throws what the file system throws. */
+/** Reads a file as UTF-8 text, without a byte order mark; throws what the file system throws. */
 export type ReadFile = (path: string) => string;
 
-const readFromDisk: ReadFile = (path) => readFileSync(path, 'utf8');
+const readFromDisk: ReadFile = (path) => {
+  const bytes = readFileSync(path);
+  // Node would put other characters in the place of what it cannot read.
+  if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text');
+  return new TextDecoder().decode(bytes);
+};
 
 /**
  * Reads and checks a configuration file and the files it names.
@@ -34,12 +40,12 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [problem]);
   }
   const source = new YamlSource(text, file);
-  const { value, problems } = validate(source);
+  const { value, problems, faults } = validate(source);
   const files = new NamedFiles(source, readFile);
   const table = files.readTable(value);
   const secrets = files.readSecrets(value);
   const upstreams = files.readUpstreams(value);
-  const crossChecked = crossCheck(value, source, table);
+  const crossChecked = crossCheck(value, source, faults, table);
   const all = [...problems, ...files.problems, ...crossChecked.problems];
   if (all.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', all.sort(byPlace(file)));
 

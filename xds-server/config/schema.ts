@@ -444,7 +444,7 @@ const profiles = {
     properties: {
       requestsPerSecond: {
         type: 'number',
-        exclusiveMinimum: 0,
+        minimum: 1e-4,
         maximum: 1e6,
         description:
           'Shorthand: requests per second that one replica can serve, whatever their size. TTFT then only queues (one server with exponential service times), unless `ttft` says otherwise.',

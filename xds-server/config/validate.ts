@@ -1,4 +1,5 @@
 import { Ajv, type ErrorObject } from 'ajv';
+import { ANY_KEY, Faults } from './faults.js';
 import type { ConfigProblem, Path } from './problem.js';
 import { type ConfigFile, configSchema } from './schema.js';
 import type { Partly } from './schema-type.js';
@@ -17,6 +18,7 @@ ajv.addVocabulary(['hint']);
 export interface Validated<T = ConfigFile> {
   /** Problems that the schema finds; when there are none, `value` is a whole `T`. */
   readonly problems: readonly ConfigProblem[];
+  readonly faults: Faults;
   /** The document with defaults filled in and invalid values cut out, for the checks that follow. */
   readonly value: Partly<T>;
 }
@@ -29,14 +31,15 @@ export function validator<T>(schema: object): (source: YamlSource) => Validated<
   const check = ajv.compile(schema);
   return (source) => {
     const value = source.toValue();
-    if (check(value)) return { problems: [], value: value as Partly<T> };
+    if (check(value)) return { problems: [], faults: new Faults([]), value: value as Partly<T> };
     const errors = withoutEchoes(check.errors ?? []);
     const problems = errors.map((error) => describe(source, error));
+    const faults = new Faults(errors.map(faultOf));
     for (const error of errors) {
       if (error.keyword !== 'required' && error.keyword !== 'additionalProperties') cut(value, pathOf(error));
     }
     const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return { problems, value: isMapping ? (value as Partly<T>) : ({} as Partly<T>) };
+    return { problems, faults, value: isMapping ? (value as Partly<T>) : ({} as Partly<T>) };
   };
 }
 
@@ -45,16 +48,25 @@ function withoutEchoes(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   const misspelt = new Set(
     errors
       .filter((error) => error.keyword === 'additionalProperties')
-      .map(
-        (error) =>
-          `${error.instancePath} ${closest(String(error.params.additionalProperty), knownKeys(error))}`,
-      ),
+      .map((error) => `${error.instancePath} ${meantKey(error)}`),
   );
   return errors.filter(
     ({ keyword, instancePath, params }) =>
       keyword !== 'propertyNames' &&
       !(keyword === 'required' && misspelt.has(`${instancePath} ${params.missingProperty}`)),
   );
+}
+
+/** Where the fault is: at the key that a misspelt one is close to. */
+function faultOf(error: ErrorObject): Path {
+  const path = pathOf(error);
+  if (error.keyword === 'required') return [...path, String(error.params.missingProperty)];
+  return error.keyword === 'additionalProperties' ? [...path, meantKey(error) ?? ANY_KEY] : path;
+}
+
+/** The known key that an unknown one is close to. */
+function meantKey(error: ErrorObject): string | undefined {
+  return closest(String(error.params.additionalProperty), knownKeys(error));
 }
 
 function knownKeys(error: ErrorObject): readonly string[] {

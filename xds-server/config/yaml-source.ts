@@ -20,7 +20,11 @@ export class YamlSource {
   /** @throws {ConfigError} with all syntax errors */
   constructor(text: string, file: string) {
     this.file = file;
-    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
+    this.#document = parseDocument(text, {
+      lineCounter: this.#lines,
+      prettyErrors: false,
+      logLevel: 'error',
+    });
     const problems = [...this.#syntaxErrors(), ...this.#danglingAliases()];
     if (problems.length > 0) throw new ConfigError('WARDROP_CONFIG_UNREADABLE', problems);
   }
@@ -42,7 +46,8 @@ export class YamlSource {
   }
 
   #syntaxErrors(): ConfigProblem[] {
-    return this.#document.errors.map(({ code, message, pos }) => {
+    // Its warnings are of tags and directives that it leaves out, and with them what they were to do.
+    return [...this.#document.errors, ...this.#document.warnings].map(({ code, message, pos }) => {
       if (code === 'MULTIPLE_DOCS') return this.#problemAt(pos[0], 'a second document starts here; keep one');
       // What the parser says when its own stack is full.
       if (code === 'RESOURCE_EXHAUSTION') return this.#problemAt(pos[0], 'values are nested too deeply');
