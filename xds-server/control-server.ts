@@ -77,6 +77,7 @@ const REPLACED_ALARM_MS = 300_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
 export class ControlServer implements ShownServer {
+  readonly startedAtMs = Date.now();
   readonly alarms: Alarms;
   readonly signals: Signals;
   readonly board: SnapshotBoard;
@@ -97,7 +98,6 @@ export class ControlServer implements ShownServer {
   readonly #holdUps = new HoldUps(Date.now());
   readonly #history = new PlanHistory();
   readonly #discovery: Discovery;
-  readonly #startedAtMs = Date.now();
   #admin: AdminServer | undefined;
   /** As it was read, without replicas that were found. */
   #written: Config;
@@ -443,7 +443,7 @@ export class ControlServer implements ShownServer {
 
   /** Whether every replica was probed, or nothing more is waited for. */
   #isObserved(nowMs: number): boolean {
-    if (nowMs - this.#startedAtMs >= FIRST_PLAN_WAIT_MS) return true;
+    if (nowMs - this.startedAtMs >= FIRST_PLAN_WAIT_MS) return true;
     return this.#config.fleet.engines.every((engine) =>
       engine.endpoints.every((address) => this.signals.health(address, nowMs).state !== 'unknown'),
     );

@@ -19,6 +19,7 @@ import { overview } from './overview.js';
 import { streamRecording } from './record-stream.js';
 import type { ServerMetrics } from './server-metrics.js';
 import type { ShownServer } from './shown-server.js';
+import { serverStatus } from './status.js';
 import { readChanges } from './what-if-request.js';
 
 export interface AdminOptions {
@@ -105,6 +106,9 @@ function addPages(app: Express, server: ShownServer, metrics: AdminOptions['metr
 
 /** How things are. */
 function addViews(app: Express, server: ShownServer): void {
+  app.get('/v1/status', (_request, response) => {
+    response.json(serverStatus(overview(server)));
+  });
   app.get('/v1/plan', (_request, response) => {
     if (server.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
     response.json(server.plan);

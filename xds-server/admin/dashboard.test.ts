@@ -25,7 +25,17 @@ function plan(poolId: string, engineId: string): Plan {
   };
 }
 
-const empty: Overview = { atMs, plan: null, alarms: [], pools: [], engines: [], envoys: [] };
+const empty: Overview = {
+  atMs,
+  startedAtMs: atMs,
+  plan: null,
+  alarms: [],
+  frontends: [],
+  pools: [],
+  demands: [],
+  engines: [],
+  envoys: [],
+};
 
 describe('dashboard', () => {
   it('says what is not there yet', () => {
@@ -64,7 +74,7 @@ describe('dashboard', () => {
   });
 
   it('takes names and messages for text', () => {
-    const alarms = [{ sinceMs: atMs, message: '<script>' }];
+    const alarms = [{ id: 'config', sinceMs: atMs, message: '<script>' }];
     const envoys = [
       { nodeId: '<b>', frontendId: '"', version: '&', xds: 'no stream' as const, snapshot: null },
     ];

@@ -1,11 +1,18 @@
-import { type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
+import type { Alarm } from '../control/alarms/alarms.js';
+import { type Demand, type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
+import { ageText } from './age.js';
+import { engineRemarks } from './engine-remarks.js';
 
-/** What the dashboard shows, as it stands at one moment. */
+/** What dashboard and status show, as it stands at one moment. */
 export interface Overview {
   readonly atMs: number;
+  /** When the control server started. */
+  readonly startedAtMs: number;
   readonly plan: Plan | null;
-  readonly alarms: readonly { readonly sinceMs: number; readonly message: string }[];
+  readonly alarms: readonly Alarm[];
+  readonly demands: readonly Demand[];
+  readonly frontends: readonly { readonly id: string }[];
   readonly pools: readonly { readonly id: string; readonly engineIds: readonly string[] }[];
   readonly engines: readonly EngineView[];
   readonly envoys: readonly EnvoyView[];
@@ -36,6 +43,7 @@ const MOST_POOLS = 8;
 const MOST_COLUMNS = 12;
 
 const LINKS = [
+  ['/v1/status', 'all of this in short'],
   ['/v1/plan', 'the plan in force: weights, partitions, loads and prices'],
   ['/v1/changes', 'which input changed which weight since the plan before (may take a while)'],
   [
@@ -91,12 +99,12 @@ ${table(
 function planLine({ plan, atMs }: Overview): string {
   if (plan === null) return 'No plan is published yet.';
   const since = new Date(plan.createdAtMs).toISOString();
-  return `Plan ${plan.sequence} (${escapeHtml(plan.id)}) is in force since ${since}, ${age(plan.createdAtMs, atMs)}.`;
+  return `Plan ${plan.sequence} (${escapeHtml(plan.id)}) is in force since ${since}, ${ageText(plan.createdAtMs, atMs)} ago.`;
 }
 
 function alarmList({ alarms, atMs }: Overview): string {
   const items = alarms.map(
-    ({ message, sinceMs }) => `<li>${escapeHtml(message)} (since ${age(sinceMs, atMs)})</li>`,
+    ({ message, sinceMs }) => `<li>${escapeHtml(message)} (since ${ageText(sinceMs, atMs)} ago)</li>`,
   );
   return `<ul class="alarms">${items.join('')}</ul>`;
 }
@@ -111,21 +119,11 @@ function engineTable({ engines, plan }: Overview): string {
       effectiveCapacity(state).toFixed(2),
       `${ready} of ${state.replicas.length}`,
       inFlight === null ? '–' : String(inFlight),
-      escapeHtml(remarks(state, isLeftOut).join(', ')),
+      escapeHtml(engineRemarks(state, isLeftOut).join(', ')),
     ];
   });
   const header = ['engine', 'planned load', '>capacity, replicas', '>ready', '>requests there', 'remarks'];
   return table(header, rows);
-}
-
-function remarks({ health, ramp, drain, penalty, latencyFactor }: EngineState, isLeftOut: boolean) {
-  return [
-    ...(isLeftOut ? ['left out after failures'] : []),
-    ...(health === 1 ? [] : [`gets done ${percent(health, 0)} of its profile`]),
-    ...(ramp === 1 ? [] : [`starting, at ${percent(ramp, 0)}`]),
-    ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain, 0)}`]),
-    ...(penalty === 0 ? [] : [`penalty ${percent(penalty, 0)}, ${latencyFactor.toFixed(1)} times as slow`]),
-  ];
 }
 
 function weights(plan: Plan, pools: Overview['pools'], poolId: string | undefined): string {
@@ -177,7 +175,7 @@ function envoyTable({ envoys, atMs }: Overview): string {
     escapeHtml(version),
     xds,
     snapshot === null ? 'fetches none' : snapshot.isNewest ? 'newest' : 'not the newest',
-    snapshot === null ? '' : age(snapshot.lastCallAtMs, atMs),
+    snapshot === null ? '' : `${ageText(snapshot.lastCallAtMs, atMs)} ago`,
   ]);
   return table(['node', 'frontend', 'Envoy', 'xDS', 'snapshot', 'last heard of'], rows);
 }
@@ -200,13 +198,6 @@ function bar(share: number): string {
 
 function percent(share: number, digits: number): string {
   return `${(100 * share).toFixed(digits)} %`;
-}
-
-function age(sinceMs: number, atMs: number): string {
-  const seconds = Math.max(0, Math.round((atMs - sinceMs) / 1_000));
-  if (seconds < 120) return `${seconds} s ago`;
-  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min ago`;
-  return `${Math.floor(seconds / 3_600)} h ago`;
 }
 
 function escapeHtml(text: string): string {

@@ -3,16 +3,19 @@ import type { EnvoyView, Overview } from './dashboard.js';
 import { snapshotOf } from './envoys-view.js';
 import type { ShownServer } from './shown-server.js';
 
-/** What the dashboard shows. */
+/** What dashboard and status show. */
 export function overview(server: ShownServer): Overview {
   const atMs = Date.now();
   const inFlight = server.signals.inFlight(atMs);
   const { state, vetoes } = server.view;
   return {
     atMs,
+    startedAtMs: server.startedAtMs,
     plan: server.plan,
     alarms: server.alarms.list,
+    frontends: server.config.fleet.frontends,
     pools: server.config.fleet.pools,
+    demands: state.demands,
     engines: state.engines.map((engine) => ({
       state: engine,
       inFlight: inFlight?.get(engine.id) ?? null,

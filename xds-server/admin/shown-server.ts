@@ -16,6 +16,7 @@ import type { NodeView, ResourceStatus } from '../xds/index.js';
 
 /** What API and metrics show of a control server, and what they may ask of it. */
 export interface ShownServer {
+  readonly startedAtMs: number;
   readonly config: Config;
   /** The plan in force, once it is published. */
   readonly plan: Plan | null;

@@ -22,7 +22,7 @@ export function registerExplain(program: Command): void {
           'waits for there, what it costs everybody, and how the other engines compare.',
       )
       .requiredOption('--frontend <id>', 'frontend')
-      .option('--pool <id>', 'pool; may be left out where there is one')
+      .option('--pool <id>', 'pool; may be left out where the engine is in one only')
       .requiredOption('--engine <id>', 'engine')
       .option('--json', 'print JSON'),
   ).action(async (options: ExplainOptions) => {

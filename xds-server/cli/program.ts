@@ -12,6 +12,7 @@ import { registerRecord } from './record.js';
 import { registerSchema } from './schema.js';
 import { registerServe } from './serve.js';
 import { registerSolve } from './solve.js';
+import { registerStatus } from './status.js';
 import { registerValidate } from './validate.js';
 
 const EXAMPLES = `
@@ -20,6 +21,7 @@ Examples:
   wardrop serve -c fleet.yaml                           run the control server
   wardrop bootstrap -c fleet.yaml --frontend west >west.yaml
   envoy -c west.yaml                                    run an Envoy of frontend west
+  wardrop status -c fleet.yaml
   wardrop explain -c fleet.yaml --frontend west --engine b
   wardrop decide -c fleet.yaml --frontend west --header 'x-session-id: s1' --body chat.json
   wardrop changes -c fleet.yaml
@@ -32,7 +34,8 @@ Examples:
   wardrop replay fleet.jsonl.gz
   wardrop simulate --recording fleet.jsonl.gz           what other policies would have done
 
-Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
+Exit status: 0 done, 1 something failed, 2 the command line or the configuration is wrong,
+3 status has alarms to tell.`;
 
 /** The command line; errors are thrown, not printed. */
 export function buildProgram(): Command {
@@ -44,6 +47,7 @@ export function buildProgram(): Command {
   registerServe(program);
   registerValidate(program);
   registerBootstrap(program);
+  registerStatus(program);
   registerExplain(program);
   registerDecide(program);
   registerChanges(program);

@@ -93,6 +93,63 @@ needs:
     expect(out).toBe(`${line}\n`);
   });
 
+  it('shows on one screen how things are, with status 3 while there are alarms', async () => {
+    const atMs = Date.UTC(2026, 0, 31);
+    const engine = (engineId: string, remarks: readonly string[]) => ({
+      ...{ engineId, utilization: 0.5, effectiveCapacity: 1, readyReplicas: 1, replicas: 1, inFlight: 3 },
+      remarks,
+    });
+    const status = {
+      atMs,
+      startedAtMs: atMs - 90_000,
+      plan: { id: 'abc', sequence: 7, createdAtMs: atMs - 3_600_000 },
+      alarms: [{ id: 'config', sinceMs: atMs - 600_000, message: 'broken' }],
+      frontends: [{ frontendId: 'west', requestsPerSecond: 12.34, sources: ['measured'], envoys: 1 }],
+      engines: [engine('a', ['drained']), ...Array.from({ length: 20 }, (_, at) => engine(`b${at}`, []))],
+      envoys: [
+        {
+          ...{ nodeId: 'w1', frontendId: 'west', version: '1.40.0', xds: 'behind' },
+          snapshot: { version: 3, isNewest: true, lastCallAtMs: atMs - 2_000 },
+        },
+      ],
+    };
+    const fetched = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(status));
+    expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(3);
+    expect(String(fetched.mock.calls[0]![0])).toBe('http://127.0.0.1:1/v1/status');
+    expect(out).toBe(`up for 90 s, since 2026-01-30T23:58:30.000Z
+plan 7 (abc) for 60 min
+
+1 alarm:
+  config, for 10 min: broken
+
+frontend  requests/s  by        Envoys
+west            12.3  measured       1
+
+engine  utilisation  capacity  ready   in flight  remarks
+a            50.0 %      1.00  1 of 1          3  drained
+… and 20 more, of which there is nothing to say
+
+Envoy  frontend  version  xDS     snapshot  heard of
+w1     west       1.40.0  behind  newest    2 s ago
+`);
+    status.alarms = [];
+    expect(await run(['status', '--json', '--url', 'http://127.0.0.1:1'])).toBe(0);
+    expect(out).toContain('"alarms": []');
+  });
+
+  it('finds the control server by a configuration file that is broken elsewhere', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-broken-'));
+    const file = join(folder, 'fleet.yaml');
+    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('refused'));
+    writeFileSync(file, 'server: {admin: {listen: 127.0.0.1:7}}\nengines: none\n');
+    expect(await run(['status', '-c', file])).toBe(1);
+    expect(String(fetched.mock.calls[0]![0])).toBe('http://127.0.0.1:7/v1/status');
+    writeFileSync(file, 'server: {\n');
+    expect(await run(['status', '-c', file])).toBe(2);
+    rmSync(folder, { recursive: true });
+    expect(err).toContain('Where the control server answers is not known by that; give --url');
+  });
+
   it('asks what the filter would do with a request as a client sends it', async () => {
     const view = {
       ...{ planId: 'abc', reason: 'planned', mode: null, pool: 'm', engine: 'a', weight: 0.5, retries: 1 },

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../config/load.js';
+import { adminAddress } from '../config/admin-address.js';
+import { ConfigError } from '../config/problem.js';
 import { isWildcard, splitAddress } from '../fleet/address.js';
+import type { Address } from '../fleet/fleet.js';
 import { UsageError } from './usage-error.js';
 
 /** Where a question goes. */
@@ -85,9 +87,20 @@ export function adminUrl({ config, url }: SourceOptions): URL {
     throw new UsageError(`--url: ${JSON.stringify(url)} is no URL; such as http://127.0.0.1:18002`);
   }
   if (config === undefined) throw new UsageError('say which control server: give --config or --url');
-  const { adminListen } = loadConfig(config).server;
+  const adminListen = listenOf(config);
   const host = isWildcard(adminListen) ? '127.0.0.1' : adminListen.slice(0, adminListen.lastIndexOf(':'));
   return new URL(`http://${host}:${splitAddress(adminListen).port}`);
+}
+
+function listenOf(config: string): Address {
+  try {
+    return adminAddress(config);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new UsageError(
+      `${error.message}\nWhere the control server answers is not known by that; give --url`,
+    );
+  }
 }
 
 function messageOf(text: string): string {

@@ -17,9 +17,14 @@ export class Faults {
     this.#places = new Set(paths.map(formatPath));
   }
 
+  /** Whether one is right there. */
+  has(path: Path): boolean {
+    return this.#places.has(formatPath(path));
+  }
+
   /** Whether one of these keys may have been meant in the mapping at `path`. */
   excuse(path: Path, keys: readonly string[]): boolean {
-    return [ANY_KEY, ...keys].some((key) => this.#places.has(formatPath([...path, key])));
+    return [ANY_KEY, ...keys].some((key) => this.has([...path, key]));
   }
 
   /** Whether a list, or a mapping of names, may hold more than can be read: entries, or these keys of entries. */

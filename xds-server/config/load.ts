@@ -19,19 +19,15 @@ import { YamlSource } from './yaml-source.js';
 /** Reads a file as UTF-8 text, without a byte order mark; throws what the file system throws. */
 export type ReadFile = (path: string) => string;
 
-const readFromDisk: ReadFile = (path) => {
+export const readFromDisk: ReadFile = (path) => {
   const bytes = readFileSync(path);
   // Node would put other characters in the place of what it cannot read.
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text');
   return new TextDecoder().decode(bytes);
 };
 
-/**
- * Reads and checks a configuration file and the files it names.
- *
- * @throws {ConfigError} with every problem there is
- */
-export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Config {
+/** @throws {ConfigError} when a configuration file cannot be read or is not YAML */
+export function readSource(file: string, readFile: ReadFile): YamlSource {
   let text: string;
   try {
     text = readFile(file);
@@ -39,7 +35,16 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     const problem = { file, line: 1, column: 1, path: '', message: `cannot be read: ${messageOf(error)}` };
     throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [problem]);
   }
-  const source = new YamlSource(text, file);
+  return new YamlSource(text, file);
+}
+
+/**
+ * Reads and checks a configuration file and the files it names.
+ *
+ * @throws {ConfigError} with every problem there is
+ */
+export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Config {
+  const source = readSource(file, readFile);
   const { value, problems, faults } = validate(source);
   const files = new NamedFiles(source, readFile);
   const table = files.readTable(value);

@@ -9,6 +9,7 @@ const optimizer = new Optimizer();
 afterAll(() => optimizer.close());
 
 interface Schema {
+  readonly description?: unknown;
   readonly type?: unknown;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: unknown;

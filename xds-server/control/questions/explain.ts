@@ -6,7 +6,7 @@ import type { CapacityView } from '../../signals/capacity/measured-capacity.js';
 /** What somebody wants explained; ids come from outside and may be missing or wrong. */
 export interface ExplainQuery {
   readonly frontend?: string | undefined;
-  /** May be left out where there is one pool. */
+  /** May be left out where the engine is in one pool only. */
   readonly pool?: string | undefined;
   readonly engine?: string | undefined;
 }
@@ -32,10 +32,10 @@ export interface Explained {
  * @throws {WardropError} WARDROP_QUERY_INVALID
  */
 export function explainedPair({ frontend, pool, engine }: ExplainQuery, fleet: Fleet): ExplainedPair {
-  const onlyPool = fleet.pools.length === 1 ? fleet.pools[0]!.id : undefined;
-  return {
-    frontendId: knownId('frontend', frontend, fleet.frontends),
-    poolId: knownId('pool', pool ?? onlyPool, fleet.pools),
-    engineId: knownId('engine', engine, fleet.engines),
-  };
+  const frontendId = knownId('frontend', frontend, fleet.frontends);
+  const engineId = knownId('engine', engine, fleet.engines);
+  if (pool !== undefined) return { frontendId, poolId: knownId('pool', pool, fleet.pools), engineId };
+  const serving = fleet.pools.filter(({ engineIds }) => engineIds.includes(engineId));
+  const onlyPool = serving.length === 1 ? serving[0]!.id : undefined;
+  return { frontendId, poolId: knownId('pool', onlyPool, serving), engineId };
 }
