@@ -20,6 +20,7 @@ export const errorCodes = {
   WARDROP_NODE_UNKNOWN: 'A connecting Envoy names no known frontend',
   WARDROP_XDS_REQUEST_INVALID: 'An xDS client broke the protocol',
   WARDROP_QUERY_INVALID: 'A question to the API or the command line names something unknown',
+  WARDROP_PROGRAM_CHANGED: 'The installed program is not the one that runs',
   WARDROP_NOT_READY: 'There is no plan yet',
   WARDROP_BUSY: 'Another question of this kind is being answered',
   WARDROP_UNAUTHENTICATED: 'The token is missing or wrong',

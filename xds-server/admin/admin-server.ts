@@ -201,6 +201,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   WARDROP_QUERY_INVALID: 400,
   WARDROP_BUSY: 503,
   WARDROP_NOT_READY: 503,
+  WARDROP_PROGRAM_CHANGED: 503,
 };
 
 /** What Express refuses by itself, such as a body that is no JSON, is a question that cannot be answered. */

@@ -3,7 +3,8 @@ import { pino } from 'pino';
 import { filterRun } from '../../simulator/filter-host/run-once.js';
 import { RecordingSet } from '../control/recording/recording-set.js';
 import { ControlServer } from '../control-server.js';
-import { Optimizer } from '../optimizer/index.js';
+import { defaultExecutor, Optimizer } from '../optimizer/index.js';
+import { LoadedCode } from './loaded-code.js';
 import { readWasmModule } from './package-files.js';
 import { UsageError } from './usage-error.js';
 
@@ -49,8 +50,13 @@ async function serve(
   process.on('uncaughtException', die);
   process.on('unhandledRejection', die);
   const wasmModule = readWasmModule();
-  const optimizer = new Optimizer();
-  const questionSolver = new Optimizer();
+  const solverCode = new LoadedCode(new URL('../optimizer/thread/worker.js', import.meta.url));
+  const executor = () => {
+    solverCode.check();
+    return defaultExecutor();
+  };
+  const optimizer = new Optimizer({ executor });
+  const questionSolver = new Optimizer({ executor });
   const recording =
     record === undefined
       ? undefined

@@ -9,6 +9,6 @@ export {
   whatChanged,
   whatChangedText,
 } from './explain/what-changed.js';
-export { Optimizer, type OptimizerOptions } from './optimizer.js';
+export { defaultExecutor, Optimizer, type OptimizerOptions } from './optimizer.js';
 export { refuseFaults } from './refusal.js';
 export type * from './solution.js';

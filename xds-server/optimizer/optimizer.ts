@@ -86,7 +86,7 @@ export class Optimizer {
 }
 
 /** A thread where there is translated code for it to load, which is everywhere but in tests on the sources. */
-function defaultExecutor(): Executor {
+export function defaultExecutor(): Executor {
   const translated = import.meta.url.endsWith('.js');
   return translated
     ? new ThreadExecutor(new URL('./thread/worker.js', import.meta.url))
