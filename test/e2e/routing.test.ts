@@ -1,4 +1,6 @@
 import { EventEmitter, once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
@@ -113,6 +115,20 @@ describe('routing through a real Envoy', () => {
       expect(ours).toEqual([]);
       expect(attempt?.body).toContain('"content":"hello"');
     }
+  });
+
+  it("opens WebSockets to the conversation's engine", async () => {
+    const [key] = KEYS;
+    const { headers } = await chat(envoy.url, { key: key!, later: true });
+    const request = httpRequest(`${envoy.url}/v1/realtime`, {
+      headers: { connection: 'upgrade', upgrade: 'websocket', 'x-session-id': key },
+    });
+    request.end();
+    const [response, socket] = (await once(request, 'upgrade')) as [IncomingMessage, Socket];
+    expect(response.headers['x-stub']).toBe(headers['x-stub']);
+    socket.write('hello');
+    expect(String((await once(socket, 'data'))[0])).toBe('hello');
+    socket.destroy();
   });
 
   it('lets conversations begin where there is room, and every worker and Envoy follow', async () => {

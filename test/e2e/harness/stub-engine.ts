@@ -17,7 +17,7 @@ export interface Attempt {
 
 export type Behaviour = (request: Attempt, response: ServerResponse) => void | Promise<void>;
 
-/** An engine that answers at once, names itself in `x-stub` and keeps what it was asked. */
+/** An engine that answers at once, names itself in `x-stub` and keeps what it was asked. WebSockets get back what they send. */
 export class StubEngine {
   readonly name: string;
   readonly attempts: Attempt[] = [];
@@ -43,6 +43,13 @@ export class StubEngine {
     const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     const server = this.#tls ? createTlsServer(this.#tls, serve) : createServer(serve);
     server.keepAliveTimeout = 60_000;
+    server.on('upgrade', (_request, socket) => {
+      socket.on('error', () => {});
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nx-stub: ${this.name}\r\n\r\n`,
+      );
+      socket.pipe(socket);
+    });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(this.#port, this.#host, resolve);

@@ -103,6 +103,8 @@ function connectionManager(input: ListenerInput) {
     ],
     // The route limits idle streams; a limit here would also end requests that wait for their first token.
     streamIdleTimeout: duration(0),
+    // Realtime APIs; without it Envoy answers 403.
+    upgradeConfigs: [{ upgradeType: 'websocket' }],
     accessLog: input.accessLog === undefined ? [] : [accessLogOf(input.accessLog)],
     localReplyConfig,
     httpFilters: [
