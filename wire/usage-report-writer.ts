@@ -51,17 +51,23 @@ function writeField(out: DataView, at: number, { kind }: Field, value: unknown):
       out.setBigInt64(at, BigInt(value as number), true);
       return;
     case 'counter':
-      out.setBigUint64(at, BigInt(value as number), true);
+      writeCounter(out, at, value as number);
       return;
     case 'sum':
       out.setFloat64(at, value as number, true);
       return;
     case 'counters':
       for (const [index, each] of (value as number[]).entries()) {
-        out.setBigUint64(at + index * 8, BigInt(each), true);
+        writeCounter(out, at + index * 8, each);
       }
       return;
     case 'sums':
       for (const [index, each] of (value as number[]).entries()) out.setFloat64(at + index * 8, each, true);
   }
+}
+
+/** As `setBigUint64` of a whole number, in a fraction of the time. */
+function writeCounter(out: DataView, at: number, value: number): void {
+  out.setUint32(at, value % 2 ** 32, true);
+  out.setUint32(at + 4, value / 2 ** 32, true);
 }

@@ -15,6 +15,7 @@ import { run } from './cli/run.js';
 import type { Changed } from './control/plan-history.js';
 import type { PlanSolver } from './control/planner.js';
 import type { WhatIf } from './control/questions/what-if.js';
+import type { Replayed } from './control/recording/replay.js';
 import { ControlServer } from './control-server.js';
 import { WardropError } from './errors.js';
 import { Optimizer } from './optimizer/index.js';
@@ -466,9 +467,13 @@ describe('ControlServer', () => {
     b.kill();
     expect(await recording).toBe(0);
     expect(await run(['replay', file, '--json'])).toBe(0);
-    const replayed = JSON.parse(said.mock.lastCall![0] as string) as { planId: string; isSame: boolean }[];
+    const replayed = JSON.parse(said.mock.lastCall![0] as string) as Replayed[];
     expect(replayed.length).toBeGreaterThan(1);
     expect(replayed.every(({ isSame }) => isSame)).toBe(true);
+    // The first one is from before.
+    expect(replayed.map(({ isSameState }) => isSameState)).toEqual(
+      replayed.map((_, at) => (at === 0 ? null : true)),
+    );
     expect(replayed.at(-1)!.planId).toBe(server.plan!.id);
   });
 

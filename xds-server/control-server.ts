@@ -169,10 +169,11 @@ export class ControlServer implements ShownServer {
     this.#metrics = new ServerMetrics(this);
     this.#plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
-    this.recorders = new Recorders(options.recorder);
-    this.signals = new RecordedSignals(config, ratesOf(this.#plan), Date.now(), (signal) =>
+    this.recorders = new Recorders(options.recorder, () => signals.known(Date.now()));
+    const signals = new RecordedSignals(config, ratesOf(this.#plan), Date.now(), (signal) =>
       this.recorders.record(signal),
     );
+    this.signals = signals;
     if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);

@@ -46,6 +46,9 @@ async function recording(demandFactor = 1): Promise<string> {
   const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
   const writer = new RecordingWriter();
   let text = '';
+  const write = (recorded: Recorded) => {
+    for (const line of writer.lines(recorded)) text += line;
+  };
   const solve = async (atMs: number, isDown: boolean) => {
     const { state } = new Signals(config, [], 0).evaluate(atMs);
     const engines = state.engines.map((engine) =>
@@ -56,7 +59,7 @@ async function recording(demandFactor = 1): Promise<string> {
     const { profiles, policy } = config;
     const input = { previous: null, state: { ...state, engines }, profiles, policy };
     const { plan } = await makePlan(optimizer, { ...input, nowMs: () => atMs });
-    text += writer.write({ kind: 'solve', input, times: [atMs], plan });
+    write({ kind: 'solve', input, times: [atMs], plan });
   };
   await solve(0, false);
   let f = 0;
@@ -77,8 +80,8 @@ async function recording(demandFactor = 1): Promise<string> {
         ],
       },
     });
-    text += writer.write(report('f', { m: f }));
-    text += writer.write(report('g', { m: 0.8 * g, 'm~stay': 0.2 * g }));
+    write(report('f', { m: f }));
+    write(report('g', { m: 0.8 * g, 'm~stay': 0.2 * g }));
   }
   await optimizer.close();
   const file = join(folder, 'fleet.jsonl.gz');

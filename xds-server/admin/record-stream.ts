@@ -1,18 +1,12 @@
 import type { Response } from 'express';
-import { RecordingWriter } from '../control/recording/recording.js';
+import { RecordingOutput } from '../control/recording/recording-output.js';
 import type { ShownServer } from './shown-server.js';
-
-/** A reader that is behind by more is cut off: a recording must not cost the control server its memory. */
-const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;
 
 /** Sends a recording until the reader leaves. */
 export function streamRecording(server: Pick<ShownServer, 'recorders'>, response: Response): void {
-  const writer = new RecordingWriter();
+  const output = new RecordingOutput(response);
   response.type('application/x-ndjson');
   response.flushHeaders();
-  const stop = server.recorders.add((recorded) => {
-    response.write(writer.write(recorded));
-    if (response.writableLength > MOST_BUFFERED_BYTES) response.destroy();
-  });
+  const stop = server.recorders.add((recorded) => output.write(recorded));
   response.once('close', stop);
 }

@@ -78,7 +78,7 @@ async function serve(
       wasmModule,
       runFilter: filterRun(wasmModule),
       log,
-      ...(recording !== undefined && { recorder: (recorded) => recording.write(recorded) }),
+      ...(recording !== undefined && { recorder: (recorded, known) => recording.write(recorded, known) }),
     });
     recording?.begin();
     await asked(['SIGTERM', 'SIGINT']);

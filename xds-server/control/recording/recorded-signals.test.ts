@@ -5,7 +5,8 @@ import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../.
 import { loadConfig } from '../../config/load.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
 import type { Signals } from '../../signals/signals.js';
-import { RecordedSignals, SignalsReplay } from './recorded-signals.js';
+import { type RecordedSignal, RecordedSignals, SignalsReplay } from './recorded-signals.js';
+import { Recorders } from './recorders.js';
 import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
 
 function configOf(rps: number) {
@@ -74,40 +75,71 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
+class Text {
+  readonly #writer = new RecordingWriter();
+  #text = '';
+
+  write(recorded: Recorded): void {
+    for (const line of this.#writer.lines(recorded)) this.#text += line;
+  }
+
+  /** All that it holds. */
+  read(): Recorded[] {
+    const reader = new RecordingReader();
+    const lines = this.#text.trimEnd().split('\n');
+    return lines.flatMap((line) => reader.read(line) ?? []);
+  }
+}
+
+/** Signals that are told what was recorded come to these states, and would not be taken for coming to others. */
+function expectSame(recording: readonly Recorded[], states: readonly FleetState[]): void {
+  const left = [...states];
+  const replay = new SignalsReplay();
+  for (const recorded of recording) {
+    if (recorded.kind === 'solve') continue;
+    replay.accept(recorded);
+    if (recorded.kind !== 'plan') continue;
+    const state = left.shift()!;
+    expect(replay.isSame(state)).toBe(true);
+    expect(replay.isSame({ ...state, settledSeconds: state.settledSeconds + 1 })).toBe(false);
+  }
+  expect(left).toEqual([]);
+}
+
 describe('recorded signals', () => {
-  it('come to the same states again, byte for byte, whatever they were told', () => {
+  it('come to the same states again, byte for byte, whatever they were told, whenever the recording begins', () => {
     const history = fc.array(fc.tuple(fc.integer({ min: 1, max: 2_000 }), step), { maxLength: 60 });
     fc.assert(
-      fc.property(history, (steps) => {
-        const writer = new RecordingWriter();
-        let text = '';
-        const record = (recorded: Recorded) => {
-          text += writer.write(recorded);
-        };
+      fc.property(history, fc.nat(60), (steps, later) => {
+        let begun: { readonly text: Text; readonly at: number } | undefined;
         const held = [{ frontendId: 'f', poolId: 'm', requestsPerSecond: 4 }];
-        const signals = new RecordedSignals(configs[0]!, held, 0, record);
+        const first = new Text();
+        const recorders = new Recorders(
+          (recorded) => first.write(recorded),
+          () => signals.known(atMs),
+        );
+        let atMs = 0;
+        const signals = new RecordedSignals(configs[0]!, held, 0, (signal) => recorders.record(signal));
         signals.resume({ ...signals.operations, penalties: [{ engineId: 'b', severity: 3, sinceMs: 0 }] }, 0);
         const states: FleetState[] = [];
-        let atMs = 0;
         for (const [index, [pauseMs, act]] of steps.entries()) {
+          if (index === later) {
+            const text = new Text();
+            begun = { text, at: first.read().length };
+            recorders.add((recorded) => text.write(recorded));
+          }
           atMs += pauseMs;
           act(signals, atMs, index + 1);
           states.push(signals.evaluate(atMs).state);
-          record({ kind: 'plan', atMs });
+          recorders.record({ kind: 'plan', atMs });
         }
-
-        const replay = new SignalsReplay();
-        const reader = new RecordingReader();
-        for (const line of text.trimEnd().split('\n')) {
-          const recorded = reader.read(line);
-          if (recorded === undefined || recorded.kind === 'solve') continue;
-          replay.accept(recorded);
-          if (recorded.kind !== 'plan') continue;
-          const state = states.shift()!;
-          expect(replay.isSame(state)).toBe(true);
-          expect(replay.isSame({ ...state, settledSeconds: state.settledSeconds + 1 })).toBe(false);
-        }
-        expect(states).toEqual([]);
+        const whole = first.read();
+        expectSame(whole, states);
+        if (begun === undefined) return;
+        const rest = begun.text.read();
+        expectSame(rest, states.slice(later));
+        // As the files of a recording that goes on with another one.
+        expectSame([...whole.slice(0, begun.at), ...rest], states);
       }),
       { numRuns: 50 },
     );
@@ -122,12 +154,20 @@ describe('recorded signals', () => {
     expect(replay.isSame(state)).toBe(true);
   });
 
-  it('say nothing about a recording that begins later', () => {
-    const replay = new SignalsReplay();
-    replay.accept({ kind: 'report', atMs: 1, frontendId: 'f', nodeId: 'n', report: reportOf(1, 1, 1) });
-    expect(replay.isSame(new RecordedSignals(configs[0]!, [], 0, () => {}).evaluate(1).state)).toBe(
-      undefined,
-    );
+  it('say nothing where a recording does not hold what they knew, or in the form of another version', () => {
+    const signals = new RecordedSignals(configs[0]!, [], 0, () => {});
+    const { state } = signals.evaluate(1);
+    const known = signals.known(1) as Extract<RecordedSignal, { kind: 'known' }>;
+    const beginnings: RecordedSignal[][] = [[], [{ ...known, format: known.format + 1 }], [known]];
+    const said = beginnings.map((beginning) => {
+      const replay = new SignalsReplay();
+      for (const signal of beginning) replay.accept(signal);
+      replay.accept({ kind: 'report', atMs: 1, frontendId: 'f', nodeId: 'n', report: reportOf(1, 1, 1) });
+      replay.accept({ kind: 'evaluate', atMs: 1 });
+      replay.accept({ kind: 'plan', atMs: 1 });
+      return replay.isSame(state);
+    });
+    expect(said).toEqual([undefined, undefined, true]);
   });
 
   it('are refused with a code when they are damaged', () => {
@@ -139,17 +179,20 @@ describe('recorded signals', () => {
       expect.objectContaining({ code: 'WARDROP_RECORDING_INVALID', message: expect.stringMatching(message) }),
     );
     const reader = new RecordingReader();
-    reader.read(new RecordingWriter().write({ kind: 'act', atMs: 0, request: {} as never }).split('\n')[0]!);
+    reader.read('{"wardropRecording":2}');
     expect(() => reader.read('null')).toThrow('holds neither a solve nor a signal');
   });
 
   it('are written without the secrets of the configuration', () => {
-    let text = '';
     const writer = new RecordingWriter();
-    new RecordedSignals(configs[0]!, [], 0, (signal) => {
-      text += writer.write(signal);
-    });
+    let text = '';
+    const write = (signal: Recorded) => {
+      for (const line of writer.lines(signal)) text += line;
+    };
+    write(new RecordedSignals(configs[0]!, [], 0, write).known(1));
     expect(configs[0]!.server.token).toBe('secret-of-the-server');
+    expect(text).toContain('"kind":"start"');
+    expect(text).toContain('"kind":"known"');
     expect(text).not.toContain('secret-of-the-server');
   });
 });

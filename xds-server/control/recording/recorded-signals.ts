@@ -7,7 +7,7 @@ import type { Operations } from '../../fleet/operations.js';
 import type { HeldRate, SignalsConfig } from '../../signals/known-config.js';
 import type { OperatorRequest } from '../../signals/operator-orders.js';
 import type { ProbeResult, ReplicaHealth } from '../../signals/readiness/replica-health.js';
-import { Signals, type SignalsView } from '../../signals/signals.js';
+import { SAVED_FORMAT, type SavedSignals, Signals, type SignalsView } from '../../signals/signals.js';
 
 /** One usage report as it came in, or what the load reports of an Envoy without the filter add up to. */
 export interface RecordedReport {
@@ -18,10 +18,20 @@ export interface RecordedReport {
   readonly report: UsageReport;
 }
 
+/** What signals knew when a recording began, or a file of it. */
+interface KnownBefore {
+  readonly kind: 'known';
+  readonly config: SignalsConfig;
+  /** `SAVED_FORMAT` of the version that wrote it. */
+  readonly format: number;
+  readonly saved: SavedSignals;
+}
+
 /** Everything that signals are told, and when they are looked at. */
 export type RecordedSignal = { readonly atMs: number } & (
   | RecordedReport
   | { readonly kind: 'start'; readonly config: SignalsConfig; readonly held: readonly HeldRate[] }
+  | KnownBefore
   | { readonly kind: 'reconfigure'; readonly config: SignalsConfig }
   | { readonly kind: 'resume'; readonly operations: Operations }
   | {
@@ -55,15 +65,23 @@ type Recorder = (signal: RecordedSignal) => void;
 /** Signals that pass on all that they are told. */
 export class RecordedSignals extends Signals {
   readonly #record: Recorder;
+  #config: SignalsConfig;
 
   constructor(config: SignalsConfig, held: readonly HeldRate[], atMs: number, record: Recorder) {
     super(config, held, atMs);
     this.#record = record;
+    this.#config = config;
     record({ kind: 'start', atMs, config, held });
+  }
+
+  /** What a recording can begin with now. */
+  known(atMs: number): RecordedSignal {
+    return { kind: 'known', atMs, config: this.#config, format: SAVED_FORMAT, saved: this.save() };
   }
 
   override reconfigure(config: SignalsConfig, atMs: number): void {
     super.reconfigure(config, atMs);
+    this.#config = config;
     this.#record({ kind: 'reconfigure', atMs, config });
   }
 
@@ -140,8 +158,10 @@ export class SignalsReplay {
   /** @throws {WardropError} WARDROP_RECORDING_INVALID for a signal that lacks something */
   accept(signal: RecordedSignal): void {
     try {
-      if (signal.kind === 'start') this.#signals = new Signals(signal.config, signal.held, signal.atMs);
-      if (this.#signals !== undefined) this.#tell(this.#signals, signal);
+      if (signal.kind === 'start')
+        this.#begin(new Signals(signal.config, signal.held, signal.atMs), signal.config);
+      else if (signal.kind === 'known') this.#goOn(signal);
+      else if (this.#signals !== undefined) this.#tell(this.#signals, signal);
     } catch (error) {
       const what = `the ${signal.kind} of ${signal.atMs} ms is damaged: ${(error as Error).message}`;
       throw new WardropError('WARDROP_RECORDING_INVALID', what, { cause: error });
@@ -149,19 +169,30 @@ export class SignalsReplay {
   }
 
   /**
-   * Whether signals come to the state that was solved; undefined when the recording does not say what they knew at
-   * its beginning.
+   * Whether signals come to the state that was solved; undefined when the recording does not hold when that was looked
+   * at, or not what they knew by then in a form of this version.
    */
   isSame(recorded: FleetState): boolean | undefined {
-    return this.#signals && isDeepStrictEqual(this.#planned, recorded);
+    return this.#planned && isDeepStrictEqual(this.#planned, recorded);
   }
 
-  #tell(signals: Signals, signal: RecordedSignal): void {
+  #goOn({ atMs, config, format, saved }: KnownBefore & { readonly atMs: number }): void {
+    // Of what another version has saved nothing follows; plans can be made again nevertheless.
+    const signals = format === SAVED_FORMAT ? new Signals(config, [], atMs) : undefined;
+    signals?.restore(saved);
+    this.#begin(signals, config);
+  }
+
+  #begin(signals: Signals | undefined, config: SignalsConfig): void {
+    this.#signals = signals;
+    this.#engines = byId(config);
+    this.#seen = undefined;
+    this.#planned = undefined;
+  }
+
+  #tell(signals: Signals, signal: Exclude<RecordedSignal, { kind: 'start' | 'known' }>): void {
     const { atMs } = signal;
     switch (signal.kind) {
-      case 'start':
-        this.#engines = byId(signal.config);
-        break;
       case 'reconfigure':
         this.#engines = byId(signal.config);
         signals.reconfigure(signal.config, atMs);

@@ -1,34 +1,30 @@
 import type { Recorded, RecordedSolve } from './recording.js';
 
-export type Recorder = (recorded: Recorded) => void;
+/** Takes what happens; `known` is what to begin another file with. */
+export type Recorder = (recorded: Recorded, known: () => Recorded) => void;
 
 /** Those that what happens is passed on to. */
 export class Recorders {
-  readonly #first: Recorder | undefined;
-  readonly #later = new Set<Recorder>();
+  readonly #known: () => Recorded;
+  readonly #all = new Set<Recorder>();
   #lastSolve: RecordedSolve | undefined;
 
-  /** `first` gets solves and all that signals are told, from the first moment on. */
-  constructor(first: Recorder | undefined) {
-    this.#first = first;
+  /** `first` gets everything from the first moment on; `known` tells what signals know. */
+  constructor(first: Recorder | undefined, known: () => Recorded) {
+    this.#known = known;
+    if (first !== undefined) this.#all.add(first);
   }
 
-  /** Passes on the last solve, and from now on every solve and usage report; the result ends that. */
+  /** Passes on the last solve, what signals know, and from now on all that happens; the result ends that. */
   add(recorder: Recorder): () => void {
-    if (this.#lastSolve !== undefined) recorder(this.#lastSolve);
-    this.#later.add(recorder);
-    return () => this.#later.delete(recorder);
+    if (this.#lastSolve !== undefined) recorder(this.#lastSolve, this.#known);
+    recorder(this.#known(), this.#known);
+    this.#all.add(recorder);
+    return () => this.#all.delete(recorder);
   }
 
   record(recorded: Recorded): void {
     if (recorded.kind === 'solve') this.#lastSolve = recorded;
-    this.#first?.(recorded);
-    // The rest only helps those who have had it from the first moment on.
-    if (!isSolveOrReport(recorded)) return;
-    for (const recorder of this.#later) recorder(recorded);
+    for (const recorder of this.#all) recorder(recorded, this.#known);
   }
-}
-
-function isSolveOrReport({ kind }: Recorded): boolean {
-  return kind === 'solve' || kind === 'report' || kind === 'load-report';
 }

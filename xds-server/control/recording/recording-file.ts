@@ -3,8 +3,9 @@ import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib';
 import { WardropError } from '../../errors.js';
-import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
+import { type Recorded, RecordingReader } from './recording.js';
 import { recordingFiles } from './recording-names.js';
+import { RecordingOutput } from './recording-output.js';
 
 /**
  * What a file written by `wardrop record` holds, or the files of `wardrop serve --record` with this name, in their order.
@@ -42,15 +43,13 @@ function asInvalid(error: unknown, file: string): WardropError {
   return new WardropError('WARDROP_RECORDING_INVALID', `${file}: ${why}`, { cause: error });
 }
 
-/** A disk that is behind by more ends a recording: it must not cost the control server its memory. */
-const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;
 /** What is older is on the disk, also when the control server is killed. */
 const FLUSH_MS = 1_000;
 
 /** Writes a recording to a new file, compressed. A fault ends the recording and nothing else. */
 export class RecordingFile {
-  readonly #writer = new RecordingWriter();
   readonly #gzip: Gzip = createGzip();
+  readonly #lines = new RecordingOutput(this.#gzip);
   readonly #output: WriteStream;
   readonly #done: Promise<void>;
   #flusher: NodeJS.Timeout | undefined;
@@ -62,24 +61,21 @@ export class RecordingFile {
     });
   }
 
-  /** Compressed bytes that have been written. */
-  get size(): number {
-    return this.#output.bytesWritten;
+  /** Whether it has these many compressed bytes, and not most of them for what was known at its beginning. */
+  isFull(bytes: number): boolean {
+    return this.#output.bytesWritten >= bytes && this.#lines.hasMore;
   }
 
   write(recorded: Recorded): void {
     if (this.#gzip.destroyed || this.#gzip.writableEnded) return;
-    this.#gzip.write(this.#writer.write(recorded));
-    if (this.#gzip.writableLength > MOST_BUFFERED_BYTES) {
-      this.#gzip.destroy(new Error(`writing is behind by ${MOST_BUFFERED_BYTES} bytes`));
-    }
+    this.#lines.write(recorded);
     this.#flusher ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
   }
 
   /** Resolves when everything is in the file. */
   async close(): Promise<void> {
     clearTimeout(this.#flusher);
-    this.#gzip.end();
+    this.#lines.end();
     await this.#done;
   }
 

@@ -35,8 +35,15 @@ function setAt(
     ...change,
   });
   if (hasBegun) set.begin();
-  return set;
+  return {
+    begin: () => set.begin(),
+    close: () => set.close(),
+    write: (recorded: Recorded) => set.write(recorded, () => KNOWN),
+  };
 }
+
+/** What each file but the first begins with. */
+const KNOWN: Recorded = { kind: 'hold-up', atMs: -1 };
 
 /** Hard to compress. */
 function reportOf(sequence: number, size = 20): Recorded {
@@ -97,7 +104,9 @@ describe('a recording in files', () => {
     const files = readdirSync(folder).sort();
     expect(files).toHaveLength(4);
     expect(files).toContain('fleet-notes.jsonl.gz');
-    const times = await timesIn(name());
+    for (const file of files.filter((each) => /fleet-\d/.test(each)))
+      expect((await timesIn(join(folder, file)))[0]).toBe(KNOWN.atMs);
+    const times = (await timesIn(name())).filter((atMs) => atMs !== KNOWN.atMs);
     expect(times.at(-1)).toBe(sequence);
     expect(times).toEqual(Array.from(times, (_, index) => times[0]! + index));
     expect(faults).toEqual([]);

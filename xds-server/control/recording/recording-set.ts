@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { WardropError } from '../../errors.js';
+import type { Recorder } from './recorders.js';
 import type { Recorded } from './recording.js';
 import { RecordingFile } from './recording-file.js';
 import { fileBegunAt, filesOf } from './recording-names.js';
@@ -21,7 +22,7 @@ export class RecordingSet {
   readonly #options: RecordingSetOptions;
   #file: RecordingFile | undefined;
   /** What is to be written once the first file begins. */
-  readonly #early: Recorded[] = [];
+  readonly #early: Parameters<Recorder>[] = [];
   #begunMs = 0;
   #hasEnded = false;
   /** Everything that has to be done before the recording is complete. */
@@ -35,17 +36,20 @@ export class RecordingSet {
   begin(): void {
     this.#begunMs = this.#options.now();
     this.#file = this.#open();
-    for (const recorded of this.#early.splice(0)) this.write(recorded);
+    for (const early of this.#early.splice(0)) this.write(...early);
   }
 
-  write(recorded: Recorded): void {
+  /** Writes what has happened; `known` is what signals know after it, with which the next file begins. */
+  write(recorded: Recorded, known: () => Recorded): void {
     if (this.#hasEnded) return;
     if (this.#file === undefined) {
-      this.#early.push(recorded);
+      this.#early.push([recorded, known]);
       return;
     }
-    if (this.#file.size >= this.#options.mostBytes) this.#file = this.#next(this.#file);
     this.#file.write(recorded);
+    if (!this.#file.isFull(this.#options.mostBytes)) return;
+    this.#file = this.#next(this.#file);
+    this.#file.write(known());
   }
 
   /** Resolves when everything is on the disk. */

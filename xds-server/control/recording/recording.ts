@@ -5,8 +5,10 @@ import { WardropError } from '../../errors.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
 import type { Profile } from '../../profiles/profile.js';
+import { exactJson, parseExactJson } from '../../signals/exact-json.js';
 import type { SignalsConfig } from '../../signals/known-config.js';
 import type { PlanInput } from '../planner.js';
+import { addPart, type PartLine, partLines, withoutLists } from './known-lines.js';
 import type { RecordedSignal } from './recorded-signals.js';
 
 /** One solve: all that went in, and the plan that should be in force after it. */
@@ -18,14 +20,15 @@ export interface RecordedSolve {
   readonly plan: Plan | null;
 }
 
-/** Absent from recordings that begin while a control server runs: all but solves and reports. */
 export type Recorded = RecordedSolve | RecordedSignal;
 
 /**
  * A recording is lines of JSON. The parts of a solve that are as in the one before are left out, so that a long one is
  * mostly demand and weights. The first line names the format.
  */
-const FORMAT = { wardropRecording: 1 };
+const FORMAT = 2;
+/** The first one did not say what signals knew when a recording began later than the control server. */
+const FORMATS: readonly unknown[] = [1, FORMAT];
 
 /** The parts of a solve, each of which may stay the same from one to the next. */
 interface Parts {
@@ -55,12 +58,13 @@ export class RecordingWriter {
   #last: Partial<Parts> = {};
   #hasBegun = false;
 
-  /** Text with the line ends. */
-  write(recorded: Recorded): string {
-    const head = this.#hasBegun ? '' : `${JSON.stringify(FORMAT)}\n`;
+  /** Lines with their ends, each made when it is asked for. Those of the last one must be taken before. */
+  *lines(recorded: Recorded): Generator<string> {
+    if (!this.#hasBegun) yield `${JSON.stringify({ wardropRecording: FORMAT })}\n`;
     this.#hasBegun = true;
+    if (recorded.kind === 'known') for (const line of partLines(recorded.saved)) yield `${line}\n`;
     const line = recorded.kind === 'solve' ? this.#solve(recorded) : signalLine(recorded);
-    return `${head}${JSON.stringify(line, withInfinity)}\n`;
+    yield `${exactJson(line)}\n`;
   }
 
   #solve({ input, times, plan }: RecordedSolve): SolveLine {
@@ -86,9 +90,11 @@ export class RecordingWriter {
 export class RecordingReader {
   #last: Partial<Parts> = {};
   #lines = 0;
+  /** Of what was known, until the rest of it is read. */
+  #parts: PartLine[] = [];
 
   /**
-   * What a line holds; undefined for the first one.
+   * What a line holds; undefined for the first one, and for a part of something.
    *
    * @throws {WardropError} WARDROP_RECORDING_INVALID
    */
@@ -96,17 +102,25 @@ export class RecordingReader {
     this.#lines++;
     let value: unknown;
     try {
-      value = JSON.parse(line, fromInfinity);
+      value = parseExactJson(line);
     } catch (error) {
       throw this.#invalid(`is no JSON: ${(error as Error).message}`);
     }
     if (this.#lines === 1) {
-      if (!isDeepStrictEqual(value, FORMAT))
-        throw this.#invalid(`does not begin with ${JSON.stringify(FORMAT)}`);
+      const format = (value as { wardropRecording?: unknown } | null)?.wardropRecording;
+      if (format === undefined) throw this.#invalid('does not name its format, {"wardropRecording":…}');
+      if (!FORMATS.includes(format))
+        throw this.#invalid(
+          `says format ${format}, which a newer version of Wardrop reads; this one reads 1 and 2`,
+        );
       return undefined;
     }
     const kind = (value as { kind?: unknown } | null)?.kind;
     if (kind === 'solve') return this.#solve(value as SolveLine);
+    if (kind === 'part') {
+      this.#parts.push(value as PartLine);
+      return undefined;
+    }
     if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return this.#signal(value as SignalLine);
     throw this.#invalid(`holds neither a solve nor a signal`);
   }
@@ -142,7 +156,9 @@ export class RecordingReader {
 
   #signal(line: SignalLine): RecordedSignal {
     try {
-      return signalOf(line);
+      const signal = signalOf(line);
+      if (signal.kind === 'known') for (const part of this.#parts.splice(0)) addPart(signal.saved, part);
+      return signal;
     } catch (error) {
       const { message } = error as Error;
       throw this.#invalid(`is of another version of Wardrop, which can replay it: ${message}`);
@@ -156,6 +172,7 @@ export class RecordingReader {
 
 const SIGNAL_KINDS: ReadonlySet<string> = new Set<RecordedSignal['kind']>([
   'start',
+  'known',
   'reconfigure',
   'resume',
   'hold-up',
@@ -186,6 +203,7 @@ function signalLine(signal: RecordedSignal): SignalLine {
   const { fleet, profiles, expectedDemand, outlierPenalty, steering, steered } = signal.config;
   return {
     ...signal,
+    ...(signal.kind === 'known' && { saved: withoutLists(signal.saved) }),
     config: { fleet, profiles: [...profiles], expectedDemand, outlierPenalty, steering, steered },
   };
 }
@@ -196,15 +214,4 @@ function signalOf({ bytes, config, ...rest }: SignalLine): RecordedSignal {
     ...(bytes !== undefined && { report: decodeUsageReport(Buffer.from(bytes, 'base64')) }),
     ...(config !== undefined && { config: { ...config, profiles: new Map(config.profiles) } }),
   } as RecordedSignal;
-}
-
-/** JSON has no infinity, which stands for what cannot be reached. */
-const INFINITY = '(infinity)';
-
-function withInfinity(_key: string, value: unknown): unknown {
-  return value === Number.POSITIVE_INFINITY ? INFINITY : value;
-}
-
-function fromInfinity(_key: string, value: unknown): unknown {
-  return value === INFINITY ? Number.POSITIVE_INFINITY : value;
 }

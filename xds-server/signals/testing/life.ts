@@ -15,7 +15,7 @@ import {
 import { loadConfig } from '../../config/load.js';
 import type { Signals } from '../signals.js';
 
-const SECONDS_EACH = 30;
+const SECONDS_EACH = 24;
 const PROFILE =
   '{work: {secondsPerRequest: 0.1}, ttft: {baseSeconds: 0.05, queueSeconds: 0.01}, tbot: {baseSeconds: 0.01, kappa: 0.5}, maxFittedRho: 0.95}';
 
@@ -102,7 +102,7 @@ export function* life(seed: number): Generator<Event> {
       yield {
         atMs,
         tell: (signals) =>
-          signals.act({ action: 'release-penalty', target: 'a', forSeconds: 9, by: 'me' }, atMs),
+          signals.act({ action: 'release-penalty', target: 'a', forSeconds: 40, by: 'me' }, atMs),
       };
     }
     for (const { id, endpoints } of config.fleet.engines) {
