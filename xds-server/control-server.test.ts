@@ -462,7 +462,13 @@ describe('ControlServer', () => {
     const said = vi.spyOn(console, 'log').mockReturnValue(undefined);
     cleanups.push(() => said.mockRestore());
     const file = join(site.folder, 'fleet.jsonl.gz');
-    const recording = run(['record', '--url', site.admin, '--out', file, '--for', '3s']);
+    writeFileSync(file, 'something else');
+    const complained = vi.spyOn(console, 'error').mockReturnValue(undefined);
+    cleanups.push(() => complained.mockRestore());
+    const record = ['record', '--url', site.admin, '--out', file, '--for', '3s'];
+    expect(await run(record)).toBe(1);
+    expect(complained.mock.lastCall![0]).toMatch(/is there already.*--force.*WARDROP_OUTPUT_FAILED/s);
+    const recording = run([...record, '--force']);
     await site.sync();
     b.kill();
     expect(await recording).toBe(0);

@@ -14,6 +14,7 @@ import { UsageError } from './usage-error.js';
 
 interface RecordOptions extends SourceOptions {
   readonly out: string;
+  readonly force?: boolean;
   readonly for?: number;
 }
 
@@ -23,18 +24,19 @@ export function registerRecord(program: Command): void {
       .command('record')
       .summary('write what the control server hears and plans to a file')
       .description(
-        'Write usage reports and all inputs and results of solves to a compressed file, until interrupted or for a ' +
-          'time. The last solve before the start is its first one. What signals knew by then is not in it: for the whole ' +
-          'way from reports to plans, use wardrop serve --record.',
+        'Write what signals know, all that they are told from then on and every solve to a compressed file, until ' +
+          'interrupted or for a time. The last solve before the start is its first one.',
       )
       .requiredOption('-o, --out <file>', 'file to write, such as fleet.jsonl.gz')
+      .option('--force', 'write over a file that is there')
       .option('--for <time>', 'end after this time, such as 30s, 10m or 4h', duration),
   ).action(record);
   program
     .command('replay')
     .summary('make the plans of a recording again')
     .description(
-      'Solve every recorded input again and compare the plans byte for byte. Exit status 1: one differs.',
+      'Tell signals again what was recorded, solve every recorded input again, and compare the states and the plans ' +
+        'byte for byte. Exit status 1: one differs.',
     )
     .argument('<file>', 'written by wardrop record, or the name that wardrop serve --record was given')
     .option('--json', 'print JSON')
@@ -58,13 +60,14 @@ async function record(options: RecordOptions): Promise<void> {
     await pipeline(
       untilAborted(response.body, controller.signal),
       createGzip(),
-      createWriteStream(options.out),
+      createWriteStream(options.out, { flags: options.force === true ? 'w' : 'wx' }),
     );
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new WardropError('WARDROP_OUTPUT_FAILED', `${options.out}: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why =
+      code === 'EEXIST' ? 'is there already; give another name, or --force to write over it' : message;
+    throw new WardropError('WARDROP_OUTPUT_FAILED', `${options.out}: ${why}`, { cause: error });
   } finally {
     clearTimeout(timer);
     process.off('SIGINT', end);
@@ -115,5 +118,5 @@ function describe(results: readonly Replayed[]): string {
   ]);
   const table = formatTable([['time', 'plan', 'id', 'again', 'signals'], ...rows]);
   if (results.every(({ isSameState }) => isSameState !== null)) return table;
-  return `${table}\n\nsignals: - where the recording does not hold what they knew when it began`;
+  return `${table}\n\nsignals: - of a plan that was begun before the recording or a file of it, or without what they knew in a form of this version`;
 }
