@@ -93,6 +93,8 @@ export const XDS_CLUSTER = 'wardrop-xds';
 export const INLINE_SNAPSHOT_VERSION = 1;
 
 export const SYNC_PATH = '/v1/sync';
+/** Tells Envoys whether a control server has a plan, without a token. */
+export const SYNC_READY_PATH = '/ready';
 export const SYNC_NODE_HEADER = 'x-wardrop-node';
 export const SYNC_FRONTEND_HEADER = 'x-wardrop-frontend';
 /** Version of the snapshot that the caller holds, decimal; 0 for none. */

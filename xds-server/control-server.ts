@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import type { UsageReport } from '../wire/usage-report.js';
+import { decodeUsageReport } from '../wire/usage-report-reader.js';
+import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
@@ -9,12 +11,13 @@ import type { Config, ServerSettings } from './config/config.js';
 import { loadConfig } from './config/load.js';
 import { ConfigError } from './config/problem.js';
 import { Alarms } from './control/alarms/alarms.js';
-import { raiseFleetAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
+import { raiseFleetAlarms, raisePeerAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
 import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
 import { ConfigWatch } from './control/config-watch.js';
 import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
+import { asFollowed, configId, PlanFollower } from './control/followed-plan.js';
 import { HoldUps } from './control/hold-ups.js';
 import { ratesOf } from './control/offline.js';
 import { PlanHistory } from './control/plan-history.js';
@@ -28,12 +31,19 @@ import { type Recorder, Recorders } from './control/recording/recorders.js';
 import { whyUnfit } from './control/saved-plan.js';
 import { WardropError } from './errors.js';
 import type { Address } from './fleet/fleet.js';
+import type { EngineState } from './fleet/fleet-state.js';
 import type { LoadReport } from './fleet/load-report.js';
+import type { Orders } from './fleet/operations.js';
 import { explain, type OptimizerInput, type Solution } from './optimizer/index.js';
+import { mergedOrders } from './peers/merged-orders.js';
+import type { LiveState, ToldReport } from './peers/peer-news.js';
+import { type Followed, Peers, type PeerView } from './peers/peers.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
 import type { Relief } from './plan/snapshot-view.js';
+import { encodeState } from './plan/state-format.js';
+import { readState } from './plan/state-salvage.js';
 import { URGENT_STRENGTH } from './signals/demand/surge.js';
 import { type Discovered, Discovery } from './signals/discovery/discovery.js';
 import { type Lookup, systemLookup } from './signals/discovery/lookup.js';
@@ -74,6 +84,8 @@ const SLOW_ALARMS_INTERVAL_MS = 1_000;
 const SAVE_INTERVAL_MS = 60_000;
 /** Nobody else has written the state file for this long: the alarm is over. */
 const REPLACED_ALARM_MS = 300_000;
+/** A plan of the leading control server that does not fit here is waited on for this long: configurations may be changing. */
+const UNFIT_MS = 10_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
 export class ControlServer implements ShownServer {
@@ -85,11 +97,12 @@ export class ControlServer implements ShownServer {
   readonly questions: Questions;
   readonly recorders: Recorders;
   readonly runFilter: FilterRun;
+  readonly peers: Peers;
   readonly #options: ControlServerOptions;
   readonly #metrics: ServerMetrics;
   readonly #log: Logger;
   readonly #store: PlanStore;
-  readonly #salt: string;
+  #salt: string;
   readonly #xds: XdsServer;
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
@@ -98,6 +111,9 @@ export class ControlServer implements ShownServer {
   readonly #holdUps = new HoldUps(Date.now());
   readonly #history = new PlanHistory();
   readonly #discovery: Discovery;
+  readonly #follower = new PlanFollower();
+  /** Why reports that peers tell of cannot be read, by node. */
+  readonly #unreadTold = new Map<string, string>();
   #admin: AdminServer | undefined;
   /** As it was read, without replicas that were found. */
   #written: Config;
@@ -107,6 +123,14 @@ export class ControlServer implements ShownServer {
   #view: SignalsView;
   #plan: Plan | null;
   #isPublished = false;
+  /** Whether this server makes the plans that it publishes. */
+  #isPlanning = false;
+  /** How things are at the control server whose plan is published. */
+  #followedLive: LiveState | undefined;
+  #unfitSinceMs: number | undefined;
+  /** Envoys call peers that are not heard. */
+  #isPartial = false;
+  #configId: string;
   #solved: { readonly input: OptimizerInput; readonly solution: Solution } | undefined;
   #published: Publication | undefined;
   #isSolving = false;
@@ -129,11 +153,14 @@ export class ControlServer implements ShownServer {
     const configWatch = new ConfigWatch([...config.files]);
     await configWatch.note();
     const store = new PlanStore(config.server.stateFile);
-    const { state, problem } = await store.load();
+    const { state: saved, problem } = await store.load();
+    const peers = new Peers({ server: config.server, now: Date.now });
+    const joined = await peers.join();
+    const state = joined === undefined ? saved : stateOf(joined, saved);
     let onFound = () => {};
     const discovery = new Discovery({ lookup: options.lookup ?? systemLookup(), onChange: () => onFound() });
     await atMost(DISCOVERY_WAIT_MS, discovery.watch(config.discovery, new Map(state?.discovered)));
-    const server = new ControlServer(options, config, configWatch, discovery, store, state);
+    const server = new ControlServer(options, config, configWatch, discovery, store, peers, state);
     onFound = () => void server.#rediscover();
     if (problem !== null) server.alarms.raise('state-file', problem.message);
     for (const warning of config.warnings) options.log.warn({ ...warning }, warning.message);
@@ -152,6 +179,7 @@ export class ControlServer implements ShownServer {
     configWatch: ConfigWatch,
     discovery: Discovery,
     store: PlanStore,
+    peers: Peers,
     state: ServerState | null,
   ) {
     const { log, configFile, wasmModule, runFilter } = options;
@@ -163,6 +191,8 @@ export class ControlServer implements ShownServer {
     this.#configWatch = configWatch;
     this.#discovery = discovery;
     this.#store = store;
+    this.peers = peers;
+    this.#configId = configId(config);
     this.#log = log;
     log.level = config.server.logLevel;
     this.alarms = new Alarms(Date.now, log);
@@ -182,11 +212,11 @@ export class ControlServer implements ShownServer {
     this.#publisher = new Publisher({
       xds: this.#xds,
       board: this.board,
-      salt: this.#salt,
+      salt: () => this.#salt,
       wasmModule,
       envoy: (frontendId) => envoyOptions(this.#config, frontendId),
       steered: () => this.#config.steered,
-      relief: () => this.#cycle.relief,
+      relief: () => this.relief,
       edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });
@@ -196,7 +226,7 @@ export class ControlServer implements ShownServer {
     );
     this.questions = new Questions({
       solver: options.questionSolver,
-      history: this.#history,
+      history: { since: (sequence) => this.#ownPlans().since(sequence) },
       input: () => {
         if (this.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
         return optimizerInput(this.#planInput());
@@ -226,7 +256,17 @@ export class ControlServer implements ShownServer {
 
   /** How engines are relieved for now. */
   get relief(): Relief {
-    return this.#cycle.relief;
+    return this.#followedLive?.relief ?? this.#cycle.relief;
+  }
+
+  /** Whether this server makes the plans that it publishes. */
+  get isPlanning(): boolean {
+    return this.#isPlanning;
+  }
+
+  /** Why the plan of the leading control server cannot be published here; null when it is. */
+  get unfitReason(): string | null {
+    return this.#unfitSinceMs === undefined ? null : this.#follower.unfitReason;
   }
 
   get adminAddress(): string {
@@ -235,6 +275,7 @@ export class ControlServer implements ShownServer {
 
   /** Why a weight is what it is, by the last good solve. */
   explain(query: ExplainQuery): Explained {
+    this.#ownPlans();
     if (this.#solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
     const { input, solution } = this.#solved;
     const pair = explainedPair(query, input.state.fleet);
@@ -265,6 +306,11 @@ export class ControlServer implements ShownServer {
     void this.#save();
   }
 
+  /** The other control servers. */
+  peerViews(nowMs = Date.now()): readonly PeerView[] {
+    return this.peers.views(nowMs, this.#configId);
+  }
+
   nodes(): NodeView[] {
     return this.#xds.nodes();
   }
@@ -289,6 +335,7 @@ export class ControlServer implements ShownServer {
     await this.#configWatch.stop();
     await this.#reloading;
     this.#publisher.stop();
+    await this.peers.stop();
     await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
     if (this.#isPublished) await this.#save();
   }
@@ -317,8 +364,12 @@ export class ControlServer implements ShownServer {
       ...(tls !== undefined && { tls }),
       board: this.board,
       isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
-      hasClusters: (nodeId) => this.#xds.hasClusters(nodeId),
-      onReport: (frontendId, nodeId, report) => this.#acceptReport(frontendId, nodeId, report),
+      hasClusters: (nodeId) => this.#xds.hasClusters(nodeId) || this.peers.hasClusters(nodeId),
+      onReport: (frontendId, nodeId, report, bytes) => {
+        this.#tell('report', frontendId, nodeId, bytes);
+        return this.#acceptReport(frontendId, nodeId, report);
+      },
+      ...(!this.peers.isAlone && { onPeer: (question, signal) => this.peers.answer(question, signal) }),
       onAnswer: (status) => this.#metrics.countSync(status),
       log: this.#log,
     });
@@ -347,8 +398,43 @@ export class ControlServer implements ShownServer {
     const counts = new LoadCounts(randomBytes(8).readBigUInt64LE());
     return (loads) => {
       this.#noteHoldUp(Date.now());
-      this.signals.acceptLoadReport(frontendId, nodeId, counts.add(loads), Date.now());
+      const report = counts.add(loads);
+      this.#tell('load-report', frontendId, nodeId, encodeUsageReport(report));
+      this.signals.acceptLoadReport(frontendId, nodeId, report, Date.now());
     };
+  }
+
+  /** Tells peers of a report that came here. */
+  #tell(kind: ToldReport['kind'], frontendId: string, nodeId: string, bytes: Uint8Array): void {
+    if (this.peers.isAlone) return;
+    this.peers.noteCall(frontendId, nodeId);
+    this.peers.board.addReport({ kind, frontendId, nodeId, bytes });
+  }
+
+  /** Takes a report that came to a peer. */
+  #acceptTold({ kind, frontendId, nodeId, bytes }: ToldReport): void {
+    if (!this.#config.fleet.frontends.some(({ id }) => id === frontendId)) return;
+    try {
+      const { vms, displaced } = decodeUsageReport(bytes);
+      this.#unreadTold.delete(nodeId);
+      if (kind === 'load-report') this.signals.acceptLoadReport(frontendId, nodeId, { vms }, Date.now());
+      else this.#acceptReport(frontendId, nodeId, { vms });
+      this.#sync.addDisplaced(frontendId, nodeId, displaced ?? []);
+    } catch (error) {
+      if (!(error instanceof WardropError)) throw error;
+      this.#unreadTold.set(nodeId, error.message);
+    }
+  }
+
+  /** Takes over what operators ordered at a peer. */
+  #acceptOrders(orders: Orders): void {
+    const { orders: own } = this.signals;
+    const merged = mergedOrders(own, orders);
+    if (isDeepStrictEqual(merged, own)) return;
+    this.signals.takeOrders(merged, Date.now());
+    this.#log.info({ actions: merged.actions.slice(-3) }, 'operator actions of another control server');
+    this.#tickSoon();
+    void this.#save();
   }
 
   #noteHoldUp(nowMs: number): void {
@@ -364,6 +450,17 @@ export class ControlServer implements ShownServer {
       server: this,
       metrics: this.#metrics,
       log: this.#log,
+    });
+    this.#isPlanning = this.peers.decide(Date.now());
+    this.peers.start({
+      own: () => ({
+        configId: this.#configId,
+        planSequence: this.plan?.sequence ?? null,
+        orders: this.signals.orders,
+      }),
+      onReport: (report) => this.#acceptTold(report),
+      onOrders: (orders) => this.#acceptOrders(orders),
+      onChange: () => this.#tickSoon(),
     });
     await this.#xds.start();
     await this.#sync.start();
@@ -398,7 +495,7 @@ export class ControlServer implements ShownServer {
   }
 
   #tick(): void {
-    if (this.#stopped) return;
+    if (this.#stopped || this.#ticker === undefined) return;
     const nowMs = Date.now();
     this.#noteHoldUp(nowMs);
     // Whoever waited for this process would seem to be silent.
@@ -406,21 +503,107 @@ export class ControlServer implements ShownServer {
     const seen = { config: this.#config, signals: this.signals, loads: this.loadSources };
     this.#cycle.passLoads(seen, nowMs);
     this.#view = this.signals.evaluate(nowMs);
+    this.#follow(nowMs);
     this.#raiseAlarms(nowMs);
-    const envoys = this.board.envoysSince(nowMs - ENVOY_GONE_MS);
-    if (this.#cycle.relieve(seen, this.#view, envoys, nowMs)) this.#publisher.refresh();
+    const isOther = this.#cycle.relieve(seen, this.#view, this.#envoys(nowMs), nowMs);
+    if (isOther && this.#followedLive === undefined) this.#publisher.refresh();
     if (this.#isPublished && nowMs - this.#savedAtMs >= SAVE_INTERVAL_MS) void this.#save();
-    const { engines } = this.#view.state;
-    if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, engines)) {
+    if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, this.#engines())) {
       this.#publish(this.#plan!);
     }
-    if (!this.#isSolving && this.#isSolveDue(nowMs)) {
+    if (this.#published !== undefined && !this.peers.isAlone) {
+      const live = { engines: this.#published.engines, relief: this.relief };
+      this.peers.board.setLive(live, this.#xds.configuredNodes());
+    }
+    if (this.#isPlanning && !this.#isSolving && this.#isSolveDue(nowMs)) {
       this.#isSolving = true;
       void this.#solve().finally(() => {
         this.#isSolving = false;
         this.#tickSoon();
       });
     }
+  }
+
+  /** Decides who makes the plans; those of another control server are published here. */
+  #follow(nowMs: number): void {
+    if (this.peers.isAlone) {
+      this.#isPlanning = this.peers.decide(nowMs);
+      return;
+    }
+    const isPartial = this.peers.unheard(nowMs).length + this.#unreadTold.size > 0;
+    if (isPartial !== this.#isPartial) this.signals.notePartial(isPartial, nowMs);
+    this.#isPartial = isPartial;
+    const leads = this.peers.decide(nowMs);
+    const { followed } = this.peers;
+    if (leads || followed === undefined) this.#setFollowed(undefined);
+    else this.#takePlan(followed, nowMs);
+    const isUnfit = this.#unfitSinceMs !== undefined && nowMs - this.#unfitSinceMs >= UNFIT_MS;
+    const isPlanning = leads || isUnfit;
+    if (isPlanning !== this.#isPlanning) {
+      const { leader } = this.peers;
+      this.#log.info(
+        { isPlanning, leader, reason: this.unfitReason },
+        'another control server makes the plans',
+      );
+      this.#isPlanning = isPlanning;
+    }
+  }
+
+  #takePlan(followed: Followed, nowMs: number): void {
+    const read = this.#follower.planFor(followed, this.#view.state);
+    if (read === undefined) {
+      if (this.#follower.unfitReason !== null) this.#unfitSinceMs ??= nowMs;
+      if (this.#isPlanning) this.#setFollowed(undefined);
+      return;
+    }
+    this.#unfitSinceMs = undefined;
+    const { plan, salt } = read;
+    const isSame = this.#published !== undefined && this.#plan?.id === plan.id && this.#salt === salt;
+    this.#setFollowed(followed.live);
+    if (isSame) return;
+    if (this.#plan?.id !== plan.id) {
+      const { id: planId, sequence } = plan;
+      this.#log.info(
+        { planId, sequence, from: followed.address },
+        'a plan of another control server is in force',
+      );
+    }
+    this.#plan = plan;
+    this.#salt = salt;
+    this.#publish(plan);
+  }
+
+  #setFollowed(live: LiveState | undefined): void {
+    const before = this.relief;
+    this.#followedLive = live;
+    if (!isDeepStrictEqual(before, this.relief)) this.#publisher.refresh();
+  }
+
+  /** Engines as snapshots are to show them. */
+  #engines(): readonly EngineState[] {
+    const { engines } = this.#view.state;
+    return this.#followedLive === undefined ? engines : asFollowed(engines, this.#followedLive.engines);
+  }
+
+  /** How many Envoys share limits, by the id of their frontend. */
+  #envoys(nowMs: number): ReadonlyMap<string, number> {
+    const counts = new Map(this.board.envoysSince(nowMs - ENVOY_GONE_MS));
+    for (const { frontendId } of this.peers.envoys(nowMs)) {
+      counts.set(frontendId, (counts.get(frontendId) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /**
+   * What was planned here.
+   *
+   * @throws {WardropError} WARDROP_NOT_READY when another control server makes the plans
+   */
+  #ownPlans(): PlanHistory {
+    if (this.#isPlanning) return this.#history;
+    const { leader } = this.peers;
+    const who = leader === undefined ? 'another control server' : `the control server at ${leader}`;
+    throw new WardropError('WARDROP_NOT_READY', `${who} makes the plans; ask its admin API for the reasons`);
   }
 
   /** Where engines say how much they have to do. */
@@ -459,7 +642,7 @@ export class ControlServer implements ShownServer {
     const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
     const outcome = await makePlan(this.#options.optimizer, planInput);
     this.#metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
-    if (this.#stopped || generation !== this.#generation) return;
+    if (this.#stopped || generation !== this.#generation || !this.#isPlanning) return;
     const { input, solution, plan, failure } = outcome;
     const { nowMs: _nowMs, ...recorded } = planInput;
     this.recorders.record({ kind: 'solve', input: recorded, times, plan });
@@ -494,7 +677,7 @@ export class ControlServer implements ShownServer {
 
   #publish(plan: Plan): void {
     const { configuredFleet: fleet, state } = this.#view;
-    const { engines } = state;
+    const engines = this.#engines();
     this.#published = { plan, fleet, networkSeconds: state.fleet.networkSeconds, engines };
     this.#isPublished = true;
     this.#publisher.publish(this.#published);
@@ -503,16 +686,18 @@ export class ControlServer implements ShownServer {
 
   async #save(): Promise<void> {
     this.#savedAtMs = Date.now();
+    const state: ServerState = {
+      plan: this.#plan,
+      snapshotVersion: this.board.lastVersion,
+      salt: this.#salt,
+      operations: this.signals.operations,
+      discovered: [...this.#discovery.discovered].flatMap(([id, { addresses }]) =>
+        addresses === undefined ? [] : [[id, addresses] as const],
+      ),
+    };
+    if (!this.peers.isAlone) this.peers.board.setState(encodeState(state));
     try {
-      await this.#store.save({
-        plan: this.#plan,
-        snapshotVersion: this.board.lastVersion,
-        salt: this.#salt,
-        operations: this.signals.operations,
-        discovered: [...this.#discovery.discovered].flatMap(([id, { addresses }]) =>
-          addresses === undefined ? [] : [[id, addresses] as const],
-        ),
-      });
+      await this.#store.save(state);
       const replacedAtMs = this.#store.foundReplacedAtMs;
       if (replacedAtMs === undefined || Date.now() - replacedAtMs > REPLACED_ALARM_MS) {
         this.alarms.clear('state-file');
@@ -572,6 +757,7 @@ export class ControlServer implements ShownServer {
     await this.#publisher.idle();
     if (this.#stopped) return false;
     this.#config = takeOver(this.#config, config);
+    this.#configId = configId(this.#config);
     this.#log.level = this.#config.server.logLevel;
     this.#generation++;
     this.signals.reconfigure(this.#config, Date.now());
@@ -598,10 +784,21 @@ export class ControlServer implements ShownServer {
     this.#slowAlarmsAtMs = nowMs;
     const envoys = {
       nodes: this.#xds.nodes(),
-      holders: this.board.holders(),
-      unread: this.#sync.unreadNodes(nowMs),
+      holders: [...this.board.holders(), ...this.peers.envoys(nowMs)],
+      unread: new Map([...this.#sync.unreadNodes(nowMs), ...this.#unreadTold]),
     };
     raiseSlowAlarms(this.alarms, this.#view, envoys, nowMs);
+    raisePeerAlarms(this.alarms, this.peerViews(nowMs), this.unfitReason);
+  }
+}
+
+/** What a peer knows, with the snapshot version of our own; the file's own where it cannot be read. */
+function stateOf(joined: string, saved: ServerState | null): ServerState | null {
+  try {
+    const { state } = readState(joined);
+    return { ...state, snapshotVersion: Math.max(state.snapshotVersion, saved?.snapshotVersion ?? 0) };
+  } catch {
+    return saved;
   }
 }
 

@@ -16,6 +16,7 @@ export const errorCodes = {
   WARDROP_STATE_INVALID: 'The state file cannot be used',
   WARDROP_RECORDING_INVALID: 'A recording cannot be read',
   WARDROP_REPORT_INVALID: 'A usage report is malformed',
+  WARDROP_PEER_INVALID: 'What another control server says cannot be read',
   WARDROP_SNAPSHOT_INVALID: 'A snapshot cannot be written from this plan',
   WARDROP_NODE_UNKNOWN: 'A connecting Envoy names no known frontend',
   WARDROP_XDS_REQUEST_INVALID: 'An xDS client broke the protocol',

@@ -108,7 +108,7 @@ it('from a static bootstrap without a control server, and then from one that com
 it('through a restart of the control server that has lost its state', async () => {
   const load = new OpenLoop(envoy.url, 30, KEYS);
   await mesh.control.stop('SIGKILL');
-  rmSync(join(mesh.folder, 'state.json'));
+  rmSync(join(mesh.folder, 'fleet-state.json'));
   await mesh.startControlServer();
   const { id } = await mesh.api<{ id: string }>('/v1/plan');
   await eventually('its plan in Envoy', async () => {

@@ -16,6 +16,7 @@ import { fleetView } from './fleet-view.js';
 import { issuedSnapshot } from './issued-snapshot.js';
 import { readOperatorRequest } from './operator-request.js';
 import { overview } from './overview.js';
+import { peersView } from './peers-view.js';
 import { streamRecording } from './record-stream.js';
 import type { ServerMetrics } from './server-metrics.js';
 import type { ShownServer } from './shown-server.js';
@@ -122,6 +123,9 @@ function addViews(app: Express, server: ShownServer): void {
   });
   app.get('/v1/envoys', (request, response) => {
     response.json(envoysView(server, text(request.query.node)));
+  });
+  app.get('/v1/peers', (_request, response) => {
+    response.json(peersView(server));
   });
   app.get('/v1/alarms', (_request, response) => {
     response.json({ alarms: server.alarms.list });

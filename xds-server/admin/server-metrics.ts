@@ -199,6 +199,25 @@ function registerFleet(server: ShownServer, registers: Registers): void {
   );
   gauge(
     registers,
+    'wardrop_plans_made_here',
+    '1 while this control server makes the plans that it publishes, 0 while it takes those of another.',
+    [],
+    () => [[{}, server.isPlanning ? 1 : 0]],
+  );
+  gauge(
+    registers,
+    'wardrop_peer_age_seconds',
+    'Time since another control server answered; absent before it ever did.',
+    ['peer'],
+    () =>
+      server
+        .peerViews()
+        .flatMap(({ address, ageSeconds }) =>
+          ageSeconds === null ? [] : [[{ peer: address }, ageSeconds] as const],
+        ),
+  );
+  gauge(
+    registers,
     'wardrop_settled_seconds',
     'Time that demand and fleet count as having held, the least of all pools.',
     [],

@@ -4,6 +4,7 @@ import type { Explained, ExplainQuery } from '../control/questions/explain.js';
 import type { FilterRun } from '../control/questions/filter-run.js';
 import type { Questions } from '../control/questions/questions.js';
 import type { Recorders } from '../control/recording/recorders.js';
+import type { Peers, PeerView } from '../peers/peers.js';
 import type { Plan } from '../plan/plan.js';
 import type { Relief } from '../plan/snapshot-view.js';
 import type { Discovered } from '../signals/discovery/discovery.js';
@@ -38,6 +39,10 @@ export interface ShownServer {
   readonly runFilter: FilterRun;
   explain(query: ExplainQuery): Explained;
   act(request: OperatorRequest): void;
+  readonly peers: Pick<Peers, 'claim' | 'isAlone' | 'leader'>;
+  readonly isPlanning: boolean;
+  readonly unfitReason: string | null;
+  peerViews(): readonly PeerView[];
   nodes(): readonly NodeView[];
   resourcesOf(nodeId: string): Readonly<Record<string, readonly ResourceStatus[]>>;
 }

@@ -1,18 +1,19 @@
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { stringify } from 'yaml';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
-import type { Config } from '../config/config.js';
+import type { Config, PeerAddresses } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { offlineSnapshot } from '../control/offline.js';
 import { staticStart } from '../control/static-start.js';
-import { isWildcard, parseAddress, splitAddress } from '../fleet/address.js';
+import { type HostPort, isWildcard, parseAddress, splitAddress } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 import { Optimizer } from '../optimizer/index.js';
-import { type BootstrapTls, buildBootstrap } from '../xds/index.js';
+import { type BootstrapTarget, type BootstrapTls, buildBootstrap } from '../xds/index.js';
 import { readWasmModule } from './package-files.js';
 import { askForBytes } from './source.js';
 import { UsageError } from './usage-error.js';
@@ -59,7 +60,10 @@ export function registerBootstrap(program: Command): void {
     .option('--node-id <id>', 'unique name of the Envoy (default: FRONTEND-HOSTNAME-ADMINPORT)')
     .option('--listen <ip:port>', "where it listens for requests (default: the frontend's address)")
     .option('--admin <ip:port>', "where Envoy's own admin pages are", '127.0.0.1:9901')
-    .option('--control <host>', 'how Envoy reaches the control server (default: where that listens)')
+    .option(
+      '--control <host>',
+      'how Envoy reaches the control server, the first one of several (default: where that listens, else the first of server.peers)',
+    )
     .option('--ca <file>', "authority of the control server's certificate, on Envoy's machine")
     .option('--server-name <name>', "name in the control server's certificate (default: its host)")
     .option('--client-cert <file>', "Envoy's own certificate, on its machine")
@@ -101,16 +105,22 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
   const admin = addressOption('--admin', options.admin);
   const listen = options.listen === undefined ? {} : { listen: addressOption('--listen', options.listen) };
   const tls = server.tls === undefined ? noTls(options) : tlsOf(options, server.tls.clientCa !== undefined);
-  const target = (listen: Address) => ({
-    host: controlHost(listen, options.control),
-    port: splitAddress(listen).port,
-    ...(tls === undefined ? {} : { tls }),
-  });
+  const target = (listen: Address, socket: keyof PeerAddresses): BootstrapTarget => {
+    const [first, ...standbys] = controlServers(
+      listen,
+      options.control,
+      server.peers.map((peer) => peer[socket]),
+    );
+    return { ...first, ...(standbys.length > 0 && { standbys }), ...(tls !== undefined && { tls }) };
+  };
   return buildBootstrap({
     frontend,
     nodeId: options.nodeId ?? `${frontend.id}-${hostname()}-${splitAddress(admin).port}`,
-    xds: { ...target(server.xdsListen), ...(server.token === undefined ? {} : { token: server.token }) },
-    sync: target(server.syncListen),
+    xds: {
+      ...target(server.xdsListen, 'xds'),
+      ...(server.token === undefined ? {} : { token: server.token }),
+    },
+    sync: target(server.syncListen, 'sync'),
     ...listen,
     admin,
     ...(options.delta && { delta: true }),
@@ -147,9 +157,22 @@ async function snapshotOf(
   }
 }
 
-function controlHost(listen: Address, given: string | undefined): string {
+/** Where the control servers are, in the order in which Envoy is to ask them. */
+function controlServers(
+  listen: Address,
+  given: string | undefined,
+  peers: readonly HostPort[],
+): readonly [HostPort, ...HostPort[]] {
+  const { host, port } = splitAddress(listen);
+  const [first, ...others] = peers;
+  if (given === undefined && isWildcard(listen) && first !== undefined) return [first, ...others];
+  const own = { host: controlHost(listen, host, given), port };
+  return [own, ...peers.filter((peer) => !isDeepStrictEqual(peer, own))];
+}
+
+function controlHost(listen: Address, host: string, given: string | undefined): string {
   if (given !== undefined) return hostOption('--control', given);
-  if (!isWildcard(listen)) return splitAddress(listen).host;
+  if (!isWildcard(listen)) return host;
   throw new UsageError(
     `the control server listens on ${listen}; give --control, the host that Envoy connects to`,
   );

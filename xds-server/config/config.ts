@@ -1,3 +1,4 @@
+import type { HostPort } from '../fleet/address.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Upstream } from '../fleet/upstream.js';
@@ -86,8 +87,16 @@ export interface ServerSettings {
   readonly stateFile: string;
   readonly token?: string;
   readonly tls?: TlsSettings;
+  /** Other control servers of the fleet; may hold this one, too. */
+  readonly peers: readonly PeerAddresses[];
   readonly edsIntervalSeconds: number;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
+}
+
+/** Where another control server is reached. */
+export interface PeerAddresses {
+  readonly xds: HostPort;
+  readonly sync: HostPort;
 }
 
 /** PEM texts, and where they came from. */
@@ -95,4 +104,5 @@ export interface TlsSettings {
   readonly cert: string;
   readonly key: string;
   readonly clientCa?: string;
+  readonly peerCa?: string;
 }

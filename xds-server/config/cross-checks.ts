@@ -1,5 +1,12 @@
 import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
-import { isOneHost, isWildcard, parseAddress, parseHostPort, splitAddress } from '../fleet/address.js';
+import {
+  isOneHost,
+  isWildcard,
+  parseAddress,
+  parseHostPort,
+  parseTarget,
+  splitAddress,
+} from '../fleet/address.js';
 import type { Pool } from '../fleet/fleet.js';
 import { parseSelector } from '../fleet/metric-selector.js';
 import { checkNeeds } from './check-needs.js';
@@ -85,6 +92,25 @@ class Checker implements CrossChecked {
         this.#warn(path, 'the admin API has no authentication and is not limited to this machine');
       } else if (isGuarded === undefined) {
         this.#warn(path, `anyone who reaches ${address} can use it`, 'set token, tokenFile or tls.clientCa');
+      }
+    }
+    this.#checkPeers();
+  }
+
+  #checkPeers(): void {
+    const seen = new Map<string, Path>();
+    for (const [index, peer] of (this.#config.server?.peers ?? []).entries()) {
+      const hosts = (['xds', 'sync'] as const).flatMap((name) => {
+        const text = peer?.[name];
+        if (text === undefined) return [];
+        const path = ['server', 'peers', index, name];
+        const target = parseTarget(text);
+        if (target === undefined) this.#problem(path, `${JSON.stringify(text)} is no name:port or ip:port`);
+        else this.#once(seen, text, path, `the address ${text}`);
+        return target?.host ?? [];
+      });
+      if (new Set(hosts).size > 1) {
+        this.#problem(['server', 'peers', index], `xds and sync of one peer must be on the same host`);
       }
     }
   }

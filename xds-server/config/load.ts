@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { normaliseAddress } from '../fleet/address.js';
+import { normaliseAddress, parseTarget } from '../fleet/address.js';
 import type { Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
 import { buildDiscovery, buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
 import { buildFilter } from './build-needs.js';
@@ -119,8 +119,13 @@ class NamedFiles {
     const cert = this.#text(['server', 'tls', 'cert'], server?.tls?.cert);
     const key = this.#text(['server', 'tls', 'key'], server?.tls?.key);
     const clientCa = this.#text(['server', 'tls', 'clientCa'], server?.tls?.clientCa);
+    const peerCa = this.#text(['server', 'tls', 'peerCa'], server?.tls?.peerCa);
     if (cert === undefined || key === undefined) return token === undefined ? {} : { token };
-    const tls = { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
+    const authorities = {
+      ...(clientCa !== undefined && { clientCa }),
+      ...(peerCa !== undefined && { peerCa }),
+    };
+    const tls = { cert, key, ...authorities };
     this.#checkTls(tls);
     return { ...(token === undefined ? {} : { token }), tls };
   }
@@ -159,9 +164,10 @@ class NamedFiles {
     return { header: auth.header.toLowerCase(), value };
   }
 
-  #checkTls({ cert, key, clientCa }: TlsSettings): void {
+  #checkTls({ cert, key, clientCa, peerCa }: TlsSettings): void {
     try {
       createSecureContext({ cert, key, ca: clientCa });
+      createSecureContext({ ca: peerCa });
     } catch (error) {
       const message = `certificate and key cannot be used: ${messageOf(error)}`;
       this.problems.push(this.#source.problem(['server', 'tls'], message, { at: 'key' }));
@@ -187,6 +193,7 @@ function buildServer({ server }: ConfigFile, file: string, secrets: Secrets): Se
     syncListen: normaliseAddress(server.sync.listen),
     adminListen: normaliseAddress(server.admin.listen),
     stateFile: resolve(dirname(file), server.stateFile),
+    peers: server.peers.map(({ xds, sync }) => ({ xds: parseTarget(xds)!, sync: parseTarget(sync)! })),
     edsIntervalSeconds: server.edsIntervalSeconds,
     logLevel: server.logLevel,
     ...secrets,

@@ -75,7 +75,7 @@ class World {
         }),
     },
     board: this.board,
-    salt: 'salt',
+    salt: () => 'salt',
     wasmModule: new Uint8Array(),
     envoy: () => this.envoy,
     edsIntervalMs: () => 5_000,

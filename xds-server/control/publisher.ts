@@ -21,7 +21,7 @@ export interface Publication {
 export interface PublisherOptions {
   readonly xds: Pick<XdsServer, 'setResources' | 'settled'>;
   readonly board: SnapshotBoard;
-  readonly salt: string;
+  readonly salt: () => string;
   readonly wasmModule: Uint8Array;
   /** How the Envoys of a frontend are set up. */
   readonly envoy: (frontendId: string) => EnvoyOptions;
@@ -177,7 +177,7 @@ class FrontendPublisher {
       networkSeconds,
       engines,
       frontendId: this.#id,
-      salt,
+      salt: salt(),
       steered: steered(),
       relief: relief(),
       version: 0,

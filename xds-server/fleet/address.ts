@@ -46,6 +46,17 @@ export function parseHostPort(text: string): HostPort | undefined {
   return match !== null && port >= 1 && port <= 65535 ? { host: match[1]!, port } : undefined;
 }
 
+/** Reads what can be connected to: `name:port` or an address; undefined when it is neither. */
+export function parseTarget(text: string): HostPort | undefined {
+  const parsed = parseAddress(text);
+  return 'address' in parsed ? splitAddress(parsed.address) : parseHostPort(text);
+}
+
+/** Writes what `parseTarget` reads. */
+export function targetText({ host, port }: HostPort): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /** An address that is known to be well-formed, as Envoy prints it. */
 export function normaliseAddress(text: string): Address {
   const parsed = parseAddress(text);

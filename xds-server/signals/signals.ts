@@ -132,6 +132,8 @@ export class Signals {
   #settledSince: SettledSince;
   /** When many conversations last had to move. */
   #unrestMs = Number.NEGATIVE_INFINITY;
+  /** Another control server has Envoys of which nothing is heard here. */
+  #isPartial = false;
 
   /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
   constructor(config: SignalsConfig, held: readonly HeldRate[], nowMs: number) {
@@ -176,6 +178,14 @@ export class Signals {
   /** This process did not run for some seconds, until now: reports that waited tell of a time before. */
   noteHoldUp(nowMs: number): void {
     this.#ledger.noteHoldUp(nowMs);
+  }
+
+  /**
+   * Whether Envoys may send requests that nobody tells of here, as those of a control server that is not heard: then no engine
+   * is judged by what it has to do.
+   */
+  notePartial(isPartial: boolean, _nowMs: number): void {
+    this.#isPartial = isPartial;
   }
 
   /** Takes a usage report of a node of a known frontend. */
@@ -369,7 +379,7 @@ export class Signals {
     if (leastWaiting !== undefined) this.#measured.acceptQueue(engine.id, leastWaiting, nowMs);
     const inFlight = this.#ledger.inFlight(nowMs);
     // Requests of a silent frontend, and those of which the engine is not known yet, are planned for already.
-    const isComplete = this.#known.choosesEngines && this.#silentFrontends(nowMs).length === 0;
+    const isComplete = this.#known.choosesEngines && this.#isHeardOf(nowMs);
     if (inFlight === undefined || !isComplete) return;
     const outside = this.#outside.get(engine.id) ?? new OutsideWork();
     this.#outside.set(engine.id, outside);
@@ -406,6 +416,12 @@ export class Signals {
   /** What operators ordered. */
   get orders(): Orders {
     return this.#orders.state;
+  }
+
+  /** Takes what operators ordered here and elsewhere in place of what was known. */
+  takeOrders(orders: Orders, nowMs: number): void {
+    this.#orders.resume(orders);
+    this.#orders.expire(this.#known.fleet, nowMs);
   }
 
   /** The same, the penalties in force and what was measured, to go on with after a restart. */
@@ -506,7 +522,7 @@ export class Signals {
     const inFlight = this.#ledger.inFlight(nowMs);
     if (inFlight !== undefined) this.#noteHeld(inFlight, nowMs);
     const unmeasured = this.#engineStates(readiness, nowMs);
-    if (inFlight !== undefined && silentFrontends.length === 0) {
+    if (inFlight !== undefined && this.#isHeardOf(nowMs)) {
       const measured = this.#measuredEngines(unmeasured);
       this.#measured.evaluate(measured, this.#known.fleet.pools, this.#unrestMs, nowMs);
     }
@@ -621,8 +637,7 @@ export class Signals {
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
     // The load that an engine is judged at lacks what a silent frontend sends to it.
-    if (this.#silentFrontends(nowMs).length === 0)
-      this.#outliers.evaluate(judged, this.#known.fleet.pools, isHeld, nowMs);
+    if (this.#isHeardOf(nowMs)) this.#outliers.evaluate(judged, this.#known.fleet.pools, isHeld, nowMs);
     return engines.map((engine) => {
       if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
       const severity = this.#isInForce(engine.id) ? this.#outliers.severity(engine.id) : 1;
@@ -825,6 +840,7 @@ export class Signals {
       readiness: this.#readiness,
       settledSince: this.#settledSince.save(),
       unrestMs: this.#unrestMs,
+      isPartial: this.#isPartial,
     };
   }
 
@@ -851,11 +867,17 @@ export class Signals {
     this.#readiness = saved.readiness;
     this.#settledSince.restore(saved.settledSince);
     this.#unrestMs = saved.unrestMs;
+    this.#isPartial = saved.isPartial;
     this.#known = withSizes(this.#known, this.#sizes);
   }
 
   #turnGapSeconds(frontendId: string, poolId: string, configuredSeconds: number): number {
     return this.#turnGaps.get(frontendId)?.inForce(id64(poolId), configuredSeconds) ?? configuredSeconds;
+  }
+
+  /** Whether all that send requests tell of them. */
+  #isHeardOf(nowMs: number): boolean {
+    return !this.#isPartial && this.#silentFrontends(nowMs).length === 0;
   }
 
   #silentFrontends(nowMs: number): SignalsView['silentFrontends'] {

@@ -64,6 +64,11 @@ export class SnapshotBoard {
     for (const id of this.#entries.keys()) if (!frontendIds.has(id)) this.#entries.delete(id);
   }
 
+  /** Whether there is a snapshot of any frontend. */
+  get hasAny(): boolean {
+    return this.#entries.size > 0;
+  }
+
   current(frontendId: string): Snapshot | undefined {
     return this.#entries.get(frontendId)?.snapshot;
   }

@@ -59,8 +59,8 @@ async function start(options: Partial<SyncServerOptions> = {}, board = new Snaps
     listen: '127.0.0.1:0',
     board,
     isFrontend: (id) => id === 'west' || id === 'east',
-    onReport: (...args) => {
-      reports.push(args);
+    onReport: (frontendId, nodeId, report) => {
+      reports.push([frontendId, nodeId, report]);
       return false;
     },
     log,

@@ -9,6 +9,7 @@ import {
   SYNC_FRONTEND_HEADER,
   SYNC_NODE_HEADER,
   SYNC_PATH,
+  SYNC_READY_PATH,
   SYNC_SNAPSHOT_HEADER,
 } from '../../wire/names.js';
 import type { UsageReport } from '../../wire/usage-report.js';
@@ -16,6 +17,7 @@ import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
+import { PEER_PATH } from '../peers/peer-news.js';
 import { isAuthentic } from './bearer.js';
 import { DisplacedBoard } from './displaced-board.js';
 import { RefusedCalls } from './refused-calls.js';
@@ -35,8 +37,13 @@ export interface SyncServerOptions {
    * default always.
    */
   readonly hasClusters?: (nodeId: string) => boolean;
-  /** Takes a report, and tells whether the frontend is to be asked for the next one as soon as possible. */
-  readonly onReport: (frontendId: string, nodeId: string, report: UsageReport) => boolean;
+  /**
+   * Takes a report, and tells whether the frontend is to be asked for the next one as soon as possible. `bytes` as the filter
+   * has sent it.
+   */
+  readonly onReport: (frontendId: string, nodeId: string, report: UsageReport, bytes: Uint8Array) => boolean;
+  /** Answers another control server, whose question is text; absent: there are no others. */
+  readonly onPeer?: (question: string, signal: AbortSignal) => Promise<string>;
   /** Status of every answer, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
@@ -62,12 +69,14 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
   WARDROP_UNAUTHENTICATED: 401,
   WARDROP_NODE_UNKNOWN: 404,
   WARDROP_REPORT_INVALID: 400,
+  WARDROP_PEER_INVALID: 400,
 };
 
 /**
  * Takes usage reports and hands out snapshots: `POST /v1/sync` answers 200 with a snapshot as soon as there is another
  * one than the caller holds, 304 when there is none in time, 503 while there is none at all. Instead of 304, a caller may get
- * the keys that other Envoys of its frontend have displaced.
+ * the keys that other Envoys of its frontend have displaced. `GET /ready` tells Envoys whether to call here, and other control
+ * servers ask for news.
  */
 export class SyncServer {
   readonly #options: SyncServerOptions;
@@ -131,13 +140,44 @@ export class SyncServer {
     return this.#refused.unread(nowMs);
   }
 
+  /** Tells the Envoys that call here what one that calls another control server has displaced. */
+  addDisplaced(frontendId: string, nodeId: string, hashes: readonly bigint[]): void {
+    this.#displaced.add(frontendId, nodeId, hashes);
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'GET' && request.url === SYNC_READY_PATH) {
+      sendJson(response, this.#options.board.hasAny ? 200 : 503, {});
+      return;
+    }
     try {
+      if (request.url === PEER_PATH && this.#options.onPeer !== undefined) {
+        await this.#tellPeer(request, response, this.#options.onPeer);
+        return;
+      }
       await this.#sync(request, response);
     } catch (error) {
       this.#refuse(request, response, error);
     }
     this.#options.onAnswer?.(response.statusCode);
+  }
+
+  async #tellPeer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    onPeer: NonNullable<SyncServerOptions['onPeer']>,
+  ): Promise<void> {
+    this.#authenticate(request);
+    const question = await readBody(request);
+    const news = await onPeer(question.toString(), this.#untilClosed(response));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(news);
+  }
+
+  /** Aborts when the caller leaves, and when this server stops. */
+  #untilClosed(response: ServerResponse): AbortSignal {
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    return AbortSignal.any([left.signal, this.#stopping.signal]);
   }
 
   async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -146,7 +186,7 @@ export class SyncServer {
     const body = await readBody(request);
     const startedMs = performance.now();
     const { vms, displaced } = decodeUsageReport(body);
-    const isUrgent = this.#options.onReport(caller.frontendId, caller.nodeId, { vms });
+    const isUrgent = this.#options.onReport(caller.frontendId, caller.nodeId, { vms }, body);
     this.#reportMs += (performance.now() - startedMs - this.#reportMs) / MEAN_OF;
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
@@ -156,9 +196,7 @@ export class SyncServer {
       sendJson(response, 503, { message: 'this Envoy has not taken its clusters over xDS yet' });
       return;
     }
-    const left = new AbortController();
-    response.once('close', () => left.abort());
-    const signal = AbortSignal.any([left.signal, this.#stopping.signal]);
+    const signal = this.#untilClosed(response);
     const waitMs = isUrgent ? Math.min(holdMs, this.#urgentMs()) : holdMs;
     const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal);
     if (snapshot !== undefined) {
@@ -182,12 +220,17 @@ export class SyncServer {
     );
   }
 
-  /** Who calls; throws for anyone who may not. */
-  #identify(request: IncomingMessage): Caller {
-    const { token, isFrontend } = this.#options;
-    if (token !== undefined && !isAuthentic(request.headers.authorization, token)) {
+  #authenticate({ headers }: IncomingMessage): void {
+    const { token } = this.#options;
+    if (token !== undefined && !isAuthentic(headers.authorization, token)) {
       throw new WardropError('WARDROP_UNAUTHENTICATED', 'the sync token is missing or wrong');
     }
+  }
+
+  /** Who calls; throws for anyone who may not. */
+  #identify(request: IncomingMessage): Caller {
+    const { isFrontend } = this.#options;
+    this.#authenticate(request);
     if (request.method !== 'POST' || request.url !== SYNC_PATH) throw new NotFound();
     const nodeId = request.headers[SYNC_NODE_HEADER];
     const frontendId = request.headers[SYNC_FRONTEND_HEADER];

@@ -60,6 +60,46 @@ describe('a bootstrap', () => {
     expect(header({ environment: 'XDS_TOKEN' })).toContain('"value":"Bearer %ENVIRONMENT(XDS_TOKEN)%"');
   });
 
+  it('of several control servers names all in their order, and asks each whether it is ready', () => {
+    const standbys = (port: number) => [{ host: 'two.internal', port }];
+    const tls = { caFile: '/ca.pem' };
+    const bootstrap = buildBootstrap({
+      ...input,
+      xds: { ...input.xds, standbys: standbys(7) },
+      sync: { ...input.sync, tls, standbys: standbys(8) },
+    });
+    expect(() => fromJson(BootstrapSchema, bootstrap, { registry })).not.toThrow();
+    for (const [name, port] of [
+      ['wardrop-xds', 7],
+      ['wardrop-sync', 8],
+    ] as const) {
+      const cluster = clusterOf(bootstrap, name);
+      expect(cluster).toMatchObject({
+        type: 'STRICT_DNS',
+        health_checks: [{ http_health_check: { path: '/ready' } }],
+        load_assignment: {
+          endpoints: [
+            { lb_endpoints: [{ endpoint: { health_check_config: { port_value: 18001 } } }] },
+            {
+              priority: 1,
+              lb_endpoints: [
+                {
+                  endpoint: {
+                    address: { socket_address: { address: 'two.internal', port_value: port } },
+                    health_check_config: { port_value: 8 },
+                  },
+                },
+              ],
+            },
+          ],
+        },
+      });
+    }
+    const names = JSON.stringify(clusterOf(bootstrap, 'wardrop-sync')).match(/"exact":"[^"]*"/g);
+    expect(names).toEqual(['"exact":"10.0.0.1"', '"exact":"two.internal"']);
+    expect(clusterOf(buildBootstrap(input), 'wardrop-sync')).not.toHaveProperty('health_checks');
+  });
+
   it('lets Envoy demand the name or the address that it was told to reach', () => {
     const matchers = (host: string, serverName?: string) => {
       const tls = { caFile: '/ca.pem', ...(serverName !== undefined && { serverName }) };

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { create, type JsonObject, type MessageInitShape, toJson } from '@bufbuild/protobuf';
-import { SYNC_CLUSTER, XDS_CLUSTER } from '../../wire/names.js';
+import { SYNC_CLUSTER, SYNC_READY_PATH, XDS_CLUSTER } from '../../wire/names.js';
+import type { HostPort } from '../fleet/address.js';
 import type { Address, Frontend } from '../fleet/fleet.js';
 import { BootstrapSchema } from '../gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
 import { Cluster_DiscoveryType, type ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
@@ -23,7 +24,7 @@ import type { StaticResources } from './static-resources.js';
 export interface BootstrapTls {
   /** PEM file of the authority that signed the control server's certificate. */
   readonly caFile: string;
-  /** Name in the control server's certificate; default: the host. */
+  /** Name in the control servers' certificates; default: the host of each. */
   readonly serverName?: string;
   /** Envoy's own certificate and key, where the control server asks for one. */
   readonly client?: { readonly certificateFile: string; readonly keyFile: string };
@@ -35,6 +36,8 @@ export interface BootstrapTarget {
   readonly port: number;
   /** Absent: plaintext. */
   readonly tls?: BootstrapTls;
+  /** Other control servers; each is asked while none of those before it is ready. The same hosts for xDS and sync. */
+  readonly standbys?: readonly HostPort[];
 }
 
 /** The token itself, or the name of the variable of Envoy's environment that has it. */
@@ -72,6 +75,17 @@ const START_WAIT_MS = 1000;
 
 /** Pauses between attempts to reach the control server grow from the one to the other, with jitter. */
 const RECONNECT_MS = { base: 500, max: 5000 };
+
+/** Of several control servers, one that is not ready is left out, with all that goes to it, within about 3 s. */
+const readiness = {
+  interval: duration(3000),
+  // The ones that nobody has called so far, too.
+  noTrafficInterval: duration(3000),
+  unhealthyEdgeInterval: duration(500),
+  timeout: duration(2000),
+  unhealthyThreshold: 2,
+  healthyThreshold: 1,
+};
 
 /**
  * An Envoy bootstrap as a JSON object (YAML by any printer). It says who the Envoy is and where the control server
@@ -147,14 +161,15 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
       },
     }),
     staticResources: {
-      clusters: [xdsCluster(xds), cluster(SYNC_CLUSTER, sync), ...(resources?.clusters ?? [])],
+      clusters: [xdsCluster(xds, sync), cluster(SYNC_CLUSTER, sync), ...(resources?.clusters ?? [])],
       listeners: resources?.listeners ?? [],
     },
   });
   return toJson(BootstrapSchema, bootstrap, { registry, useProtoFieldName: true }) as JsonObject;
 }
 
-function xdsCluster(target: BootstrapInput['xds']): ClusterInit {
+function xdsCluster(target: BootstrapInput['xds'], sync: BootstrapTarget): ClusterInit {
+  const syncPorts = serversOf(sync).map(({ port }) => port);
   const http = pack(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: {
       case: 'explicitHttpConfig',
@@ -174,7 +189,7 @@ function xdsCluster(target: BootstrapInput['xds']): ClusterInit {
     httpFilters: target.token === undefined ? [] : tokenFilters(target.token),
   });
   return {
-    ...cluster(XDS_CLUSTER, target),
+    ...cluster(XDS_CLUSTER, target, syncPorts),
     typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: http },
   };
 }
@@ -206,32 +221,65 @@ function tokenFilters(token: BootstrapToken) {
   ];
 }
 
-function cluster(name: string, { host, port, tls }: BootstrapTarget): ClusterInit {
+function cluster(
+  name: string,
+  target: BootstrapTarget,
+  readyPorts = serversOf(target).map(({ port }) => port),
+): ClusterInit {
+  const { tls } = target;
+  const servers = serversOf(target);
+  const hosts = servers.map(({ host }) => host);
+  const hasStandby = servers.length > 1;
   return {
     name,
     clusterDiscoveryType: {
       case: 'type',
-      value: isIP(host) === 0 ? Cluster_DiscoveryType.STRICT_DNS : Cluster_DiscoveryType.STATIC,
+      value: hosts.every((host) => isIP(host) !== 0)
+        ? Cluster_DiscoveryType.STATIC
+        : Cluster_DiscoveryType.STRICT_DNS,
     },
     connectTimeout: duration(1000),
     loadAssignment: {
       clusterName: name,
-      endpoints: [
+      endpoints: servers.map(({ host, port }, priority) => ({
+        priority,
+        lbEndpoints: [
+          {
+            hostIdentifier: {
+              case: 'endpoint',
+              value: {
+                address: socketAddress(host, port),
+                ...(hasStandby && {
+                  healthCheckConfig: { portValue: readyPorts[priority]!, hostname: host },
+                }),
+              },
+            },
+          },
+        ],
+      })),
+    },
+    ...(hasStandby && {
+      healthChecks: [
         {
-          lbEndpoints: [
-            { hostIdentifier: { case: 'endpoint', value: { address: socketAddress(host, port) } } },
-          ],
+          ...readiness,
+          healthChecker: { case: 'httpHealthCheck', value: { path: SYNC_READY_PATH } },
+          tlsOptions: { alpnProtocols: ['http/1.1'] },
         },
       ],
-    },
-    ...(tls !== undefined && { transportSocket: transportSocket(host, tls) }),
+      closeConnectionsOnHostHealthFailure: true,
+    }),
+    ...(tls !== undefined && { transportSocket: transportSocket(hosts, tls) }),
   };
 }
 
-function transportSocket(host: string, tls: BootstrapTls) {
-  const name = tls.serverName ?? host;
+function serversOf({ host, port, standbys = [] }: BootstrapTarget): readonly HostPort[] {
+  return [{ host, port }, ...standbys];
+}
+
+function transportSocket(hosts: readonly string[], tls: BootstrapTls) {
+  const names = tls.serverName === undefined ? hosts : [tls.serverName];
   return filter('envoy.transport_sockets.tls', UpstreamTlsContextSchema, {
-    sni: isIP(name) === 0 ? name : '',
+    sni: names.find((name) => isIP(name) === 0) ?? '',
     commonTlsContext: {
       tlsCertificates: tls.client === undefined ? [] : [ownCertificate(tls.client)],
       validationContextType: {
@@ -239,15 +287,11 @@ function transportSocket(host: string, tls: BootstrapTls) {
         value: {
           trustedCa: file(tls.caFile),
           // A trusted authority alone would let any of its certificates stand in for the control server.
-          matchTypedSubjectAltNames: [
-            {
-              sanType:
-                isIP(name) === 0
-                  ? SubjectAltNameMatcher_SanType.DNS
-                  : SubjectAltNameMatcher_SanType.IP_ADDRESS,
-              matcher: { matchPattern: { case: 'exact', value: name } },
-            },
-          ],
+          matchTypedSubjectAltNames: names.map((name) => ({
+            sanType:
+              isIP(name) === 0 ? SubjectAltNameMatcher_SanType.DNS : SubjectAltNameMatcher_SanType.IP_ADDRESS,
+            matcher: { matchPattern: { case: 'exact' as const, value: name } },
+          })),
         },
       },
     },

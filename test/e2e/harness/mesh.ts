@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
@@ -31,6 +31,8 @@ export interface MeshOptions {
   readonly files?: Readonly<Record<string, string>>;
   /** Options of `wardrop serve`. */
   readonly serve?: readonly string[];
+  /** Whether there is a second control server, `mesh.peer`; it is not started. */
+  readonly hasPeer?: boolean;
 }
 
 /** An engine of the configuration, near the Envoys and like any other but for `rest`. */
@@ -49,6 +51,17 @@ export interface EnvoyHandle {
   readonly adminUrl: string;
 }
 
+interface ServerPorts {
+  readonly xds: number;
+  readonly sync: number;
+  readonly admin: number;
+}
+
+function serverPorts(ports: readonly number[]): ServerPorts {
+  const [xds, sync, admin] = ports as [number, number, number];
+  return { xds, sync, admin };
+}
+
 /** A control server and its Envoys, started by the public commands in a folder of their own. */
 export class Mesh {
   readonly folder: string;
@@ -56,47 +69,53 @@ export class Mesh {
   readonly adminUrl: string;
   readonly syncUrl: string;
   readonly envoys: EnvoyHandle[] = [];
+  #peer: Mesh | undefined;
   readonly #serveOptions: readonly string[];
   #control: Process | undefined;
 
-  private constructor(
-    folder: string,
-    adminUrl: string,
-    syncUrl: string,
-    serveOptions: readonly string[] = [],
-  ) {
+  private constructor(configFile: string, ports: ServerPorts, serveOptions: readonly string[] = []) {
     this.#serveOptions = serveOptions;
-    this.folder = folder;
-    this.configFile = join(folder, 'fleet.yaml');
-    this.adminUrl = adminUrl;
-    this.syncUrl = syncUrl;
+    this.folder = dirname(configFile);
+    this.configFile = configFile;
+    this.adminUrl = `http://127.0.0.1:${ports.admin}`;
+    this.syncUrl = `http://127.0.0.1:${ports.sync}`;
   }
 
   /** Writes the configuration and starts the control server. */
   static async start(options: MeshOptions): Promise<Mesh> {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-e2e-'));
     const frontends = Object.keys(options.rttMs);
-    const ports = await freePorts(3 + frontends.length);
-    const [xds, sync, admin] = ports;
-    const mesh = new Mesh(folder, `http://127.0.0.1:${admin}`, `http://127.0.0.1:${sync}`, options.serve);
-    const config = {
-      server: {
-        xds: { listen: `127.0.0.1:${xds}` },
-        sync: { listen: `127.0.0.1:${sync}` },
-        admin: { listen: `127.0.0.1:${admin}` },
-        stateFile: 'state.json',
-        ...options.server,
-      },
-      frontends: frontends.map((id, index) => ({ id, region: id, listen: `127.0.0.1:${ports[3 + index]}` })),
-      engines: options.engines,
-      // Most tests configure round trips that loopback does not have.
-      network: { rttMs: options.rttMs, measure: options.measure ?? false },
-      profiles: options.profiles,
-      demand: options.demand,
-      ...(options.policy ? { policy: options.policy } : {}),
-      ...options.config,
+    const ports = await freePorts(6 + frontends.length);
+    const [own, other] = [serverPorts(ports.slice(0, 3)), serverPorts(ports.slice(3, 6))];
+    const write = (name: string, server: ServerPorts, peer: ServerPorts | undefined): Mesh => {
+      const config = {
+        server: {
+          xds: { listen: `127.0.0.1:${server.xds}` },
+          sync: { listen: `127.0.0.1:${server.sync}` },
+          admin: { listen: `127.0.0.1:${server.admin}` },
+          stateFile: `${name}-state.json`,
+          ...(peer && { peers: [{ xds: `127.0.0.1:${peer.xds}`, sync: `127.0.0.1:${peer.sync}` }] }),
+          ...options.server,
+        },
+        frontends: frontends.map((id, index) => ({
+          id,
+          region: id,
+          listen: `127.0.0.1:${ports[6 + index]}`,
+        })),
+        engines: options.engines,
+        // Most tests configure round trips that loopback does not have.
+        network: { rttMs: options.rttMs, measure: options.measure ?? false },
+        profiles: options.profiles,
+        demand: options.demand,
+        ...(options.policy ? { policy: options.policy } : {}),
+        ...options.config,
+      };
+      const file = join(folder, `${name}.yaml`);
+      writeFileSync(file, stringify(config));
+      return new Mesh(file, server, options.serve);
     };
-    writeFileSync(mesh.configFile, stringify(config));
+    const mesh = write('fleet', own, options.hasPeer ? other : undefined);
+    if (options.hasPeer) mesh.#peer = write('peer', other, own);
     for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(folder, name), text);
     try {
       await mesh.startControlServer();
@@ -110,6 +129,12 @@ export class Mesh {
   get control(): Process {
     if (!this.#control) throw new Error('the control server was not started');
     return this.#control;
+  }
+
+  /** The second control server, with the same Envoys, engines and folder. */
+  get peer(): Mesh {
+    if (!this.#peer) throw new Error('there is no second control server');
+    return this.#peer;
   }
 
   async startControlServer(): Promise<void> {
@@ -189,7 +214,11 @@ export class Mesh {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.envoys.map((envoy) => envoy.process.stop()), this.#control?.stop()]);
+    await Promise.all([
+      ...this.envoys.map((envoy) => envoy.process.stop()),
+      this.#control?.stop(),
+      this.#peer?.stop(),
+    ]);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -15,6 +15,14 @@ const listen = (defaultAddress: string, description: string) =>
     default: {},
   }) as const;
 
+const hostPort = (description: string) =>
+  ({
+    type: 'string',
+    minLength: 1,
+    maxLength: 260,
+    description: `${description} \`name:port\` or \`ip:port\`, IPv6 in brackets.`,
+  }) as const;
+
 export const server = {
   type: 'object',
   description: 'The control server itself. Listening addresses, files and secrets need a restart to change.',
@@ -58,7 +66,26 @@ export const server = {
           ...filePath,
           description: 'Require client certificates signed by these authorities (mutual TLS).',
         },
+        peerCa: {
+          ...filePath,
+          description: 'Authorities of the certificates of `server.peers`. Default: those of the system.',
+        },
       },
+    },
+    peers: {
+      type: 'array',
+      description:
+        'Other control servers of the same fleet, which share what they hear and one plan; all of them, or all but itself. With `clientCa`, they show each other their own certificates. Default: none.',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['xds', 'sync'],
+        properties: {
+          xds: hostPort('Where Envoys reach its `server.xds`; for their bootstraps.'),
+          sync: hostPort('Where Envoys and control servers reach its `server.sync`.'),
+        },
+      },
+      default: [],
     },
     edsIntervalSeconds: {
       type: 'number',

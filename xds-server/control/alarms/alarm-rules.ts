@@ -1,5 +1,6 @@
 import type { Fleet, SignalName } from '../../fleet/fleet.js';
 import type { Orders } from '../../fleet/operations.js';
+import type { PeerView } from '../../peers/peers.js';
 import type { Plan } from '../../plan/plan.js';
 import type { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import type { ProfileDrift } from '../../signals/penalty/outlier-watch.js';
@@ -227,7 +228,7 @@ const SILENT_ALARM_MS = 10_000;
 /** Envoys that have the filter over xDS, and whose filter does not call; those that call and are not read have an alarm of their own. */
 export function silentFilters(
   nodes: readonly NodeView[],
-  holders: readonly Holder[],
+  holders: readonly Pick<Holder, 'nodeId' | 'atMs'>[],
   unread: ReadonlyMap<string, string>,
   nowMs: number,
 ): Messages {
@@ -251,5 +252,49 @@ export function unreadEnvoys(problems: ReadonlyMap<string, string>): Messages {
       nodeId,
       `reports of Envoy ${nodeId} are refused, and its filter goes on with the snapshot that it has: ${problem}. Give it the filter of this version`,
     ]),
+  );
+}
+
+const MOST_NAMED = 5;
+
+export function silentPeers(peers: readonly PeerView[]): Messages {
+  return new Map(
+    peers.flatMap(({ address, isSilent, problem, envoys }): [string, string][] => {
+      if (!isSilent) return [];
+      const named = envoys.slice(0, MOST_NAMED).join(', ');
+      const rest = envoys.length > MOST_NAMED ? ` and ${envoys.length - MOST_NAMED} more` : '';
+      const consequence =
+        envoys.length === 0
+          ? 'no Envoy is missing here'
+          : `Envoys that called it have not called here (${named}${rest}): until they do, no engine is found slow or busy with other work`;
+      return [
+        [
+          address,
+          `control server ${address} does not answer (${problem ?? 'not asked yet'}); ${consequence}`,
+        ],
+      ];
+    }),
+  );
+}
+
+/** Control servers that do not agree on what the fleet is. */
+export function differingPeers(peers: readonly PeerView[], unfitReason: string | null): Messages {
+  return new Map(
+    peers.flatMap(({ address, isSilent, leads, hasSameConfig }): [string, string][] => {
+      if (isSilent || hasSameConfig !== false) {
+        const isUnfit = leads && unfitReason !== null;
+        return isUnfit
+          ? [[address, `the plan of control server ${address} does not fit here: ${unfitReason}`]]
+          : [];
+      }
+      const consequence =
+        leads && unfitReason !== null ? `, and its plan does not fit here: ${unfitReason}` : '';
+      return [
+        [
+          address,
+          `control server ${address} has another configuration than this one${consequence}. Give all the same, but for what is under server`,
+        ],
+      ];
+    }),
   );
 }

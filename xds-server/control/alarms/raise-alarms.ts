@@ -1,4 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.js';
+import type { PeerView } from '../../peers/peers.js';
 import type { Plan } from '../../plan/plan.js';
 import type { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import type { Signals, SignalsView } from '../../signals/signals.js';
@@ -6,6 +7,7 @@ import type { Holder } from '../../sync/snapshot-board.js';
 import type { NodeView } from '../../xds/index.js';
 import {
   correctedEngines,
+  differingPeers,
   doubtfulRoundTrips,
   downReplicas,
   drained,
@@ -19,6 +21,7 @@ import {
   shedding,
   silentFilters,
   silentFrontends,
+  silentPeers,
   undiscovered,
   unreadEnvoys,
 } from './alarm-rules.js';
@@ -40,7 +43,8 @@ export interface SeenFleet {
 /** What there is to know about Envoys. */
 export interface SeenEnvoys {
   readonly nodes: readonly NodeView[];
-  readonly holders: readonly Holder[];
+  /** Those that call another control server, too. */
+  readonly holders: readonly Pick<Holder, 'nodeId' | 'atMs'>[];
   /** Why reports are refused, by node. */
   readonly unread: ReadonlyMap<string, string>;
 }
@@ -72,4 +76,14 @@ export function raiseSlowAlarms(alarms: Alarms, view: SignalsView, envoys: SeenE
   alarms.set('envoy-lacks', lackingEnvoys(nodes));
   alarms.set('envoy-unread', unreadEnvoys(unread));
   alarms.set('envoy-silent', silentFilters(nodes, holders, unread, nowMs));
+}
+
+/** `unfitReason`: why the plan of the one that leads cannot be published here. */
+export function raisePeerAlarms(
+  alarms: Alarms,
+  peers: readonly PeerView[],
+  unfitReason: string | null,
+): void {
+  alarms.set('peer-silent', silentPeers(peers));
+  alarms.set('peer-differs', differingPeers(peers, unfitReason));
 }

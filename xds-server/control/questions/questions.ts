@@ -8,7 +8,7 @@ import { type Changes, type WhatIf, whatIf } from './what-if.js';
 export interface QuestionsOptions {
   /** Not the one that makes plans, so that questions never delay one. */
   readonly solver: Solver;
-  readonly history: PlanHistory;
+  readonly history: Pick<PlanHistory, 'since'>;
   /** What a plan would be made of now; throws WARDROP_NOT_READY before there is one. */
   readonly input: () => OptimizerInput;
 }

@@ -3,7 +3,7 @@ import type { UsageReport } from '../../../wire/usage-report.js';
 import { WardropError } from '../../errors.js';
 import type { Address, Engine } from '../../fleet/fleet.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
-import type { Operations } from '../../fleet/operations.js';
+import type { Operations, Orders } from '../../fleet/operations.js';
 import type { HeldRate, SignalsConfig } from '../../signals/known-config.js';
 import type { OperatorRequest } from '../../signals/operator-orders.js';
 import type { ProbeResult, ReplicaHealth } from '../../signals/readiness/replica-health.js';
@@ -54,6 +54,8 @@ export type RecordedSignal = { readonly atMs: number } & (
       readonly leastWaiting?: number;
     }
   | { readonly kind: 'hold-up' }
+  | { readonly kind: 'partial'; readonly isPartial: boolean }
+  | { readonly kind: 'orders'; readonly orders: Orders }
   | { readonly kind: 'act'; readonly request: OperatorRequest }
   | { readonly kind: 'evaluate' }
   /** What the last look showed is being solved. */
@@ -93,6 +95,16 @@ export class RecordedSignals extends Signals {
   override noteHoldUp(atMs: number): void {
     super.noteHoldUp(atMs);
     this.#record({ kind: 'hold-up', atMs });
+  }
+
+  override notePartial(isPartial: boolean, atMs: number): void {
+    super.notePartial(isPartial, atMs);
+    this.#record({ kind: 'partial', atMs, isPartial });
+  }
+
+  override takeOrders(orders: Orders, atMs: number): void {
+    super.takeOrders(orders, atMs);
+    this.#record({ kind: 'orders', atMs, orders });
   }
 
   override acceptReport(frontendId: string, nodeId: string, report: UsageReport, atMs: number): void {
@@ -202,6 +214,12 @@ export class SignalsReplay {
         break;
       case 'hold-up':
         signals.noteHoldUp(atMs);
+        break;
+      case 'partial':
+        signals.notePartial(signal.isPartial, atMs);
+        break;
+      case 'orders':
+        signals.takeOrders(signal.orders, atMs);
         break;
       case 'report':
         signals.acceptReport(signal.frontendId, signal.nodeId, signal.report, atMs);

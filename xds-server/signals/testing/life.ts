@@ -151,7 +151,11 @@ export function* life(seed: number): Generator<Event> {
       const turns = manyTurns(second);
       yield { atMs, tell: (signals) => signals.acceptReport('f', 'many', turns, atMs) };
     }
-    yield { atMs: atMs + 600, tell: (signals) => signals.evaluate(atMs + 600) };
+    const look = (signals: Signals) => {
+      signals.notePartial(trouble === 'held-up', atMs + 600);
+      return signals.evaluate(atMs + 600);
+    };
+    yield { atMs: atMs + 600, tell: look };
   }
 }
 

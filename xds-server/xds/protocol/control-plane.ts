@@ -139,6 +139,16 @@ export class ControlPlane {
     );
   }
 
+  /** Nodes of which `hasClusters` is true, sorted. */
+  configuredNodes(): string[] {
+    const ids = [...this.#clients].flatMap(({ session }) =>
+      session.node !== undefined && session.holds(CLUSTER_TYPE) && session.holds(ENDPOINTS_TYPE)
+        ? [session.node.id]
+        : [],
+    );
+    return [...new Set(ids)].sort();
+  }
+
   /** Connected clients that have introduced themselves, sorted by id. */
   nodes(): NodeView[] {
     return [...this.#clients]

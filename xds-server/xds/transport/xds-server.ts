@@ -168,6 +168,11 @@ export class XdsServer {
     return this.#plane.hasClusters(nodeId);
   }
 
+  /** Nodes of which `hasClusters` is true, sorted. */
+  configuredNodes(): string[] {
+    return this.#plane.configuredNodes();
+  }
+
   /** Every connected Envoy with what it was sent, accepted and rejected. */
   nodes(): NodeView[] {
     return this.#plane.nodes();

@@ -1,0 +1,149 @@
+import { Agent, request } from 'undici';
+import type { TlsSettings } from '../config/config.js';
+import { type HostPort, targetText } from '../fleet/address.js';
+import { SILENT_MS } from './leadership.js';
+import { NOTHING_KNOWN } from './peer-board.js';
+import { decodeNews, encodeQuestion, type Known, PEER_PATH, type PeerNews } from './peer-news.js';
+
+/** So long a peer waits for news before it answers. */
+export const PEER_HOLD_MS = 500;
+const TIMEOUT_MS = 2_000;
+/** Between two questions, so that many small news come together; longer while the peer does not answer. */
+const PAUSE_MS = 50;
+const FAILED_PAUSE_MS = 500;
+
+export interface PeerLinkOptions {
+  readonly target: HostPort;
+  readonly token?: string;
+  readonly tls?: TlsSettings;
+  /** Names this process. */
+  readonly instance: string;
+  readonly onNews: (news: PeerNews) => void;
+  readonly now: () => number;
+}
+
+/** Asks one peer again and again for what it knows. */
+export class PeerLink {
+  /** `host:port`. */
+  readonly address: string;
+  readonly #options: PeerLinkOptions;
+  readonly #agent: Agent;
+  readonly #stopping = new AbortController();
+  #known: Known = NOTHING_KNOWN;
+  #heardMs: number | undefined;
+  #problem: string | null = null;
+  /** The peer is this server itself. */
+  #isSelf = false;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: PeerLinkOptions) {
+    this.#options = options;
+    const { target, tls } = options;
+    this.address = targetText(target);
+    this.#agent = new Agent({
+      connections: 1,
+      headersTimeout: TIMEOUT_MS,
+      bodyTimeout: TIMEOUT_MS,
+      connect: { timeout: TIMEOUT_MS, ...(tls && tlsOf(tls)) },
+    });
+  }
+
+  get isSelf(): boolean {
+    return this.#isSelf;
+  }
+
+  /** When it last answered; undefined when never. */
+  get heardMs(): number | undefined {
+    return this.#heardMs;
+  }
+
+  /** Why it last gave no good answer; null when it did. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  isSilent(nowMs: number): boolean {
+    return this.#heardMs === undefined || nowMs - this.#heardMs >= SILENT_MS;
+  }
+
+  /** Asks once; undefined when there is no good answer. */
+  async ask(): Promise<PeerNews | undefined> {
+    const { instance, token, tls, onNews, now } = this.#options;
+    try {
+      const response = await request(
+        `${tls === undefined ? 'http' : 'https'}://${this.address}${PEER_PATH}`,
+        {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          },
+          body: encodeQuestion({ instance, known: this.#known }),
+          dispatcher: this.#agent,
+          signal: this.#stopping.signal,
+        },
+      );
+      const text = await response.body.text();
+      if (response.statusCode !== 200)
+        throw new Error(`status ${response.statusCode}: ${text.slice(0, 200)}`);
+      const news = decodeNews(text);
+      this.#isSelf = news.claim.instance === instance;
+      if (this.#isSelf) return undefined;
+      onNews(news);
+      this.#known = news.known;
+      this.#heardMs = now();
+      this.#problem = null;
+      return news;
+    } catch (error) {
+      this.#problem = reasonOf(error);
+      return undefined;
+    }
+  }
+
+  /** Begins with what the peer tells one that knows nothing. */
+  start(): void {
+    this.#known = NOTHING_KNOWN;
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#agent.destroy();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted && !this.#isSelf) {
+      const news = await this.ask();
+      if (!signal.aborted) await pause(news === undefined ? FAILED_PAUSE_MS : PAUSE_MS, signal);
+    }
+  }
+}
+
+function tlsOf({ cert, key, clientCa, peerCa }: TlsSettings) {
+  return {
+    ...(peerCa !== undefined && { ca: peerCa }),
+    // Whoever wants to see the certificates of Envoys wants to see ours.
+    ...(clientCa !== undefined && { cert, key }),
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener('abort', finish);
+  });
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string };
+  if (code === 'ECONNREFUSED') return 'nobody listens there';
+  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') return 'no answer in time';
+  return message || String(error);
+}
