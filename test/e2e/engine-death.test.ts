@@ -19,6 +19,8 @@ type Loads = Record<keyof typeof DEMAND, OpenLoop>;
 
 describe('an engine whose process is killed', () => {
   const recording = join(mkdtempSync(join(tmpdir(), 'wardrop-recording-')), 'fleet.jsonl.gz');
+  /** Of seconds in the midst of it. */
+  const excerpt = join(dirname(recording), 'excerpt.jsonl.gz');
   const engines: SimulatedEngine[] = [];
   let mesh: Mesh;
 
@@ -77,9 +79,11 @@ describe('an engine whose process is killed', () => {
 
   it('sheds what is above the remaining capacity with 429 and retry advice, apart from errors', async () => {
     const loads = startLoads(1);
+    const recorded = mesh.wardrop('record', '--url', mesh.adminUrl, '--out', excerpt, '--for', '15s');
     await sleep(15_000);
     const sinceMs = Date.now();
     await sleep(10_000);
+    await recorded;
     const results = (await stopLoads(loads)).filter((result) => result.atMs > sinceMs);
 
     const shed = results.filter((result) => result.status === 429);
@@ -100,6 +104,15 @@ describe('an engine whose process is killed', () => {
     const replayed = JSON.parse(await mesh.wardrop('replay', recording, '--json')) as Replayed[];
     expect(replayed.map(({ planId }) => planId)).toContain(id);
     expect(replayed.filter(({ isSame, isSameState }) => !isSame || isSameState !== true)).toEqual([]);
+  });
+
+  it('can be planned again from a recording that was begun in the midst of it, too', async () => {
+    const replayed = JSON.parse(await mesh.wardrop('replay', excerpt, '--json')) as Replayed[];
+    expect(replayed.filter(({ isSame, isSameState }) => !isSame || isSameState === false)).toEqual([]);
+    // The last solve before it is in it, and perhaps one that was under way.
+    const states = replayed.map(({ isSameState }) => isSameState);
+    expect(states.lastIndexOf(null)).toBeLessThan(2);
+    expect(states.at(-1)).toBe(true);
   });
 
   function startLoads(factor: number): Loads {
