@@ -2,15 +2,29 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
-import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
-import { sleep } from './harness/process.js';
+import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { eventually, sleep } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
 const DEAD_SECONDS = 60;
+const SHARED_SECONDS = 5;
+const SETTLED_SECONDS = 15;
+
+interface PeersJson {
+  readonly role: string;
+  readonly peers: readonly { readonly isSilent: boolean; readonly envoys: readonly string[] }[];
+}
+
+interface PlanJson {
+  readonly id: string;
+  readonly sequence: number;
+}
 
 const stubs = [new StubEngine('a'), new StubEngine('b'), new StubEngine('c')];
 let mesh: Mesh;
-let envoy: EnvoyHandle;
+/** Of one frontend; they call different control servers first. */
+let envoys: readonly [EnvoyHandle, EnvoyHandle];
+let loads: readonly OpenLoop[];
 
 beforeAll(async () => {
   await Promise.all(stubs.map((stub) => stub.start()));
@@ -19,8 +33,18 @@ beforeAll(async () => {
     rttMs: { west: { a: 2, b: 4, c: 6 } },
     profiles: { stub: { requestsPerSecond: 20 } },
     demand: { west: { requestsPerSecond: 50, promptTokens: 100, outputTokens: 32 } },
+    hasPeer: true,
   });
-  envoy = await mesh.startEnvoy('west', { concurrency: 2 });
+  await mesh.peer.startControlServer();
+  const [port] = await freePorts(1);
+  envoys = await Promise.all([
+    mesh.startEnvoy('west', { concurrency: 2 }),
+    mesh.peer.startEnvoy('west', { listen: `127.0.0.1:${port}` }),
+  ]);
+  loads = [
+    new OpenLoop(envoys[0].url, 40, keysOf(200)),
+    new OpenLoop(envoys[1].url, 10, keysOf(200).reverse()),
+  ];
 });
 
 afterAll(async () => {
@@ -28,21 +52,52 @@ afterAll(async () => {
   await Promise.all(stubs.map((stub) => stub.kill()));
 });
 
-it('routes every request as before while the control server is dead for a minute, and goes on with the same plan', async () => {
-  const load = new OpenLoop(envoy.url, 50, keysOf(200));
-  await sleep(15_000);
-  const before = await mesh.api<{ id: string; sequence: number }>('/v1/plan');
-  const settled = load.results.length;
+it('of two control servers, either knows all demand and publishes the same plan, and when the one that makes it dies the other goes on', async () => {
+  const startedMs = Date.now();
+  await sleep(SHARED_SECONDS * 1_000);
+  for (const server of [mesh, mesh.peer]) {
+    await eventually('the requests of both Envoys', async () => (await demandOf(server)) > 45);
+  }
+  const plans = await Promise.all([planOf(mesh), planOf(mesh.peer)]);
+  expect(plans[1]).toEqual(plans[0]);
+  expect((await peersOf(mesh)).role).toBe('leads');
+  expect(await peersOf(mesh.peer)).toMatchObject({ role: 'follows', peers: [{ isSilent: false }] });
+  expect((await peersOf(mesh)).peers[0]!.envoys).toHaveLength(1);
 
   await mesh.control.stop('SIGKILL');
+  await eventually(
+    'the other one to make the plans',
+    async () => (await peersOf(mesh.peer)).role === 'leads',
+  );
+  await eventually(
+    'the Envoy to call it',
+    async () => (await peersOf(mesh.peer)).peers[0]!.envoys.length === 0,
+  );
+  await sleep(Math.max(0, startedMs + SETTLED_SECONDS * 1_000 - Date.now()));
+
+  const results = loads.flatMap((load) => load.results);
+  expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
+  expect(movedKeys(results)).toEqual([]);
+  for (const envoy of envoys) expect(await envoyGauge(envoy, 'snapshot_age_seconds')).toBeLessThan(10);
+});
+
+it('routes every request as before while no control server runs for a minute, and goes on with the same plan', async () => {
+  const before = await planOf(mesh.peer);
+  const settled = loads.map(({ results }) => results.length);
+
+  await mesh.peer.control.stop('SIGKILL');
   const refused = await startWithBrokenConfig();
   await sleep(DEAD_SECONDS * 1_000 - refused.tookMs);
-  const age = await envoyGauge(envoy, 'snapshot_age_seconds');
+  const age = await envoyGauge(envoys[0], 'snapshot_age_seconds');
+  await mesh.peer.startControlServer();
+  const restarted = await planOf(mesh.peer);
   await mesh.startControlServer();
-  const restarted = await mesh.api<{ id: string; sequence: number }>('/v1/plan');
-  await sleep(10_000);
-  const after = await mesh.api<{ id: string; sequence: number }>('/v1/plan');
-  const results = (await load.stop()).slice(settled);
+  await sleep(8_000);
+  const after = await Promise.all([planOf(mesh.peer), planOf(mesh)]);
+  const { role } = await peersOf(mesh);
+  const results = (await Promise.all(loads.map((load) => load.stop()))).flatMap((all, at) =>
+    all.slice(settled[at]),
+  );
 
   expect(results.length).toBeGreaterThan(50 * (DEAD_SECONDS + 5));
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
@@ -50,10 +105,13 @@ it('routes every request as before while the control server is dead for a minute
   expect(new Set(results.map((result) => decisionOf(result.headers).plan))).toEqual(new Set([before.id]));
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/fleet\.yaml:\d+:\d+: /) });
   expect(age).toBeGreaterThan(DEAD_SECONDS - 10);
-  expect([restarted.id, restarted.sequence]).toEqual([before.id, before.sequence]);
-  expect([after.id, after.sequence]).toEqual([before.id, before.sequence]);
-  expect(await envoyGauge(envoy, 'snapshot_age_seconds')).toBeLessThan(15);
-  expect(suspiciousLines(envoy.process.output)).toEqual([]);
+  expect(restarted).toEqual(before);
+  expect(after).toEqual([before, before]);
+  expect(role).toBe('follows');
+  for (const envoy of envoys) {
+    expect(await envoyGauge(envoy, 'snapshot_age_seconds')).toBeLessThan(15);
+    expect(suspiciousLines(envoy.process.output)).toEqual([]);
+  }
 });
 
 /** A control server that does not come back because of its configuration says so and does not start. */
@@ -64,6 +122,24 @@ async function startWithBrokenConfig(): Promise<{ code: number | null; stderr: s
   const { code, stderr } = await mesh.runCommand(['serve', '-c', mesh.configFile]);
   writeFileSync(mesh.configFile, good);
   return { code, stderr, tookMs: Date.now() - startedMs };
+}
+
+async function planOf(server: Mesh): Promise<PlanJson> {
+  const { id, sequence } = await server.api<PlanJson>('/v1/plan');
+  return { id, sequence };
+}
+
+function peersOf(server: Mesh): Promise<PeersJson> {
+  return server.api('/v1/peers');
+}
+
+/** Requests per second, as measured. */
+async function demandOf(server: Mesh): Promise<number> {
+  const { demands } = await server.api<{ demands: { source: string; requestsPerSecond: number }[] }>(
+    '/v1/fleet',
+  );
+  const measured = demands.filter(({ source }) => source === 'measured');
+  return measured.reduce((sum, { requestsPerSecond }) => sum + requestsPerSecond, 0);
 }
 
 /** Keys that were served by more than one engine. */
