@@ -30,6 +30,7 @@ export class PeerLink {
   readonly #agent: Agent;
   readonly #stopping = new AbortController();
   #known: Known = NOTHING_KNOWN;
+  readonly #createdMs: number;
   #heardMs: number | undefined;
   #problem: string | null = null;
   /** The peer is this server itself. */
@@ -38,6 +39,7 @@ export class PeerLink {
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
+    this.#createdMs = options.now();
     const { target, tls } = options;
     this.address = targetText(target);
     this.#agent = new Agent({
@@ -63,7 +65,7 @@ export class PeerLink {
   }
 
   isSilent(nowMs: number): boolean {
-    return this.#heardMs === undefined || nowMs - this.#heardMs >= SILENT_MS;
+    return nowMs - (this.#heardMs ?? this.#createdMs) >= SILENT_MS;
   }
 
   /** Asks once; undefined when there is no good answer. */

@@ -473,6 +473,23 @@ describe('Signals', () => {
     },
   );
 
+  it('takes nothing for work from elsewhere while Envoys may call a control server that is not heard', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    const [engine] = configOf(['a', 'b']).fleet.engines;
+    const healthAfter = (fromSecond: number, toSecond: number) => {
+      for (let second = fromSecond; second <= toSecond; second++) {
+        const counts = { planned: second * 5, ended: Math.max(0, second * 5 - 10) };
+        signals.acceptReport('f', 'n', reportOf(second * 5, { a: counts }), second * 1_000);
+        if (second >= 20 && second % 2 === 0) signals.acceptLoad(engine!, 20, 1, second * 1_000);
+      }
+      return signals.evaluate(toSecond * 1_000).state.engines[0]!.health;
+    };
+    signals.notePartial(true, 0);
+    expect(healthAfter(0, 40)).toBe(1);
+    signals.notePartial(false, 40_000);
+    expect(healthAfter(41, 80)).toBe(0.5);
+  });
+
   it('takes no requests of a silent frontend for work from elsewhere, as its demand is held', () => {
     const config = configOf(['a', 'b'], 10, '{}', RATE, ['f', 'g']);
     const signals = new Signals(config, [], 0);

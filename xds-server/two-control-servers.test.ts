@@ -1,0 +1,229 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, createServer as createNetServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CertificateAuthority } from '../test/conformance/certificates.js';
+import { id64 } from '../wire/hash.js';
+import {
+  SYNC_DISPLACED_HEADER,
+  SYNC_FRONTEND_HEADER,
+  SYNC_NODE_HEADER,
+  SYNC_SNAPSHOT_HEADER,
+} from '../wire/names.js';
+import { noPoolUsage, noVmUsage, type UsageReport } from '../wire/usage-report.js';
+import { encodeUsageReport } from '../wire/usage-report-writer.js';
+import { ControlServer } from './control-server.js';
+import { Optimizer } from './optimizer/index.js';
+
+const cleanups: (() => unknown)[] = [];
+const optimizer = new Optimizer();
+let folder = '';
+let engine = '';
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'wardrop-two-'));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  const server: Server = createServer((_request, response) => response.end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  engine = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createNetServer());
+  await Promise.all(
+    servers.map((server) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))),
+  );
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+/** A control server that may be started. */
+class Site {
+  readonly #file: string;
+  readonly #ports: readonly number[];
+
+  constructor(name: string, ports: readonly number[], peer: readonly number[], rest: SiteRest = {}) {
+    this.#file = join(folder, `${name}.yaml`);
+    this.#ports = ports;
+    const [xds, sync, admin] = ports.map((port) => `{listen: "127.0.0.1:${port}"}`);
+    const addresses = (all: readonly number[]) => `{xds: "127.0.0.1:${all[0]}", sync: "127.0.0.1:${all[1]}"}`;
+    const { extra = '', rps = 5, token = 'a-token-for-the-fleet' } = rest;
+    writeFileSync(
+      this.#file,
+      [
+        `server: {xds: ${xds}, sync: ${sync}, admin: ${admin}, stateFile: ${name}.json, token: ${token},`,
+        // Both are listed, as where servers share a file.
+        `  ${extra} peers: [${addresses(ports)}, ${addresses(peer)}]}`,
+        'frontends: [{id: f, region: r, listen: "127.0.0.1:1"}]',
+        `engines: [{id: a, region: r, models: [m], profile: p, endpoints: ["${engine}"]}]`,
+        'profiles: {p: {requestsPerSecond: 10}}',
+        `demand: {f: {requestsPerSecond: ${rps}}}`,
+        '',
+      ].join('\n'),
+    );
+  }
+
+  get state(): { readonly salt: string } {
+    return JSON.parse(readFileSync(this.#file.replace('.yaml', '.json'), 'utf8')) as { salt: string };
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.#ports[1]}`;
+  }
+
+  async start(): Promise<ControlServer> {
+    const server = await ControlServer.start({
+      configFile: this.#file,
+      optimizer,
+      questionSolver: optimizer,
+      wasmModule: new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]),
+      runFilter: () => ({ decision: {}, requestHeaders: new Map() }),
+      log: pino({}, { write: () => undefined }),
+    });
+    cleanups.push(() => server.stop());
+    await vi.waitUntil(() => server.plan, 10_000);
+    return server;
+  }
+
+  /** What an Envoy of the frontend gets for a report. */
+  async sync(nodeId: string, report: UsageReport, held = 0): Promise<Response> {
+    return fetch(`http://${this.address}/v1/sync`, {
+      method: 'POST',
+      headers: {
+        authorization: 'Bearer a-token-for-the-fleet',
+        [SYNC_NODE_HEADER]: nodeId,
+        [SYNC_FRONTEND_HEADER]: 'f',
+        [SYNC_SNAPSHOT_HEADER]: String(held),
+        [SYNC_DISPLACED_HEADER]: '0',
+      },
+      body: Buffer.from(encodeUsageReport(report)),
+    });
+  }
+}
+
+interface SiteRest {
+  /** More under `server`. */
+  readonly extra?: string;
+  readonly rps?: number;
+  readonly token?: string;
+}
+
+async function twoSites(rest: SiteRest = {}): Promise<readonly [Site, Site]> {
+  const ports = await freePorts(6);
+  const [one, two] = [ports.slice(0, 3), ports.slice(3)];
+  return [new Site('one', one, two), new Site('two', two, one, rest)];
+}
+
+function reportOf(offered: number, displaced: readonly bigint[] = []): UsageReport {
+  const vm = { ...noVmUsage(7n, offered + 1), pools: [{ ...noPoolUsage(id64('m')), offered }] };
+  return { vms: [vm], displaced };
+}
+
+function isAlarmed({ alarms }: ControlServer, kind: string, message: RegExp): boolean {
+  return alarms.list.some(({ id, message: text }) => id.startsWith(`${kind}:`) && message.test(text));
+}
+
+describe('two control servers', () => {
+  it('have one plan and salt, know of every report and displaced key, and an order given to either holds at both', async () => {
+    const sites = await twoSites();
+    const one = await sites[0].start();
+    const two = await sites[1].start();
+    expect([one.isPlanning, two.isPlanning]).toEqual([true, false]);
+    expect(two.plan!.id).toBe(one.plan!.id);
+    await vi.waitUntil(
+      () =>
+        one
+          .peerViews()
+          .map(({ hasSameConfig }) => hasSameConfig)
+          .join() === 'true',
+      5_000,
+    );
+
+    for (const [at, site] of sites.entries()) {
+      await site.sync(`n${at}`, reportOf(0));
+      await site.sync(`n${at}`, reportOf(10 * (at + 1), [BigInt(2 + 2 * at)]));
+    }
+    const offered = ({ signals }: ControlServer) =>
+      signals.totals.pools.reduce((sum, pool) => sum + pool.offered, 0);
+    await vi.waitUntil(() => offered(one) === 30 && offered(two) === 30, 5_000);
+    const { version } = one.board.current('f')!;
+    const displaced = Buffer.from(await (await sites[0].sync('n0', reportOf(10), version)).arrayBuffer());
+    expect(displaced.readBigUInt64LE(displaced.length - 8)).toBe(4n);
+
+    expect(() => two.explain({})).toThrow(`the control server at ${sites[0].address} makes the plans`);
+    two.act({ action: 'drain', target: engine, by: 'me' });
+    await vi.waitUntil(() => one.signals.orders.drains.length === 1, 5_000);
+    one.act({ action: 'undrain', target: engine, by: 'you' });
+    await vi.waitUntil(() => two.signals.orders.drains.length === 0, 5_000);
+    expect(two.signals.orders.actions.map(({ by }) => by)).toEqual(['me', 'you']);
+    expect(one.signals.orders).toEqual(two.signals.orders);
+
+    await two.stop();
+    await one.stop();
+    expect(sites[1].state.salt).toBe(sites[0].state.salt);
+  });
+
+  it('go on alone when one dies, and one that comes back without its state takes over the plan of the other', async () => {
+    const sites = await twoSites();
+    const one = await sites[0].start();
+    const two = await sites[1].start();
+    await sites[0].sync('n', reportOf(0));
+    await vi.waitUntil(() => two.peerViews()[0]!.envoys.length === 1, 5_000);
+    const { id } = one.plan!;
+    const { salt } = sites[0].state;
+    await one.stop();
+    await vi.waitUntil(() => two.isPlanning, 10_000);
+    await vi.waitUntil(() => isAlarmed(two, 'peer-silent', /nobody listens there.*\(n\)/), 5_000);
+    await sites[1].sync('n', reportOf(1));
+    await vi.waitUntil(() => isAlarmed(two, 'peer-silent', /no Envoy is missing/), 5_000);
+
+    rmSync(join(folder, 'one.json'));
+    const again = await sites[0].start();
+    expect(again.plan!.id).toBe(id);
+    expect(again.isPlanning).toBe(false);
+    await again.stop();
+    expect(sites[0].state.salt).toBe(salt);
+  });
+
+  it('say when they are configured otherwise, and may not hear each other with another token', async () => {
+    const sites = await twoSites({ rps: 6 });
+    const one = await sites[0].start();
+    const two = await sites[1].start();
+    await vi.waitUntil(() => isAlarmed(two, 'peer-differs', /another configuration/), 5_000);
+    expect(two.plan!.id).toBe(one.plan!.id);
+    await two.stop();
+
+    const stranger = (await twoSites({ token: 'another-token-than-that' }))[1];
+    const third = await stranger.start();
+    expect(third.isPlanning).toBe(true);
+    const silent = await fetch(`http://${sites[0].address}/v1/peer`, { method: 'POST', body: '{}' });
+    expect(silent.status).toBe(401);
+  });
+
+  it('speak TLS, and show each other certificates where these are asked for', async () => {
+    const authority = new CertificateAuthority();
+    writeFileSync(join(folder, 'ca.pem'), authority.certificate);
+    const { certificate, key } = authority.issue('127.0.0.1');
+    writeFileSync(join(folder, 'cert.pem'), certificate);
+    writeFileSync(join(folder, 'key.pem'), key);
+    const extra = 'tls: {cert: cert.pem, key: key.pem, clientCa: ca.pem, peerCa: ca.pem},';
+    const ports = await freePorts(6);
+    const one = await new Site('one', ports.slice(0, 3), ports.slice(3), { extra }).start();
+    const two = await new Site('two', ports.slice(3), ports.slice(0, 3), { extra }).start();
+    expect(two.plan!.id).toBe(one.plan!.id);
+    await vi.waitUntil(() => one.peerViews()[0]?.hasSameConfig === true, 5_000);
+    expect([one.isPlanning, two.isPlanning]).toEqual([true, false]);
+  });
+});
