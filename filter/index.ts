@@ -9,7 +9,7 @@ import { readConfiguration, syncPeriodMs } from './config';
 import { watchHeaders } from './request/attributes';
 import { chooseKeyFields } from './request/body';
 import { decideNew, decideOnBody, decideOnTrailers } from './request/decide';
-import { noteBody, noteEnd, noteGone, noteResponse, noteTrailers } from './request/outcome';
+import { noteBody, noteEnd, noteResponse, noteTrailers } from './request/outcome';
 import { findStream, HELD, READING, Stream } from './request/streams';
 import { defineCounters } from './state/counters';
 import { isRoot, noteAnswer, setRoot, startSync, tick } from './sync/sync';
@@ -104,16 +104,12 @@ export function proxy_on_response_trailers(context: u32, trailers: u32): i32 {
   return CONTINUE;
 }
 
+/** The last word on a request: to be told of the end of its context, too, would cost each another callback. */
 export function proxy_on_log(context: u32): void {
   const stream = findStream(context);
   if (!stream) return;
   enter();
   noteEnd(changetype<Stream>(stream));
-}
-
-export function proxy_on_delete(context: u32): void {
-  const stream = findStream(context);
-  if (stream) noteGone(changetype<Stream>(stream));
 }
 
 /** Every callback starts with empty scratch memory. */

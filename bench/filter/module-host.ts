@@ -89,7 +89,6 @@ export class ModuleHost {
     const onResponse = exports.proxy_on_response_headers!;
     const onResponseBody = exports.proxy_on_response_body!;
     const onLog = exports.proxy_on_log!;
-    const onDelete = exports.proxy_on_delete!;
     return (times) => {
       for (let i = 0; i < times; i++) {
         const context = ++this.#context;
@@ -104,7 +103,6 @@ export class ModuleHost {
         }
         onResponseBody(context, 0, 1);
         onLog(context);
-        onDelete(context);
       }
     };
   }

@@ -1,18 +1,15 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
-import { DECISION_HEADER } from '../../wire/names';
 import {
-  addHeader,
   getHeader,
   getProperty,
   OK,
   removeHeader,
-  replaceHeader,
   RESPONSE_HEADERS,
   RESPONSE_TRAILERS,
 } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { begin, equals, lengthFrom, put, putByte, putBytes, putHex, Text } from '../abi/text';
+import { equals, Text } from '../abi/text';
 import { logFields } from '../config';
 import { hash64 } from '../hash';
 import { settle } from '../state/budget';
@@ -28,15 +25,15 @@ import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } 
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeAnswer, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
+import { tellDecision, tellLetGo } from './decision';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
 import { countsTokens, noteComplete, noteFirstToken } from './measure';
-import { RETRY, reasonName } from './reasons';
+import { RETRY } from './reasons';
 import {
   attempts,
   binaryLoadAt,
   binaryLoadLength,
-  hasDecision,
   isReadable,
   isStream,
   loadAt,
@@ -45,12 +42,6 @@ import {
   status,
 } from './response';
 import { ANSWERED, closeStream, LET_GO, ROUTED, SETTLED, Stream } from './streams';
-
-const DECISION = new Text(DECISION_HEADER);
-const ENGINE = new Text('; engine="');
-const PLAN = new Text('; plan="');
-const QUOTE: u8 = 0x22;
-const OBSERVE = new Text('; mode=observe');
 
 const UPSTREAM_ADDRESS = new Text('upstream\0address');
 const CODE_DETAILS = new Text('response\0code_details');
@@ -189,6 +180,8 @@ export function noteEnd(stream: Stream): void {
   }
   if (logFields) tellLog(stream);
   finish(stream);
+  closeBody(stream);
+  closeStream(stream);
 }
 
 /** The answer did not come to its end: because of the engine, or because of the client. */
@@ -208,7 +201,7 @@ function noteBroken(stream: Stream): void {
   noteFailed(stream, stream.entry);
 }
 
-/** The context is gone; whatever has not been accounted for is now. */
+/** The context has gone without a word; whatever has not been accounted for is now. */
 export function noteGone(stream: Stream): void {
   if (stream.state == ROUTED && stream.entries == 0) leave(stream);
   if (stream.state == ROUTED) finishUnanswered(stream, -1);
@@ -362,40 +355,4 @@ function countStatus(stream: Stream): void {
   if (status < 400) flow.status2xx++;
   else if (status < 500) flow.status4xx++;
   else flow.status5xx++;
-}
-
-/** Where nothing is steered, the engine is the one decided on, if there is any, and the mode says so. */
-// @ts-ignore: decorator
-@inline
-function tellDecision(stream: Stream): void {
-  const decision = begin();
-  put(reasonName(stream.reason));
-  const flow = stream.observed ? stream.decided : stream.served;
-  if (changetype<usize>(flow)) {
-    put(ENGINE);
-    putBytes(flow.engine.idAt, <usize>flow.engine.idLength);
-    putByte(QUOTE);
-  }
-  put(PLAN);
-  putHex(stream.planId);
-  putByte(QUOTE);
-  if (stream.observed) put(OBSERVE);
-  tell(decision);
-}
-
-/** Of a request that was let go instead of refused. */
-function tellLetGo(stream: Stream): void {
-  const decision = begin();
-  put(reasonName(stream.reason));
-  put(OBSERVE);
-  tell(decision);
-}
-
-/** Sets the header in the response that was read last; its value is the text composed last. */
-// @ts-ignore: decorator
-@inline
-function tell(value: usize): void {
-  const length = lengthFrom(value);
-  if (hasDecision) replaceHeader(RESPONSE_HEADERS, DECISION.at, DECISION.length, value, length);
-  else addHeader(RESPONSE_HEADERS, DECISION.at, DECISION.length, value, length);
 }

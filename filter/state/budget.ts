@@ -18,8 +18,8 @@ const FLOOR_TOKENS: f64 = 10;
 const CAPACITY_SECONDS: f64 = 30;
 /** Highest ratio while the control server has not been heard of. */
 const STALE_RATIO: f64 = 0.05;
-/** Time constant of the smoothed request rate. */
-const RATE_SECONDS: f64 = 10;
+/** Time constant of the smoothed request rate: as long, so that traffic that has just begun finds a bucket of what it has earned. */
+const RATE_SECONDS: f64 = CAPACITY_SECONDS;
 /** What a VM keeps of the tokens it needed at most in a tick, from one tick to the next. */
 const NEED_KEPT: f64 = 0.95;
 /** Tries to exchange when other VMs get in the way. */
@@ -114,6 +114,7 @@ function exchange(pool: PoolState, key: usize, keyLength: usize): bool {
   const tokens = min(load<f64>(ledger, TOKENS) + pool.earned, capacity);
   // Twice the need of a tick, so that the ledger is rarely asked in between.
   const need = max(pool.need, <f64>pool.needed);
+  const held = <f64>pool.tokens;
   const wanted = (need > 0 ? 2 + 2 * <i32>need : 0) - pool.tokens;
   const taken = min(wanted, <i32>tokens);
   store<f64>(LEDGER, min(tokens - <f64>taken, capacity), TOKENS);
@@ -123,7 +124,7 @@ function exchange(pool: PoolState, key: usize, keyLength: usize): bool {
   pool.tokens += taken;
   pool.earned = 0;
   pool.arrivals = 0;
-  pool.plenty = tokens * 2 >= capacity;
+  pool.plenty = (tokens + held) * 2 >= capacity;
   pool.exhausted = taken < wanted;
   return true;
 }

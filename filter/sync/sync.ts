@@ -2,7 +2,7 @@
 
 import * as L from '../../wire/layout';
 import { nowMs, wallMs } from '../abi/clock';
-import { continueStream, REQUEST_STREAM, setEffectiveContext } from '../abi/host';
+import { continueStream, OK, REQUEST_STREAM, setEffectiveContext } from '../abi/host';
 import { resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key, setScope } from '../abi/shared';
 import { clear } from '../abi/text';
@@ -10,6 +10,7 @@ import { frontendAt, frontendLength, startupHoldMs, syncPeriodMs } from '../conf
 import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
 import { startPeriod } from '../request/measure';
 import { watchNeedHeaders } from '../request/need-headers';
+import { noteGone } from '../request/outcome';
 import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
 import { classCount, classRows, classState, countsOthers, drop, snapshot, version } from '../snapshot/current';
 import { tickBudget } from '../state/budget';
@@ -124,6 +125,7 @@ export function tick(): void {
   applyFreshness(wall);
   if (mayResume) resumeHeld();
   if (!snapshot && now - startedMs >= startupHoldMs) refuseAllHeld();
+  sweepStreams();
 
   publishUsage(incarnation, wall);
   if (slot >= 0) publishInFlight(slot, wall);
@@ -244,12 +246,26 @@ function refuseAllHeld(): void {
   setEffectiveContext(root);
 }
 
-/** The held stream in a slot, its context made the effective one until the root's is again; 0 if there is none. */
+/** Slots looked through in a tick for streams whose contexts have gone without a word. */
+const SWEPT: u32 = 64;
+let nextSwept: u32 = 0;
+
+/** Every request ends with the callback for logs. Should one ever not, it does not count as in flight forever. */
+function sweepStreams(): void {
+  const slots = slotCount();
+  for (let i = min(SWEPT, slots); i > 0; i--) {
+    if (nextSwept >= slots) nextSwept = 0;
+    const at = streamInSlot(nextSwept++);
+    if (at && setEffectiveContext(changetype<Stream>(at).context) != OK) noteGone(changetype<Stream>(at));
+  }
+  setEffectiveContext(root);
+}
+
+/** The held stream in a slot, its context made the effective one until the root's is again; 0 if there is none any more. */
 function heldIn(slot: u32): usize {
   const at = streamInSlot(slot);
   if (!at || changetype<Stream>(at).state != HELD) return 0;
   resetArena();
   clear();
-  setEffectiveContext(changetype<Stream>(at).context);
-  return at;
+  return setEffectiveContext(changetype<Stream>(at).context) == OK ? at : 0;
 }

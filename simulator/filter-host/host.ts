@@ -238,6 +238,7 @@ export class Vm implements StreamVm {
         return OK;
       },
       proxy_set_effective_context: (context: number) => {
+        if (context !== this.#root && !this.#streams.has(context)) return BAD_ARGUMENT;
         this.#effective = context;
         return OK;
       },

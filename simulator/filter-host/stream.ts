@@ -136,9 +136,8 @@ export class Stream {
     this.vanish();
   }
 
-  /** The context is destroyed without the log callback. */
+  /** The context is destroyed without the log callback: the filter finds out on one of its next ticks. */
   vanish(): void {
-    this.#vm.enter(this, 'proxy_on_delete');
     this.#vm.forget(this);
   }
 }

@@ -12,7 +12,7 @@ import {
   type VmUsage,
 } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { deliver, sketch } from './snapshots.js';
+import { deliver, sketch, sweep } from './snapshots.js';
 
 const module = filterModule();
 const SSE: Headers = [['content-type', 'text/event-stream; charset=utf-8']];
@@ -372,6 +372,7 @@ describe('attempts in flight', () => {
       if (i % 3 === 0) deliver(vm, sketch([{ weight: 1 }, { weight: 1 }], { version: i + 2 }));
       ways[i % ways.length]!(stream);
     }
+    sweep(vm);
     expect(inFlight(vm)).toEqual({ e0: 0, e1: 0 });
   });
 });

@@ -196,7 +196,7 @@ describe('the emergency brake', () => {
     for (const key of keys.slice(0, 60)) {
       const stream = vm.request({ 'x-session-id': key });
       if (engineOf(stream.endpoints[0]) === 1) stream.respond(503);
-      stream.vanish();
+      stream.end();
     }
     const first = vm.request({ 'x-session-id': 'a' });
     expect(engineOf(first.endpoints[0])).toBe(0);

@@ -6,7 +6,7 @@ import { DISPLACED_FORMAT, REPORT_FORMAT, SNAPSHOT_FORMAT } from '../../wire/lay
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import type { EngineUsage, PoolUsage } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
-import { deliver, sketch } from './snapshots.js';
+import { deliver, sketch, sweep } from './snapshots.js';
 
 const module = filterModule();
 const engines = [{ weight: 1, replicas: 2 }, { weight: 1 }];
@@ -273,6 +273,7 @@ describe('the usage report', () => {
       ways[i % ways.length]!(stream);
       if (i % 50 === 0) deliver(vm!, sketch(engines, { version: i + 2 }));
     }
+    sweep(vm!);
     for (const row of totals(vms).flows.values()) expect(row.planned + row.diverted - row.ended).toBe(0);
   });
 
