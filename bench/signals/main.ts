@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { readArguments } from '../arguments.js';
+import { measureSaving, type SavingCost } from './saving.js';
 import { vllmPage } from './vllm-page.js';
 import { measureWatching, startReplicas } from './watching.js';
 
@@ -10,6 +11,7 @@ interface Figures {
   readonly probesCores: number;
   readonly pagesCores: number;
   readonly pagesPerSecond: number;
+  readonly saving: SavingCost;
 }
 
 const REPLICAS = 1_000;
@@ -28,6 +30,7 @@ async function main(): Promise<void> {
       probesCores: probes.cores,
       pagesCores: both.cores - probes.cores,
       pagesPerSecond: both.pagesPerSecond,
+      saving: measureSaving(),
     };
     console.log(
       `${REPLICAS} replicas, pages of ${(figures.pageBytes / 1024).toFixed(1)} KB as vLLM exports them with all histograms`,
@@ -37,6 +40,13 @@ async function main(): Promise<void> {
       `metrics pages, every 2 s:      ${percent(figures.pagesCores)} of a core (${figures.pagesPerSecond.toFixed(0)} pages/s)`,
     );
     console.log('processor time of the watching process; the replicas are served by another one');
+    const { saveMs, pieceMs, textBytes, fileBytes, restoreMs } = figures.saving;
+    console.log(
+      `beginning of a recording of 100 frontends and 1000 engines: ${mebibytes(textBytes)} of text, ${mebibytes(fileBytes)} in the file;`,
+    );
+    console.log(
+      `${saveMs.toFixed(0)} ms at one go, then pieces of at most ${pieceMs.toFixed(0)} ms; read and taken over in ${restoreMs.toFixed(0)} ms`,
+    );
     if (json) writeFileSync(json, `${JSON.stringify(figures, null, 2)}\n`);
   } finally {
     replicas.stop();
@@ -45,6 +55,10 @@ async function main(): Promise<void> {
 
 function percent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }
 
 await main();

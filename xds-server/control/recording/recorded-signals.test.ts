@@ -67,6 +67,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     return (signals, atMs) => signals.acceptLoad(which, requests, which.endpoints.length, atMs, leastWaiting);
   }),
   fc.constant((signals, atMs) => signals.noteHoldUp(atMs)) as fc.Arbitrary<Step>,
+  fc.constantFrom('a', 'b').map((engineId): Step => {
+    const drain = { engineId, address: null, sinceMs: 0, overSeconds: 30, untilMs: 60_000 };
+    return (signals, atMs) => signals.takeOrders({ drains: [drain], orders: [], actions: [] }, atMs);
+  }),
+  fc.boolean().map((isPartial): Step => {
+    return (signals, atMs) => signals.notePartial(isPartial, atMs);
+  }),
   fc.constantFrom('a', '10.0.0.3:80').map((target): Step => {
     return (signals, atMs) => signals.act({ action: 'drain', target, by: 'me' }, atMs);
   }),

@@ -121,7 +121,8 @@ export class RecordingReader {
       this.#parts.push(value as PartLine);
       return undefined;
     }
-    if (typeof kind === 'string' && SIGNAL_KINDS.has(kind)) return this.#signal(value as SignalLine);
+    if (typeof kind === 'string' && Object.hasOwn(SIGNAL_KINDS, kind))
+      return this.#signal(value as SignalLine);
     throw this.#invalid(`holds neither a solve nor a signal`);
   }
 
@@ -170,21 +171,23 @@ export class RecordingReader {
   }
 }
 
-const SIGNAL_KINDS: ReadonlySet<string> = new Set<RecordedSignal['kind']>([
-  'start',
-  'known',
-  'reconfigure',
-  'resume',
-  'hold-up',
-  'report',
-  'load-report',
-  'probe',
-  'page',
-  'load',
-  'act',
-  'evaluate',
-  'plan',
-]);
+const SIGNAL_KINDS: Readonly<Record<RecordedSignal['kind'], true>> = {
+  start: true,
+  known: true,
+  reconfigure: true,
+  resume: true,
+  'hold-up': true,
+  partial: true,
+  orders: true,
+  report: true,
+  'load-report': true,
+  probe: true,
+  page: true,
+  load: true,
+  act: true,
+  evaluate: true,
+  plan: true,
+};
 
 /** As signals are, but for what JSON cannot say. */
 type SignalLine = Omit<RecordedSignal, 'report' | 'config'> & {
