@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
+import { id64 } from '../../wire/hash.js';
 import { MeasuredCapacity, type SavedMeasuredCapacity } from './capacity/measured-capacity.js';
 import { exactJson, parseExactJson } from './exact-json.js';
-import { type SavedSignals, Signals } from './signals.js';
+import { SAVED_FORMAT, type SavedSignals, Signals } from './signals.js';
 import { life, lifeConfig } from './testing/life.js';
 import { type PrivateState, PrivateStateReader } from './testing/private-state.js';
 
@@ -27,6 +28,18 @@ function note(state: unknown): void {
   for (const each of Object.values(state)) note(each);
 }
 
+/** Names of all that was ever saved, by where it is; what is in lists and what is absent at times included. */
+const names = new Set<string>();
+
+function noteNames(saved: unknown, path = ''): void {
+  if (typeof saved !== 'object' || saved === null) return;
+  for (const [name, each] of Object.entries(saved)) {
+    const own = Array.isArray(saved) ? `${path}[]` : `${path}.${name}`;
+    names.add(own);
+    noteNames(each, own);
+  }
+}
+
 describe('saved signals', () => {
   it('go on as those do that were never saved, whatever happens', () => {
     let config = lifeConfig(20);
@@ -40,7 +53,9 @@ describe('saved signals', () => {
       config = event.config ?? config;
       const isSaved = at % (at < 600 ? 40 : 360) === 0 || at === events.length - 1;
       if (!isSaved) continue;
-      const text = exactJson(others.save());
+      const saved = others.save();
+      noteNames(saved);
+      const text = exactJson(saved);
       others = new Signals(config, [], event.atMs);
       others.restore(parseExactJson(text) as SavedSignals);
       const state = reader.read(signals);
@@ -66,5 +81,10 @@ describe('saved signals', () => {
 
   it('are all that there is to know: no field stays as it began in this life', () => {
     expect([...seen.keys()].filter((name) => !varied.has(name))).toEqual([]);
+  });
+
+  it('have a format that changes with their form: if it did, raise SAVED_FORMAT and note both here', () => {
+    const form = id64([...names].sort().join('\n')).toString(16);
+    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 1, form: '1e12e999367499e6' });
   });
 });
