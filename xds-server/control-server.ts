@@ -1,58 +1,45 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import type { UsageReport } from '../wire/usage-report.js';
-import { decodeUsageReport } from '../wire/usage-report-reader.js';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
 import type { Config, ServerSettings } from './config/config.js';
-import { loadConfig } from './config/load.js';
-import { ConfigError } from './config/problem.js';
 import { Alarms } from './control/alarms/alarms.js';
 import { raiseFleetAlarms, raisePeerAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
-import { isSameConfig, needsRestart, takeOver } from './control/config-difference.js';
-import { ConfigWatch } from './control/config-watch.js';
 import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
-import { isUndiscovered, withDiscovered } from './control/discovered-fleet.js';
 import { envoyOptions } from './control/envoy-options.js';
-import { asFollowed, configId, PlanFollower } from './control/followed-plan.js';
-import { HoldUps } from './control/hold-ups.js';
+import { configId, type FollowedPlan } from './control/followed-plan.js';
+import { Following } from './control/following.js';
+import { Intake } from './control/intake.js';
+import { LiveConfig } from './control/live-config.js';
 import { ratesOf } from './control/offline.js';
-import { PlanHistory } from './control/plan-history.js';
-import { makePlan, optimizerInput, type PlanInput, type PlanSolver, type Solver } from './control/planner.js';
+import { PeerIntake } from './control/peer-intake.js';
+import { optimizerInput, type PlanSolver, type Solver } from './control/planner.js';
+import { Planning } from './control/planning.js';
 import { type Publication, Publisher } from './control/publisher.js';
-import { type Explained, type ExplainQuery, explainedPair } from './control/questions/explain.js';
+import { type Explained, type ExplainQuery, explainSolved } from './control/questions/explain.js';
 import type { FilterRun } from './control/questions/filter-run.js';
 import { Questions } from './control/questions/questions.js';
 import { RecordedSignals } from './control/recording/recorded-signals.js';
 import { type Recorder, Recorders } from './control/recording/recorders.js';
 import { whyUnfit } from './control/saved-plan.js';
+import { StateKeeper } from './control/state-keeper.js';
 import { WardropError } from './errors.js';
-import type { Address } from './fleet/fleet.js';
-import type { EngineState } from './fleet/fleet-state.js';
-import type { LoadReport } from './fleet/load-report.js';
-import type { Orders } from './fleet/operations.js';
-import { explain, type OptimizerInput, type Solution } from './optimizer/index.js';
-import { mergedOrders } from './peers/merged-orders.js';
-import type { LiveState, ToldReport } from './peers/peer-news.js';
-import { type Followed, Peers, type PeerView } from './peers/peers.js';
+import { Peers, type PeerView } from './peers/peers.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
 import type { Relief } from './plan/snapshot-view.js';
 import { encodeState } from './plan/state-format.js';
 import { readState } from './plan/state-salvage.js';
-import { URGENT_STRENGTH } from './signals/demand/surge.js';
-import { type Discovered, Discovery } from './signals/discovery/discovery.js';
-import { type Lookup, systemLookup } from './signals/discovery/lookup.js';
+import type { Discovered } from './signals/discovery/discovery.js';
+import type { Lookup } from './signals/discovery/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
 import type { LoadSources } from './signals/pages/engine-load.js';
 import { EngineWatch } from './signals/pages/engine-watch.js';
-import type { ProbeResult, ReplicaHealth } from './signals/readiness/replica-health.js';
 import type { Signals, SignalsView } from './signals/signals.js';
-import { LoadCounts } from './signals/usage/load-counts.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
 import { SyncServer } from './sync/sync-server.js';
 import { frontendOf, type NodeIdentity, type NodeView, type ResourceStatus, XdsServer } from './xds/index.js';
@@ -73,19 +60,14 @@ export interface ControlServerOptions {
   readonly lookup?: Lookup;
 }
 
-/** Start and reload wait this long for replicas that are to be found; later ones are taken when they come. */
-const DISCOVERY_WAIT_MS = 3_000;
+/** Looked up at every call, so that tests can exchange the clock of a running server. */
+const now = () => Date.now();
+
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
 const SLOW_ALARMS_INTERVAL_MS = 1_000;
-/** What is measured goes into the state file this often, also while the plan stays the same. */
-const SAVE_INTERVAL_MS = 60_000;
-/** Nobody else has written the state file for this long: the alarm is over. */
-const REPLACED_ALARM_MS = 300_000;
-/** A plan of the leading control server that does not fit here is waited on for this long: configurations may be changing. */
-const UNFIT_MS = 10_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
 export class ControlServer implements ShownServer {
@@ -98,49 +80,28 @@ export class ControlServer implements ShownServer {
   readonly recorders: Recorders;
   readonly runFilter: FilterRun;
   readonly peers: Peers;
-  readonly #options: ControlServerOptions;
   readonly #metrics: ServerMetrics;
   readonly #log: Logger;
-  readonly #store: PlanStore;
-  #salt: string;
+  readonly #live: LiveConfig;
+  readonly #intake: Intake;
+  readonly #peerIntake: PeerIntake;
+  readonly #following: Following;
+  readonly #keeper: StateKeeper;
+  readonly #planning: Planning;
   readonly #xds: XdsServer;
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
-  readonly #configWatch: ConfigWatch;
   readonly #cycle = new ControlCycle();
-  readonly #holdUps = new HoldUps(Date.now());
-  readonly #history = new PlanHistory();
-  readonly #discovery: Discovery;
-  readonly #follower = new PlanFollower();
-  /** Why reports that peers tell of cannot be read, by node. */
-  readonly #unreadTold = new Map<string, string>();
   #admin: AdminServer | undefined;
-  /** As it was read, without replicas that were found. */
-  #written: Config;
-  #config: Config;
-  /** Grows with every configuration; a solve for an older one is thrown away. */
-  #generation = 0;
-  #view: SignalsView;
-  #plan: Plan | null;
-  #isPublished = false;
-  /** Whether this server makes the plans that it publishes. */
-  #isPlanning = false;
-  /** How things are at the control server whose plan is published. */
-  #followedLive: LiveState | undefined;
-  #unfitSinceMs: number | undefined;
-  /** Envoys call peers that are not heard. */
-  #isPartial = false;
+  #salt: string;
   #configId: string;
-  #solved: { readonly input: OptimizerInput; readonly solution: Solution } | undefined;
+  #view: SignalsView;
+  /** Undefined until a plan is published, and again until one is for another configuration. */
   #published: Publication | undefined;
-  #isSolving = false;
-  /** Why the last solve failed; null when it was good. */
-  #failure: string | null = null;
+  #isPublished = false;
   #slowAlarmsAtMs = 0;
-  #savedAtMs = 0;
   #ticker: NodeJS.Timeout | undefined;
   #isTickDue = false;
-  #reloading: Promise<boolean> = Promise.resolve(true);
   #stopped = false;
 
   /**
@@ -149,21 +110,17 @@ export class ControlServer implements ShownServer {
    * @throws {ConfigError} for a configuration with problems
    */
   static async start(options: ControlServerOptions): Promise<ControlServer> {
-    const config = loadConfig(options.configFile);
-    const configWatch = new ConfigWatch([...config.files]);
-    await configWatch.note();
-    const store = new PlanStore(config.server.stateFile);
+    const live = await LiveConfig.read(options.configFile, options.lookup);
+    const { stateFile } = live.current.server;
+    const store = new PlanStore(stateFile);
     const { state: saved, problem } = await store.load();
-    const peers = new Peers({ server: config.server, now: Date.now });
+    const peers = new Peers({ server: live.current.server, now: Date.now });
     const joined = await peers.join();
     const state = joined === undefined ? saved : stateOf(joined, saved);
-    let onFound = () => {};
-    const discovery = new Discovery({ lookup: options.lookup ?? systemLookup(), onChange: () => onFound() });
-    await atMost(DISCOVERY_WAIT_MS, discovery.watch(config.discovery, new Map(state?.discovered)));
-    const server = new ControlServer(options, config, configWatch, discovery, store, peers, state);
-    onFound = () => void server.#rediscover();
+    await live.discover(new Map(state?.discovered));
+    const server = new ControlServer(options, live, store, peers, state);
     if (problem !== null) server.alarms.raise('state-file', problem.message);
-    for (const warning of config.warnings) options.log.warn({ ...warning }, warning.message);
+    for (const warning of live.current.warnings) options.log.warn({ ...warning }, warning.message);
     try {
       await server.#open();
     } catch (error) {
@@ -175,61 +132,111 @@ export class ControlServer implements ShownServer {
 
   private constructor(
     options: ControlServerOptions,
-    written: Config,
-    configWatch: ConfigWatch,
-    discovery: Discovery,
+    live: LiveConfig,
     store: PlanStore,
     peers: Peers,
     state: ServerState | null,
   ) {
-    const { log, configFile, wasmModule, runFilter } = options;
-    const { config } = withDiscovered(written, discovery.discovered);
-    this.#options = options;
+    const { log, configFile, optimizer, wasmModule, runFilter } = options;
+    const config = live.current;
     this.runFilter = runFilter;
-    this.#written = written;
-    this.#config = config;
-    this.#configWatch = configWatch;
-    this.#discovery = discovery;
-    this.#store = store;
+    this.#live = live;
     this.peers = peers;
     this.#configId = configId(config);
     this.#log = log;
     log.level = config.server.logLevel;
     this.alarms = new Alarms(Date.now, log);
     this.#metrics = new ServerMetrics(this);
-    this.#plan = state?.plan ?? null;
+    const plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
     this.recorders = new Recorders(options.recorder, () => signals.known(Date.now()));
-    const signals = new RecordedSignals(config, ratesOf(this.#plan), Date.now(), (signal) =>
+    const signals = new RecordedSignals(config, ratesOf(plan), Date.now(), (signal) =>
       this.recorders.record(signal),
     );
     this.signals = signals;
     if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
+    this.#intake = new Intake({
+      signals,
+      log,
+      onNews: () => this.#tickSoon(),
+      onLoadReport: (frontendId, nodeId, report) =>
+        peers.tell('load-report', frontendId, nodeId, () => encodeUsageReport(report)),
+      now,
+    });
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
     this.#xds = this.#xdsServer();
     this.#sync = this.#syncServer();
+    this.#peerIntake = new PeerIntake({
+      peers,
+      intake: this.#intake,
+      signals,
+      sync: this.#sync,
+      isFrontend: (id) => this.#isFrontend(id),
+      log,
+      onOrders: () => {
+        this.#tickSoon();
+        void this.#save();
+      },
+      now,
+    });
+    this.#following = new Following({
+      peers,
+      log,
+      state: () => this.#view.state,
+      ownRelief: () => this.#cycle.relief,
+      inForce: () => this.#published && { planId: this.#planning.plan?.id, salt: this.#salt },
+      onPlan: (followed, from) => this.#takeFollowed(followed, from),
+      onRelief: () => this.#publisher.refresh(),
+    });
     this.#publisher = new Publisher({
       xds: this.#xds,
       board: this.board,
       salt: () => this.#salt,
       wasmModule,
-      envoy: (frontendId) => envoyOptions(this.#config, frontendId),
-      steered: () => this.#config.steered,
+      envoy: (frontendId) => envoyOptions(this.config, frontendId),
+      steered: () => this.config.steered,
       relief: () => this.relief,
-      edsIntervalMs: () => this.#config.server.edsIntervalSeconds * 1_000,
+      edsIntervalMs: () => this.config.server.edsIntervalSeconds * 1_000,
       now: Date.now,
     });
     this.engineWatch = new EngineWatch(
-      (engineId, address, result) => this.#acceptProbe(engineId, address, result),
+      (engineId, address, result) => this.#intake.acceptProbe(engineId, address, result),
       (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, Date.now()),
+    );
+    this.#keeper = new StateKeeper({
+      store,
+      file: config.server.stateFile,
+      alarms: this.alarms,
+      state: () => this.#state(),
+      now,
+    });
+    const input = (previous: Plan | null) => planInput(this.config, this.#view, previous, now);
+    this.#planning = new Planning(
+      {
+        optimizer,
+        schedule: this.#cycle.schedule,
+        recorders: this.recorders,
+        alarms: this.alarms,
+        log,
+        input,
+        generation: () => live.generation,
+        isWanted: () => this.isPlanning,
+        onSolved: (seconds, failure) => this.#metrics.observeSolve(seconds, failure?.code),
+        onPlan: (made) => {
+          // The same plan still has to be published for another fleet.
+          if (made !== this.#published?.plan) this.#publish(made);
+        },
+        now,
+      },
+      plan,
     );
     this.questions = new Questions({
       solver: options.questionSolver,
-      history: { since: (sequence) => this.#ownPlans().since(sequence) },
+      history: { since: (sequence) => this.#ownPlans().history.since(sequence) },
       input: () => {
         if (this.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
-        return optimizerInput(this.#planInput());
+        return optimizerInput(input(this.plan));
       },
     });
     log.info({ configFile }, 'configuration loaded');
@@ -237,16 +244,16 @@ export class ControlServer implements ShownServer {
 
   /** What is known of replicas that are looked for, by engine id. */
   get discovered(): ReadonlyMap<string, Discovered> {
-    return this.#discovery.discovered;
+    return this.#live.discovered;
   }
 
   get config(): Config {
-    return this.#config;
+    return this.#live.current;
   }
 
   /** The plan in force, once it is published. */
   get plan(): Plan | null {
-    return this.#isPublished ? this.#plan : null;
+    return this.#isPublished ? this.#planning.plan : null;
   }
 
   /** How the fleet looked at the last tick. */
@@ -256,17 +263,17 @@ export class ControlServer implements ShownServer {
 
   /** How engines are relieved for now. */
   get relief(): Relief {
-    return this.#followedLive?.relief ?? this.#cycle.relief;
+    return this.#following.relief;
   }
 
   /** Whether this server makes the plans that it publishes. */
   get isPlanning(): boolean {
-    return this.#isPlanning;
+    return this.#following.isPlanning;
   }
 
   /** Why the plan of the leading control server cannot be published here; null when it is. */
   get unfitReason(): string | null {
-    return this.#unfitSinceMs === undefined ? null : this.#follower.unfitReason;
+    return this.#following.unfitReason;
   }
 
   get adminAddress(): string {
@@ -275,23 +282,10 @@ export class ControlServer implements ShownServer {
 
   /** Why a weight is what it is, by the last good solve. */
   explain(query: ExplainQuery): Explained {
-    this.#ownPlans();
-    if (this.#solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
-    const { input, solution } = this.#solved;
-    const pair = explainedPair(query, input.state.fleet);
-    const row = this.#plan?.rows.find(
-      ({ frontendId, poolId }) => frontendId === pair.frontendId && poolId === pair.poolId,
-    );
-    return {
-      planId: this.#plan?.id ?? null,
-      solvedAtMs: input.state.atMs,
-      failure: this.#failure,
-      weightInForce:
-        row?.weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? (row ? 0 : null),
-      configuredNetworkSeconds: this.signals.correctedNetworkSeconds(pair.frontendId, pair.engineId) ?? null,
-      capacity: this.#view.capacities.find(({ engineId }) => engineId === pair.engineId) ?? null,
-      explanation: explain(input, solution, pair),
-    };
+    const { solved, plan, failure } = this.#ownPlans();
+    if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
+    const { signals } = this;
+    return explainSolved(query, { ...solved, plan, failure, signals, capacities: this.#view.capacities });
   }
 
   /**
@@ -322,8 +316,7 @@ export class ControlServer implements ShownServer {
 
   /** Reads the configuration again; true when it is in force, false when it has problems and nothing changed. */
   reload(reason: string): Promise<boolean> {
-    this.#reloading = this.#reloading.then(() => this.#reload(reason));
-    return this.#reloading;
+    return this.#live.reload(reason);
   }
 
   /** Frees all sockets and timers; Envoys go on with what they have. */
@@ -331,9 +324,8 @@ export class ControlServer implements ShownServer {
     if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#ticker);
-    this.#discovery.stop();
-    await this.#configWatch.stop();
-    await this.#reloading;
+    this.#planning.stop();
+    await this.#live.stop();
     this.#publisher.stop();
     await this.peers.stop();
     await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
@@ -341,33 +333,33 @@ export class ControlServer implements ShownServer {
   }
 
   #xdsServer(): XdsServer {
-    const { token, tls, xdsListen } = this.#config.server;
+    const { token, tls, xdsListen } = this.config.server;
     return new XdsServer({
       listen: xdsListen,
       ...(token !== undefined && { token }),
       ...(tls !== undefined && { tls: xdsTls(tls) }),
-      resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.#config.fleet.frontends),
+      resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.config.fleet.frontends),
       onNack: (nack) => this.#metrics.countNack(nack),
       loadReports: {
-        clusters: () => this.#config.fleet.pools.map(({ id }) => id),
-        open: (frontendId, nodeId) => this.#openLoadReports(frontendId, nodeId),
+        clusters: () => this.config.fleet.pools.map(({ id }) => id),
+        open: (frontendId, nodeId) => this.#intake.openLoadReports(frontendId, nodeId),
       },
       log: this.#log,
     });
   }
 
   #syncServer(): SyncServer {
-    const { token, tls, syncListen } = this.#config.server;
+    const { token, tls, syncListen } = this.config.server;
     return new SyncServer({
       listen: syncListen,
       ...(token !== undefined && { token }),
       ...(tls !== undefined && { tls }),
       board: this.board,
-      isFrontend: (id) => this.#config.fleet.frontends.some((frontend) => frontend.id === id),
+      isFrontend: (id) => this.#isFrontend(id),
       hasClusters: (nodeId) => this.#xds.hasClusters(nodeId) || this.peers.hasClusters(nodeId),
       onReport: (frontendId, nodeId, report, bytes) => {
-        this.#tell('report', frontendId, nodeId, bytes);
-        return this.#acceptReport(frontendId, nodeId, report);
+        this.peers.tell('report', frontendId, nodeId, () => bytes);
+        return this.#intake.acceptReport(frontendId, nodeId, report);
       },
       ...(!this.peers.isAlone && { onPeer: (question, signal) => this.peers.answer(question, signal) }),
       onAnswer: (status) => this.#metrics.countSync(status),
@@ -375,105 +367,49 @@ export class ControlServer implements ShownServer {
     });
   }
 
-  /** Whether the next one is urgent, as a surge may have begun. */
-  #acceptReport(frontendId: string, nodeId: string, report: UsageReport): boolean {
-    const nowMs = Date.now();
-    this.#noteHoldUp(nowMs);
-    this.signals.acceptReport(frontendId, nodeId, report, nowMs);
-    const strength = this.signals.surgeStrength(frontendId, nowMs);
-    if (strength >= 1) this.#tickSoon();
-    return strength >= URGENT_STRENGTH;
-  }
-
-  #acceptProbe(engineId: string, address: Address, result: ProbeResult): ReplicaHealth {
-    const before = this.signals.health(address, Date.now());
-    const health = this.signals.acceptProbe(engineId, address, result, Date.now());
-    if (health.state !== before.state) this.#tickSoon();
-    return health;
-  }
-
-  /** What takes the load reports of one stream. */
-  #openLoadReports(frontendId: string, nodeId: string): (loads: LoadReport) => void {
-    this.#log.info({ nodeId, frontendId }, 'an Envoy reports its load');
-    const counts = new LoadCounts(randomBytes(8).readBigUInt64LE());
-    return (loads) => {
-      this.#noteHoldUp(Date.now());
-      const report = counts.add(loads);
-      this.#tell('load-report', frontendId, nodeId, encodeUsageReport(report));
-      this.signals.acceptLoadReport(frontendId, nodeId, report, Date.now());
-    };
-  }
-
-  /** Tells peers of a report that came here. */
-  #tell(kind: ToldReport['kind'], frontendId: string, nodeId: string, bytes: Uint8Array): void {
-    if (this.peers.isAlone) return;
-    this.peers.noteCall(frontendId, nodeId);
-    this.peers.board.addReport({ kind, frontendId, nodeId, bytes });
-  }
-
-  /** Takes a report that came to a peer. */
-  #acceptTold({ kind, frontendId, nodeId, bytes }: ToldReport): void {
-    if (!this.#config.fleet.frontends.some(({ id }) => id === frontendId)) return;
-    try {
-      const { vms, displaced } = decodeUsageReport(bytes);
-      this.#unreadTold.delete(nodeId);
-      if (kind === 'load-report') this.signals.acceptLoadReport(frontendId, nodeId, { vms }, Date.now());
-      else this.#acceptReport(frontendId, nodeId, { vms });
-      this.#sync.addDisplaced(frontendId, nodeId, displaced ?? []);
-    } catch (error) {
-      if (!(error instanceof WardropError)) throw error;
-      this.#unreadTold.set(nodeId, error.message);
-    }
-  }
-
-  /** Takes over what operators ordered at a peer. */
-  #acceptOrders(orders: Orders): void {
-    const { orders: own } = this.signals;
-    const merged = mergedOrders(own, orders);
-    if (isDeepStrictEqual(merged, own)) return;
-    this.signals.takeOrders(merged, Date.now());
-    this.#log.info({ actions: merged.actions.slice(-3) }, 'operator actions of another control server');
-    this.#tickSoon();
-    void this.#save();
-  }
-
-  #noteHoldUp(nowMs: number): void {
-    if (!this.#holdUps.hasEnded(nowMs)) return;
-    this.#log.warn('this process was held up; it goes on in a second, when it knows how things are');
-    this.signals.noteHoldUp(nowMs);
+  #isFrontend(id: string): boolean {
+    return this.config.fleet.frontends.some((frontend) => frontend.id === id);
   }
 
   async #open(): Promise<void> {
-    const { adminListen } = this.#config.server;
+    const { adminListen } = this.config.server;
     this.#admin = await startAdmin({
       listen: adminListen,
       server: this,
       metrics: this.#metrics,
       log: this.#log,
     });
-    this.#isPlanning = this.peers.decide(Date.now());
+    this.#following.begin(Date.now());
     this.peers.start({
       own: () => ({
         configId: this.#configId,
         planSequence: this.plan?.sequence ?? null,
         orders: this.signals.orders,
       }),
-      onReport: (report) => this.#acceptTold(report),
-      onOrders: (orders) => this.#acceptOrders(orders),
+      onReport: (report) => this.#peerIntake.acceptReport(report),
+      onOrders: (orders) => this.#peerIntake.acceptOrders(orders),
       onChange: () => this.#tickSoon(),
     });
     await this.#xds.start();
     await this.#sync.start();
     this.#goOn();
-    this.engineWatch.watch(this.#config.fleet, this.#config.upstreams);
-    this.#configWatch.start(async () => void (await this.reload('the file changed')));
+    this.engineWatch.watch(this.config.fleet, this.config.upstreams);
+    this.#live.follow({
+      alarms: this.alarms,
+      log: this.#log,
+      onRead: (isGood) => this.#metrics.countReload(isGood),
+      // One change of the fleet at a time, so that no endpoint is removed while a snapshot may still name it.
+      idle: () => this.#publisher.idle(),
+      onChange: () => this.#takeConfig(),
+    });
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
 
   /** Publishes the saved plan when it can serve the fleet of now. */
   #goOn(): void {
-    const plan = this.#plan;
-    if (plan === null || this.#isUndiscovered()) return;
+    const { plan } = this.#planning;
+    // Nothing is published before it is known who could serve: Envoys that have something would lose it.
+    if (plan === null || this.#live.isUndiscovered) return;
     const { id: planId, sequence } = plan;
     const reason = whyUnfit(plan, this.#view.state);
     if (reason !== undefined) {
@@ -497,92 +433,41 @@ export class ControlServer implements ShownServer {
   #tick(): void {
     if (this.#stopped || this.#ticker === undefined) return;
     const nowMs = Date.now();
-    this.#noteHoldUp(nowMs);
-    // Whoever waited for this process would seem to be silent.
-    if (!this.#holdUps.isSettled(nowMs)) return;
-    const seen = { config: this.#config, signals: this.signals, loads: this.loadSources };
+    if (!this.#intake.isSettled(nowMs)) return;
+    const seen = { config: this.config, signals: this.signals, loads: this.loadSources };
     this.#cycle.passLoads(seen, nowMs);
     this.#view = this.signals.evaluate(nowMs);
-    this.#follow(nowMs);
+    this.#peerIntake.look(nowMs);
+    this.#following.look(nowMs);
     this.#raiseAlarms(nowMs);
     const isOther = this.#cycle.relieve(seen, this.#view, this.#envoys(nowMs), nowMs);
-    if (isOther && this.#followedLive === undefined) this.#publisher.refresh();
-    if (this.#isPublished && nowMs - this.#savedAtMs >= SAVE_INTERVAL_MS) void this.#save();
-    if (this.#published !== undefined && !isDeepStrictEqual(this.#published.engines, this.#engines())) {
-      this.#publish(this.#plan!);
-    }
-    if (this.#published !== undefined && !this.peers.isAlone) {
-      const live = { engines: this.#published.engines, relief: this.relief };
-      this.peers.board.setLive(live, this.#xds.configuredNodes());
-    }
-    if (this.#isPlanning && !this.#isSolving && this.#isSolveDue(nowMs)) {
-      this.#isSolving = true;
-      void this.#solve().finally(() => {
-        this.#isSolving = false;
-        this.#tickSoon();
-      });
+    if (isOther && !this.#following.isFollowing) this.#publisher.refresh();
+    if (this.#isPublished && this.#keeper.isDue()) void this.#save();
+    if (this.#published !== undefined) this.#keepPublished(this.#published);
+    if (this.isPlanning && !this.#planning.isBusy && this.#isSolveDue(nowMs)) {
+      void this.#planning.run().finally(() => this.#tickSoon());
     }
   }
 
-  /** Decides who makes the plans; those of another control server are published here. */
-  #follow(nowMs: number): void {
-    if (this.peers.isAlone) {
-      this.#isPlanning = this.peers.decide(nowMs);
-      return;
-    }
-    const isPartial = this.peers.unheard(nowMs).length + this.#unreadTold.size > 0;
-    if (isPartial !== this.#isPartial) this.signals.notePartial(isPartial, nowMs);
-    this.#isPartial = isPartial;
-    const leads = this.peers.decide(nowMs);
-    const { followed } = this.peers;
-    if (leads || followed === undefined) this.#setFollowed(undefined);
-    else this.#takePlan(followed, nowMs);
-    const isUnfit = this.#unfitSinceMs !== undefined && nowMs - this.#unfitSinceMs >= UNFIT_MS;
-    const isPlanning = leads || isUnfit;
-    if (isPlanning !== this.#isPlanning) {
-      const { leader } = this.peers;
-      this.#log.info(
-        { isPlanning, leader, reason: this.unfitReason },
-        'another control server makes the plans',
-      );
-      this.#isPlanning = isPlanning;
-    }
+  /** Publishes the same plan again when engines look different, and tells peers how they do. */
+  #keepPublished({ plan, engines }: Publication): void {
+    if (!isDeepStrictEqual(engines, this.#following.engines)) this.#publish(plan);
+    if (this.peers.isAlone) return;
+    this.peers.board.setLive(
+      { engines: this.#published!.engines, relief: this.relief },
+      this.#xds.configuredNodes(),
+    );
   }
 
-  #takePlan(followed: Followed, nowMs: number): void {
-    const read = this.#follower.planFor(followed, this.#view.state);
-    if (read === undefined) {
-      if (this.#follower.unfitReason !== null) this.#unfitSinceMs ??= nowMs;
-      if (this.#isPlanning) this.#setFollowed(undefined);
-      return;
-    }
-    this.#unfitSinceMs = undefined;
-    const { plan, salt } = read;
-    const isSame = this.#published !== undefined && this.#plan?.id === plan.id && this.#salt === salt;
-    this.#setFollowed(followed.live);
-    if (isSame) return;
-    if (this.#plan?.id !== plan.id) {
+  /** Publishes a plan of another control server. */
+  #takeFollowed({ plan, salt }: FollowedPlan, from: string): void {
+    if (this.#planning.plan?.id !== plan.id) {
       const { id: planId, sequence } = plan;
-      this.#log.info(
-        { planId, sequence, from: followed.address },
-        'a plan of another control server is in force',
-      );
+      this.#log.info({ planId, sequence, from }, 'a plan of another control server is in force');
     }
-    this.#plan = plan;
+    this.#planning.adopt(plan);
     this.#salt = salt;
     this.#publish(plan);
-  }
-
-  #setFollowed(live: LiveState | undefined): void {
-    const before = this.relief;
-    this.#followedLive = live;
-    if (!isDeepStrictEqual(before, this.relief)) this.#publisher.refresh();
-  }
-
-  /** Engines as snapshots are to show them. */
-  #engines(): readonly EngineState[] {
-    const { engines } = this.#view.state;
-    return this.#followedLive === undefined ? engines : asFollowed(engines, this.#followedLive.engines);
   }
 
   /** How many Envoys share limits, by the id of their frontend. */
@@ -599,8 +484,8 @@ export class ControlServer implements ShownServer {
    *
    * @throws {WardropError} WARDROP_NOT_READY when another control server makes the plans
    */
-  #ownPlans(): PlanHistory {
-    if (this.#isPlanning) return this.#history;
+  #ownPlans(): Planning {
+    if (this.isPlanning) return this.#planning;
     const { leader } = this.peers;
     const who = leader === undefined ? 'another control server' : `the control server at ${leader}`;
     throw new WardropError('WARDROP_NOT_READY', `${who} makes the plans; ask its admin API for the reasons`);
@@ -615,69 +500,22 @@ export class ControlServer implements ShownServer {
   }
 
   #isSolveDue(nowMs: number): boolean {
-    if (!this.#isPublished && this.#isUndiscovered()) return false;
+    if (!this.#isPublished && this.#live.isUndiscovered) return false;
     const isWaiting = !this.#cycle.schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
-    return !isWaiting && this.#cycle.isDue(this.#generation, this.#view, this.#isPublished, nowMs);
-  }
-
-  /** Nothing is published before it is known who could serve: Envoys that have something would lose it. */
-  #isUndiscovered(): boolean {
-    return isUndiscovered(this.#config.fleet, this.#config.discovery, this.#discovery.discovered);
+    return !isWaiting && this.#cycle.isDue(this.#live.generation, this.#view, this.#isPublished, nowMs);
   }
 
   /** Whether every replica was probed, or nothing more is waited for. */
   #isObserved(nowMs: number): boolean {
     if (nowMs - this.startedAtMs >= FIRST_PLAN_WAIT_MS) return true;
-    return this.#config.fleet.engines.every((engine) =>
+    return this.config.fleet.engines.every((engine) =>
       engine.endpoints.every((address) => this.signals.health(address, nowMs).state !== 'unknown'),
     );
   }
 
-  async #solve(): Promise<void> {
-    const startedMs = Date.now();
-    const generation = this.#generation;
-    this.#cycle.schedule.begin(generation, this.#view.state, startedMs);
-    this.recorders.record({ kind: 'plan', atMs: startedMs });
-    const times: number[] = [];
-    const planInput = { ...this.#planInput(), nowMs: () => noted(times, Date.now()) };
-    const outcome = await makePlan(this.#options.optimizer, planInput);
-    this.#metrics.observeSolve((Date.now() - startedMs) / 1_000, outcome.failure?.code);
-    if (this.#stopped || generation !== this.#generation || !this.#isPlanning) return;
-    const { input, solution, plan, failure } = outcome;
-    const { nowMs: _nowMs, ...recorded } = planInput;
-    this.recorders.record({ kind: 'solve', input: recorded, times, plan });
-    if (solution !== undefined) this.#solved = { input, solution };
-    this.#reportFailure(failure, plan !== null);
-    // The same plan still has to be published for another fleet.
-    if (plan === null || plan === this.#published?.plan) return;
-    if (plan !== this.#plan) {
-      const { id: planId, sequence } = plan;
-      this.#log.info({ planId, sequence, solveMs: Date.now() - startedMs }, 'a new plan is in force');
-      this.#history.add(plan, input);
-    }
-    this.#plan = plan;
-    this.#publish(plan);
-  }
-
-  #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {
-    this.#cycle.schedule.end(failure === undefined);
-    this.#failure = failure?.message ?? null;
-    if (failure === undefined) {
-      this.alarms.clear('planning');
-      return;
-    }
-    const stays = hasPlan ? 'the last good plan stays in force' : 'there is no plan to fall back on';
-    this.#log.error({ code: failure.code, err: failure }, 'planning failed');
-    this.alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
-  }
-
-  #planInput(): PlanInput {
-    return planInput(this.#config, this.#view, this.#plan, Date.now);
-  }
-
   #publish(plan: Plan): void {
     const { configuredFleet: fleet, state } = this.#view;
-    const engines = this.#engines();
+    const { engines } = this.#following;
     this.#published = { plan, fleet, networkSeconds: state.fleet.networkSeconds, engines };
     this.#isPublished = true;
     this.#publisher.publish(this.#published);
@@ -685,98 +523,43 @@ export class ControlServer implements ShownServer {
   }
 
   async #save(): Promise<void> {
-    this.#savedAtMs = Date.now();
-    const state: ServerState = {
-      plan: this.#plan,
+    if (!this.peers.isAlone) this.peers.board.setState(encodeState(this.#state()));
+    await this.#keeper.save();
+  }
+
+  /** What a restart goes on with. */
+  #state(): ServerState {
+    return {
+      plan: this.#planning.plan,
       snapshotVersion: this.board.lastVersion,
       salt: this.#salt,
       operations: this.signals.operations,
-      discovered: [...this.#discovery.discovered].flatMap(([id, { addresses }]) =>
+      discovered: [...this.discovered].flatMap(([id, { addresses }]) =>
         addresses === undefined ? [] : [[id, addresses] as const],
       ),
     };
-    if (!this.peers.isAlone) this.peers.board.setState(encodeState(state));
-    try {
-      await this.#store.save(state);
-      const replacedAtMs = this.#store.foundReplacedAtMs;
-      if (replacedAtMs === undefined || Date.now() - replacedAtMs > REPLACED_ALARM_MS) {
-        this.alarms.clear('state-file');
-      } else {
-        this.alarms.raise(
-          'state-file',
-          `something else writes state file ${this.#config.server.stateFile}, too: run one control server, or give each a file of its own`,
-        );
-      }
-    } catch (error) {
-      this.alarms.raise('state-file', (error as Error).message);
-    }
   }
 
-  async #reload(reason: string): Promise<boolean> {
-    let config: Config;
-    try {
-      config = loadConfig(this.#options.configFile);
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      for (const problem of error.problems) this.#log.error({ ...problem }, 'configuration problem');
-      this.#metrics.countReload(false);
-      this.alarms.raise(
-        'config',
-        `the configuration in force stays, because the new one has problems:\n${error.message}`,
-      );
-      return false;
-    }
-    this.#configWatch.setFiles(config.files);
-    this.#metrics.countReload(true);
-    this.alarms.clear('config');
-    if (!needsRestart(this.#config.server, config.server)) this.alarms.clear('restart-needed');
-    else this.alarms.raise('restart-needed', 'changed server settings take effect at the next start');
-    // What is looked for now and was listed before stays until it is found.
-    const engines = this.#config.fleet.engines.filter(({ endpoints }) => endpoints.length > 0);
-    const known = new Map(engines.map(({ id, endpoints }) => [id, endpoints]));
-    await atMost(DISCOVERY_WAIT_MS, this.#discovery.watch(config.discovery, known));
-    this.#written = config;
-    for (const warning of config.warnings) this.#log.warn({ ...warning }, warning.message);
-    return this.#apply(reason);
-  }
-
-  /** Takes the replicas that are known now. */
-  #rediscover(): Promise<boolean> {
-    this.#reloading = this.#reloading.then(() => this.#apply('replicas came or went'));
-    return this.#reloading;
-  }
-
-  /** Makes the configuration that was read last the one in force, with the replicas that were found. */
-  async #apply(reason: string): Promise<boolean> {
-    const { config } = withDiscovered(this.#written, this.#discovery.discovered);
-    if (isSameConfig(config, this.#config)) {
-      this.#log.info({ reason }, 'the configuration is the same as before');
-      return true;
-    }
-    // One change of the fleet at a time, so that no endpoint is removed while a snapshot may still name it.
-    await this.#publisher.idle();
-    if (this.#stopped) return false;
-    this.#config = takeOver(this.#config, config);
-    this.#configId = configId(this.#config);
-    this.#log.level = this.#config.server.logLevel;
-    this.#generation++;
-    this.signals.reconfigure(this.#config, Date.now());
-    this.engineWatch.watch(this.#config.fleet, this.#config.upstreams);
-    this.#log.info({ reason }, 'configuration in force');
+  /** Goes by another configuration from now on. */
+  #takeConfig(): void {
+    const { server, fleet, upstreams } = this.config;
+    this.#configId = configId(this.config);
+    this.#log.level = server.logLevel;
+    this.signals.reconfigure(this.config, Date.now());
+    this.engineWatch.watch(fleet, upstreams);
     this.#published = undefined;
     // The kill switch does not wait for a plan.
     this.#publisher.refresh();
     this.#tickSoon();
-    return true;
   }
 
   #raiseAlarms(nowMs: number): void {
     const seen = {
-      fleet: this.#config.fleet,
+      fleet: this.config.fleet,
       view: this.#view,
       signals: this.signals,
       readings: this.engineWatch.readings,
-      discoveryProblems: withDiscovered(this.#written, this.#discovery.discovered).problems,
+      discoveryProblems: this.#live.discoveryProblems,
       plan: this.plan,
     };
     raiseFleetAlarms(this.alarms, seen, nowMs);
@@ -785,7 +568,7 @@ export class ControlServer implements ShownServer {
     const envoys = {
       nodes: this.#xds.nodes(),
       holders: [...this.board.holders(), ...this.peers.envoys(nowMs)],
-      unread: new Map([...this.#sync.unreadNodes(nowMs), ...this.#unreadTold]),
+      unread: new Map([...this.#sync.unreadNodes(nowMs), ...this.#peerIntake.unread]),
     };
     raiseSlowAlarms(this.alarms, this.#view, envoys, nowMs);
     raisePeerAlarms(this.alarms, this.peerViews(nowMs), this.unfitReason);
@@ -800,19 +583,6 @@ function stateOf(joined: string, saved: ServerState | null): ServerState | null 
   } catch {
     return saved;
   }
-}
-
-function noted(times: number[], nowMs: number): number {
-  times.push(nowMs);
-  return nowMs;
-}
-
-function atMost(ms: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  return Promise.race([work, timeout]).finally(() => clearTimeout(timer));
 }
 
 function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {

@@ -29,6 +29,7 @@ const empty: Overview = {
   atMs,
   startedAtMs: atMs,
   plan: null,
+  plannedBy: null,
   alarms: [],
   frontends: [],
   pools: [],

@@ -10,6 +10,8 @@ export interface Overview {
   /** When the control server started. */
   readonly startedAtMs: number;
   readonly plan: Plan | null;
+  /** Address of the control server that makes the plans; null when this one does. */
+  readonly plannedBy: string | null;
   readonly alarms: readonly Alarm[];
   readonly demands: readonly Demand[];
   readonly frontends: readonly { readonly id: string }[];

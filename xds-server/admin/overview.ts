@@ -12,6 +12,7 @@ export function overview(server: ShownServer): Overview {
     atMs,
     startedAtMs: server.startedAtMs,
     plan: server.plan,
+    plannedBy: server.isPlanning ? null : (server.peers.leader ?? null),
     alarms: server.alarms.list,
     frontends: server.config.fleet.frontends,
     pools: server.config.fleet.pools,

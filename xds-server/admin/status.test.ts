@@ -20,6 +20,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     atMs,
     startedAtMs: atMs - 5_000,
     plan: null,
+    plannedBy: '10.0.0.9:18001',
     alarms: [{ id: 'drained:a', sinceMs: atMs, message: 'engine a is drained' }],
     frontends: [{ id: 'west' }, { id: 'east' }],
     pools: [],
@@ -34,6 +35,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     atMs,
     startedAtMs: atMs - 5_000,
     plan: null,
+    plannedBy: '10.0.0.9:18001',
     alarms: overview.alarms,
     frontends: [
       { frontendId: 'west', requestsPerSecond: 7, sources: ['held', 'measured'], envoys: 2 },

@@ -9,6 +9,8 @@ export interface Status {
   readonly startedAtMs: number;
   /** Null before the first one is published. */
   readonly plan: { readonly id: string; readonly sequence: number; readonly createdAtMs: number } | null;
+  /** Address of the control server that makes the plans; null when this one does. */
+  readonly plannedBy: string | null;
   readonly alarms: readonly Alarm[];
   readonly frontends: readonly FrontendStatus[];
   readonly engines: readonly EngineStatus[];
@@ -40,11 +42,12 @@ export interface EngineStatus {
 }
 
 export function serverStatus(overview: Overview): Status {
-  const { atMs, startedAtMs, plan, alarms, envoys } = overview;
+  const { atMs, startedAtMs, plan, plannedBy, alarms, envoys } = overview;
   return {
     atMs,
     startedAtMs,
     plan: plan === null ? null : { id: plan.id, sequence: plan.sequence, createdAtMs: plan.createdAtMs },
+    plannedBy,
     alarms,
     frontends: overview.frontends.map(({ id }) => frontendStatus(overview, id)),
     engines: overview.engines.map((engine) => engineStatus(overview, engine)),

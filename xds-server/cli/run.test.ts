@@ -103,6 +103,7 @@ needs:
       atMs,
       startedAtMs: atMs - 90_000,
       plan: { id: 'abc', sequence: 7, createdAtMs: atMs - 3_600_000 },
+      plannedBy: '10.0.0.9:18001',
       alarms: [{ id: 'config', sinceMs: atMs - 600_000, message: 'broken' }],
       frontends: [{ frontendId: 'west', requestsPerSecond: 12.34, sources: ['measured'], envoys: 1 }],
       engines: [engine('a', ['drained']), ...Array.from({ length: 20 }, (_, at) => engine(`b${at}`, []))],
@@ -117,7 +118,7 @@ needs:
     expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(3);
     expect(String(fetched.mock.calls[0]![0])).toBe('http://127.0.0.1:1/v1/status');
     expect(out).toBe(`up for 90 s, since 2026-01-30T23:58:30.000Z
-plan 7 (abc) for 60 min
+plan 7 (abc) for 60 min, made by the control server at 10.0.0.9:18001
 
 1 alarm:
   config, for 10 min: broken

@@ -40,10 +40,11 @@ export function statusText(status: Status): string {
   ].join('\n\n');
 }
 
-function serverLines({ atMs, startedAtMs, plan }: Status): string {
+function serverLines({ atMs, startedAtMs, plan, plannedBy }: Status): string {
   const up = `up for ${ageText(startedAtMs, atMs)}, since ${new Date(startedAtMs).toISOString()}`;
+  const by = plannedBy === null ? '' : `, made by the control server at ${plannedBy}`;
   if (plan === null) return `${up}\nno plan is published yet`;
-  return `${up}\nplan ${plan.sequence} (${plan.id}) for ${ageText(plan.createdAtMs, atMs)}`;
+  return `${up}\nplan ${plan.sequence} (${plan.id}) for ${ageText(plan.createdAtMs, atMs)}${by}`;
 }
 
 function alarmLines({ alarms, atMs }: Status): string {

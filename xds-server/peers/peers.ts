@@ -167,9 +167,11 @@ export class Peers {
     return this.#leadership.claim;
   }
 
-  /** An Envoy calls this server itself. */
-  noteCall(frontendId: string, nodeId: string): void {
+  /** Tells peers of a report of an Envoy that calls this server itself. */
+  tell(kind: ToldReport['kind'], frontendId: string, nodeId: string, bytes: () => Uint8Array): void {
+    if (this.isAlone) return;
     this.#nodes.delete(`${frontendId} ${nodeId}`);
+    this.board.addReport({ kind, frontendId, nodeId, bytes: bytes() });
   }
 
   /** Envoys that call a peer, as far as it is heard. */
