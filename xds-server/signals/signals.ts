@@ -891,7 +891,7 @@ export class Signals {
 export type SavedSignals = ReturnType<Signals['save']>;
 
 /** Grows with every change of what is saved, or of what it means: nobody goes on with what others saved in another form. */
-export const SAVED_FORMAT = 1;
+export const SAVED_FORMAT = 2;
 
 /** Requests that an engine has answered, at least in part. */
 type AnsweredOf = (usage: EngineUsage) => number;

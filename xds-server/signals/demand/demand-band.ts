@@ -30,19 +30,24 @@ const LEAST_FALL_AFTER_SURGE_SECONDS = 4;
 /** A rise that is not large is believed when it has lasted this long, */
 const LEAST_SMALL_RISE_SECONDS = 4;
 /**
- * and any small change when it is this sure, and either surer or so well known that there is one good move, not two. The
- * more sure it must be, the more chance has flattered it; not so the more is counted, or after the longest wait.
+ * and any small change when it is known so well that there is one good move, not two: by so much evidence, when it began
+ * included, or on less by so many standard deviations (a larger change, which needs not be known as well), or by fewer after
+ * the longest wait. The more sure a change must be on little evidence, the more chance has flattered it.
  */
+const EVIDENCE_OF_SMALL_CHANGE = 3_000;
+const SIGMAS_OF_KNOWN_CHANGE = 12;
 const SIGMAS_OF_SMALL_CHANGE = 8;
-const SIGMAS_OF_KNOWN_CHANGE = 10;
-const EVIDENCE_OF_SMALL_CHANGE = 2_000;
-const LONGEST_WAIT_SECONDS = 256;
+const LONGEST_WAIT_SECONDS = 512;
 /** Mean of a change of a rate, as a share of it, before anything is known of it: small ones are likelier. */
 const USUAL_CHANGE = 0.1;
 /** Starts of a change are left out that are less likely than the likeliest by more than this, as a logarithm. */
 const LEAST_LOG_LIKELIHOOD = -14;
-/** Standard deviations by which a better known rate must differ to replace a young one. */
-const SIGMAS_TO_REFINE = 3;
+/** Standard deviations by which a better known rate must differ to replace a young one, and by which no window may differ from it. */
+const SIGMAS_TO_REFINE = 2.5;
+/** What a first measurement is refined by at least; one of a small change is left alone within the band, so that it stays one move. */
+const LEAST_FIRST_REFINEMENT = 0.025;
+/** A rate is young for as long as counts reach back to its beginning. */
+const YOUNG_SECONDS = 1_000;
 /** From this evidence on, four standard deviations are within `LEAST_WIDTH`, and the rate is taken as known. */
 export const SETTLED_EVIDENCE = (4 / LEAST_WIDTH) ** 2;
 
@@ -75,6 +80,8 @@ export class DemandBand {
   /** Counts from before belong to another rate. */
   #sinceMs = Number.NEGATIVE_INFINITY;
   #surgedMs = Number.NEGATIVE_INFINITY;
+  /** Share by which a better measurement must differ at least. */
+  #leastRefinement = LEAST_FIRST_REFINEMENT;
 
   constructor(state: BandState) {
     this.#state = state;
@@ -116,7 +123,7 @@ export class DemandBand {
 
   /** Looks at counts up to `endMs`, shortest window first, of one of so many `rows`; how the rate moved, if it did. */
   observe(windows: readonly ObservedWindow[], endMs: number, rows: number): Move | undefined {
-    return this.#leave(windows, endMs, rows) ?? this.#refine(windows.at(-1));
+    return this.#leave(windows, endMs, rows) ?? this.#refine(windows, endMs);
   }
 
   #leave(windows: readonly ObservedWindow[], endMs: number, rows: number): Move | undefined {
@@ -132,38 +139,51 @@ export class DemandBand {
     if (seconds < leastSeconds(change, isSurging)) return undefined;
     if (!change.isLarge && !isWellKnown(change)) return undefined;
     this.#moveTo(to, sinceMs);
+    if (!change.isLarge) this.#leastRefinement = LEAST_WIDTH;
     return change.isLarge ? 'large' : 'small';
   }
 
   #moveTo(state: BandState, sinceMs: number): void {
     this.#state = state;
     this.#sinceMs = sinceMs;
+    this.#leastRefinement = LEAST_FIRST_REFINEMENT;
   }
 
   #known(rows: number): KnownRate {
     return { ...this.#state, width: widthOf(this.#state.evidence), rows };
   }
 
-  #refine(longest: ObservedWindow | undefined): Move | undefined {
+  #refine(windows: readonly ObservedWindow[], endMs: number): Move | undefined {
     const { requestsPerSecond, evidence } = this.#state;
-    if (longest === undefined || evidence >= SETTLED_EVIDENCE || evidenceOf(longest) < 2 * evidence)
-      return undefined;
+    const longest = windows.at(-1);
+    const isYoung = evidence < SETTLED_EVIDENCE && endMs - this.#sinceMs < YOUNG_SECONDS * 1_000;
+    if (longest === undefined || !isYoung || evidenceOf(longest) < 2 * evidence) return undefined;
     const measured = stateOf(longest);
+    // Counts from before and after a change are of no one rate: what has become of it is told by the test for changes.
+    if (windows.some((window) => sigmasFrom(window, measured.requestsPerSecond) > SIGMAS_TO_REFINE))
+      return undefined;
     const moves =
       Math.abs(measured.requestsPerSecond - requestsPerSecond) >
-      widthOf(measured.evidence, SIGMAS_TO_REFINE) * measured.requestsPerSecond;
+      Math.max(this.#leastRefinement, SIGMAS_TO_REFINE / Math.sqrt(measured.evidence)) *
+        measured.requestsPerSecond;
     this.#state = moves ? measured : { requestsPerSecond, evidence: measured.evidence };
     return moves ? 'small' : undefined;
   }
 
   save() {
-    return { state: this.#state, sinceMs: this.#sinceMs, surgedMs: this.#surgedMs };
+    return {
+      state: this.#state,
+      sinceMs: this.#sinceMs,
+      surgedMs: this.#surgedMs,
+      leastRefinement: this.#leastRefinement,
+    };
   }
 
-  restore({ state, sinceMs, surgedMs }: SavedDemandBand): void {
+  restore({ state, sinceMs, surgedMs, leastRefinement }: SavedDemandBand): void {
     this.#state = state;
     this.#sinceMs = sinceMs;
     this.#surgedMs = surgedMs;
+    this.#leastRefinement = leastRefinement;
   }
 }
 
@@ -177,12 +197,9 @@ function leastSeconds({ isRise, isLarge }: Change, isSurging: boolean): number {
 
 /** Whether a change that is not large is known so well that one move will do. */
 function isWellKnown({ to, seconds, sigmas }: Change): boolean {
+  if (to.evidence >= EVIDENCE_OF_SMALL_CHANGE) return true;
   if (sigmas < SIGMAS_OF_SMALL_CHANGE) return false;
-  return (
-    sigmas >= SIGMAS_OF_KNOWN_CHANGE ||
-    to.evidence >= EVIDENCE_OF_SMALL_CHANGE ||
-    seconds >= LONGEST_WAIT_SECONDS
-  );
+  return sigmas >= SIGMAS_OF_KNOWN_CHANGE || seconds >= LONGEST_WAIT_SECONDS;
 }
 
 /** What counts say has become of a rate. */
@@ -227,17 +244,19 @@ function changeOf(
   const likeliest = starts.reduce((best, start) => (start.deviance > best.deviance ? start : best));
   let sum = 0;
   let rate = 0;
-  let evidence = 0;
+  let square = 0;
   for (const { window, deviance, span } of starts) {
     const log = (deviance - likeliest.deviance) / 2;
     if (log < LEAST_LOG_LIKELIHOOD) continue;
     const likelihood = span * Math.exp(log);
     const flattery = isRise ? flatteryOf(window, requestsPerSecond) : 0;
+    const each = Math.max(0, window.count - flattery) / window.seconds;
     sum += likelihood;
-    rate += (likelihood * Math.max(0, window.count - flattery)) / window.seconds;
-    evidence += likelihood * evidenceOf(window);
+    rate += likelihood * each;
+    square += likelihood * (each ** 2 + (each * window.dispersion) / window.seconds);
   }
-  const to = { requestsPerSecond: rate / sum, evidence: evidence / sum };
+  const mean = rate / sum;
+  const to = { requestsPerSecond: mean, evidence: mean > 0 ? mean ** 2 / (square / sum - mean ** 2) : 0 };
   if (isRise && to.requestsPerSecond < requestsPerSecond * (1 + width)) return undefined;
   return {
     to,

@@ -253,6 +253,24 @@ describe('DemandEstimator', () => {
     expect(counts.filter((count) => count === 1).length).toBeGreaterThanOrEqual(10);
   });
 
+  it('a rise of 5 requests/s by a fifth gives one new rate, however many minutes it takes to know it', () => {
+    for (const seed of seeds.slice(0, 12)) {
+      const rps = (second: number) => (second < 1_200 ? 5 : 6);
+      const moves = play({ seed, expectedRps: 5, seconds: 2_400, rps }).moves;
+      expect(moves).toHaveLength(1);
+      expect(Math.abs(moves[0]!.rps / 6 - 1)).toBeLessThan(0.08);
+    }
+  });
+
+  it('a rate that changes while it is young is never taken for the mean of before and after', () => {
+    for (let changeAt = 220; changeAt < 640; changeAt += 40) {
+      const counts = Array.from({ length: 1_000 }, (_, second) => (second < changeAt ? 10 : 12));
+      const rates = replay([counts], 1).moves.map(({ rates }) => rates[0]!);
+      expect(rates.filter((rate) => rate > 10.5 && rate < 11.5)).toEqual([]);
+      expect(rates.at(-1)).toBeGreaterThanOrEqual(11.5);
+    }
+  });
+
   it('a rise from a rate that is a little off the held one gives one new rate', () => {
     for (const seed of seeds.slice(0, 8)) {
       const rps = (second: number) => (second < 500 ? 415 : 1.2 * 415);

@@ -36,6 +36,23 @@ it('windows end at the given time and reach back no further than told', () => {
   expect(series.windows(startMs + 30_000, startMs).at(-1)!.count).toBeCloseTo(300);
 });
 
+it('looks back 17 min, in steps of 4 s where a window is longer than 8 min', () => {
+  const series = new RateSeries();
+  const startMs = 1_600_000_000_000;
+  const endMs = startMs + 2_000_000;
+  for (let atMs = startMs; atMs < endMs; atMs += 500) series.add(5, atMs, atMs + 500);
+  const windows = series.windows(endMs, startMs);
+  for (const { seconds, count } of windows) expect(count).toBeCloseTo(10 * seconds);
+  expect(windows.at(-1)!.seconds).toBeGreaterThan(1_000);
+  expect(windows.map(({ seconds }) => seconds)).toEqual(
+    windows.map(({ seconds }) => seconds).sort((a, b) => a - b),
+  );
+  expect(series.windows(endMs, endMs - 700_300).at(-1)).toEqual({
+    seconds: 700,
+    count: expect.closeTo(7_000),
+  });
+});
+
 it('a window that ends within a bin holds its share of what sources tell of the bin', () => {
   const series = new RateSeries();
   const startMs = 1_600_000_000_000;

@@ -9,6 +9,12 @@ const SMALL_RISE = 1.2;
  */
 const ENOUGH_OVER_STEADY = 10;
 const ENOUGH_OVER_SMALL = 2.5;
+/** What shows within so many seconds must be clearer by so much: there is time to look again. */
+const EARLY_SECONDS = 2.5;
+const MORE_WHILE_EARLY = 1.5;
+/** Below this rate no surge shows within seconds, so there is no hurry: it must be clearer, by so much at a rate near 0. */
+const HURRIED_RPS = 40;
+const MORE_WITHOUT_HURRY = 2.5;
 /** Shorter bursts are no demand, and neither is what a few requests (times the dispersion) look like. */
 const LEAST_SECONDS = 2;
 const LEAST_COUNT = 150;
@@ -16,6 +22,8 @@ const LEAST_COUNT = 150;
 const HELD_UP_SECONDS = 10;
 /** Standard deviations by which requests must lack before a window to have been held up. */
 const HELD_UP_SIGMAS = 3;
+/** What a surge is compared with is the rate of so many seconds at most. */
+const BEFORE_SECONDS = 512;
 /** The held rate counts for so many requests at most, beside those that were counted before a window. */
 const HELD_EVIDENCE = 400;
 
@@ -45,7 +53,7 @@ export interface SurgeSign {
  * between a surge and the likeliest small rise, which any time may have begun as well.
  */
 export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate): SurgeSign {
-  const longest = windows.at(-1);
+  const longest = windows.findLast(({ seconds }) => seconds <= BEFORE_SECONDS);
   let window: ObservedWindow | undefined;
   let surge = 0;
   let small = 0;
@@ -64,8 +72,15 @@ export function surgeSign(windows: readonly ObservedWindow[], known: KnownRate):
   // much more for each makes all rows together one try (Bonferroni). Twice that keeps them rare beside their sum, which is
   // judged by itself: the dispersion of a row is known less well.
   const enough = ENOUGH_OVER_STEADY + 2 * Math.log(known.rows);
-  const strength = Math.min(surge / enough, (surge - small) / ENOUGH_OVER_SMALL);
+  const more = window === undefined ? 0 : moreFor(window, known.requestsPerSecond);
+  const strength = Math.min(surge / (enough + more), (surge - small) / (ENOUGH_OVER_SMALL + more));
   return { strength: Math.max(0, strength), window };
+}
+
+/** How much more a surge must show that has lasted for a window, at a rate. */
+function moreFor({ seconds }: ObservedWindow, requestsPerSecond: number): number {
+  const early = seconds < EARLY_SECONDS ? MORE_WHILE_EARLY : 0;
+  return early + MORE_WITHOUT_HURRY * Math.max(0, 1 - requestsPerSecond / HURRIED_RPS);
 }
 
 /**
