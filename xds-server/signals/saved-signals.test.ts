@@ -85,6 +85,6 @@ describe('saved signals', () => {
 
   it('have a format that changes with their form: if it did, raise SAVED_FORMAT and note both here', () => {
     const form = id64([...names].sort().join('\n')).toString(16);
-    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 1, form: '1e12e999367499e6' });
+    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 2, form: '874a756c5c843d5d' });
   });
 });
