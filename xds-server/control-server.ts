@@ -461,6 +461,7 @@ export class ControlServer implements ShownServer {
 
   /** Publishes a plan of another control server. */
   #takeFollowed({ plan, salt }: FollowedPlan, from: string): void {
+    if (!this.#isPublished && this.#live.isUndiscovered) return;
     if (this.#planning.plan?.id !== plan.id) {
       const { id: planId, sequence } = plan;
       this.#log.info({ planId, sequence, from }, 'a plan of another control server is in force');

@@ -76,8 +76,10 @@ export class Following {
       return;
     }
     const { followed, leader } = peers;
-    if (leads || followed === undefined) this.#setLive(undefined);
-    else this.#take(followed, nowMs);
+    if (leads || followed === undefined) {
+      this.#unfitSinceMs = undefined;
+      this.#setLive(undefined);
+    } else this.#take(followed, nowMs);
     const isUnfit = this.#unfitSinceMs !== undefined && nowMs - this.#unfitSinceMs >= UNFIT_MS;
     const isPlanning = leads || isUnfit;
     if (isPlanning === this.#isPlanning) return;

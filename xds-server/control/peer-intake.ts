@@ -41,6 +41,8 @@ export class PeerIntake {
   look(nowMs: number): void {
     const { peers, signals } = this.#options;
     if (peers.isAlone) return;
+    const told = new Set(peers.envoys(nowMs).map(({ nodeId }) => nodeId));
+    for (const nodeId of this.#unread.keys()) if (!told.has(nodeId)) this.#unread.delete(nodeId);
     const isPartial = peers.unheard(nowMs).length + this.#unread.size > 0;
     if (isPartial !== this.#isPartial) signals.notePartial(isPartial, nowMs);
     this.#isPartial = isPartial;
@@ -66,6 +68,7 @@ export class PeerIntake {
   acceptOrders(orders: Orders): void {
     const { signals, log, onOrders, now } = this.#options;
     const { orders: own } = signals;
+    if (isDeepStrictEqual(orders, own)) return;
     const merged = mergedOrders(own, orders);
     if (isDeepStrictEqual(merged, own)) return;
     signals.takeOrders(merged, now());

@@ -1,15 +1,18 @@
 import { expect, it } from 'vitest';
 import type { Fleet } from '../../fleet/fleet.js';
+import type { PeerView } from '../../peers/peers.js';
 import { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import { unknownHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
 import type { NodeView } from '../../xds/index.js';
 import {
   correctedEngines,
+  differingPeers,
   doubtfulRoundTrips,
   driftingProfiles,
   missingSignals,
   silentFilters,
+  silentPeers,
   unreadEnvoys,
 } from './alarm-rules.js';
 
@@ -117,4 +120,28 @@ it('an Envoy that took the filter over xDS has an alarm from 10 s without a call
   const messages = silentFilters(nodes, holders, unread, 10_000);
   expect([...messages.keys()]).toEqual(['never', 'no-longer']);
   expect(messages.get('never')).toMatch(/^the filter of Envoy never fetches no snapshots: .*wardrop-sync/);
+});
+
+const peer: PeerView = {
+  ...{ address: 'two:1', instance: 'i', leads: true, term: 1, ageSeconds: 9, problem: null, planSequence: 1 },
+  ...{ isSilent: false, hasSameConfig: true, envoys: [] },
+};
+
+it('a silent control server is told of with the reason and the Envoys that are not heard of for that', () => {
+  expect(silentPeers([peer]).size).toBe(0);
+  const silent = { ...peer, isSilent: true, problem: 'nobody listens there' };
+  expect(silentPeers([silent]).get('two:1')).toMatch(/\(nobody listens there\); no Envoy is missing/);
+  const envoys = ['a', 'b', 'c', 'd', 'e', 'f'];
+  expect(silentPeers([{ ...silent, envoys }]).get('two:1')).toMatch(/a, b, c, d, e and 1 more/);
+});
+
+it('a control server differs when its configuration is another, or its plan does not fit, and it is heard', () => {
+  expect(differingPeers([peer], null).size).toBe(0);
+  const other = { ...peer, hasSameConfig: false };
+  expect(differingPeers([other], null).get('two:1')).toMatch(/another configuration than this one/);
+  expect(differingPeers([other], 'no east').get('two:1')).toMatch(
+    /under server; and it has a plan that does not fit here: no east$/,
+  );
+  expect(differingPeers([peer], 'no east').get('two:1')).toMatch(/does not fit here: no east$/);
+  expect(differingPeers([{ ...other, isSilent: true, leads: false }], null).size).toBe(0);
 });

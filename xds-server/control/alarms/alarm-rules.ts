@@ -281,20 +281,14 @@ export function silentPeers(peers: readonly PeerView[]): Messages {
 export function differingPeers(peers: readonly PeerView[], unfitReason: string | null): Messages {
   return new Map(
     peers.flatMap(({ address, isSilent, leads, hasSameConfig }): [string, string][] => {
-      if (isSilent || hasSameConfig !== false) {
-        const isUnfit = leads && unfitReason !== null;
-        return isUnfit
-          ? [[address, `the plan of control server ${address} does not fit here: ${unfitReason}`]]
-          : [];
-      }
-      const consequence =
-        leads && unfitReason !== null ? `, and its plan does not fit here: ${unfitReason}` : '';
-      return [
-        [
-          address,
-          `control server ${address} has another configuration than this one${consequence}. Give all the same, but for what is under server`,
-        ],
+      const what = [
+        ...(hasSameConfig === false
+          ? ['has another configuration than this one: give all the same, but for what is under server']
+          : []),
+        ...(leads && unfitReason !== null ? [`has a plan that does not fit here: ${unfitReason}`] : []),
       ];
+      if (isSilent || what.length === 0) return [];
+      return [[address, `control server ${address} ${what.join('; and it ')}`]];
     }),
   );
 }
