@@ -1,0 +1,128 @@
+import type { EngineUsage } from '../../../wire/usage-report.js';
+import type { Address, Engine, Fleet } from '../../fleet/fleet.js';
+import { refill, restoreEntries, saveEntries } from '../saved.js';
+import { EngineEvidence, type Veto } from './engine-evidence.js';
+import { type HeldReadiness, holdLast, type Readiness, type ReplicaPast } from './last-stand.js';
+import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
+
+/** Who is ready now. */
+export interface FleetReadiness extends HeldReadiness {
+  readonly vetoes: ReadonlyMap<string, Veto>;
+  /** Engines of which replicas came or went since the last look. */
+  readonly changed: ReadonlySet<string>;
+}
+
+/** Finds out which replicas are ready, by probes and by what frontends see. */
+export class ReadinessWatch {
+  readonly #health = new Map<Address, ReplicaHealth>();
+  /** By engine id. */
+  readonly #evidence = new Map<string, EngineEvidence>();
+  readonly #lastReadyMs = new Map<Address, number>();
+  #readiness: Readiness | undefined;
+
+  /** Takes another fleet; what is known of those that stay is kept. */
+  reconfigure(before: Fleet, fleet: Fleet): void {
+    const endpoints = new Set(fleet.engines.flatMap((engine) => engine.endpoints));
+    for (const known of [this.#health, this.#lastReadyMs]) {
+      for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
+    }
+    const engineIds = new Set(fleet.engines.map(({ id }) => id));
+    for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
+    const readinessByEngine = new Map(before.engines.map(({ id }, at) => [id, this.#readiness?.[at]]));
+    this.#readiness = fleet.engines.map(({ id, endpoints: addresses }) => {
+      const ready = readinessByEngine.get(id);
+      const old = before.engines.find((engine) => engine.id === id)?.endpoints ?? [];
+      return addresses.map((address) => ready?.[old.indexOf(address)] ?? true);
+    });
+  }
+
+  health(address: Address, nowMs: number): ReplicaHealth {
+    return this.#health.get(address) ?? unknownHealth(nowMs);
+  }
+
+  /** Takes a probe result and tells what is thought of the replica now. */
+  acceptProbe(engineId: string, address: Address, result: ProbeResult, nowMs: number): ReplicaHealth {
+    const isLate = !result.ok && result.kind === 'timeout';
+    const servesWell = this.#evidence.get(engineId)?.servesWell(nowMs, isLate) ?? false;
+    const health = afterProbe(this.health(address, nowMs), result, servesWell, nowMs);
+    this.#health.set(address, health);
+    return health;
+  }
+
+  addUsage(engineId: string, usage: EngineUsage, nowMs: number): void {
+    const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
+    this.#evidence.set(engineId, evidence);
+    evidence.add(usage, nowMs);
+  }
+
+  /** `isDrained`: replicas that are out of service by an operator's will. */
+  evaluate(fleet: Fleet, isDrained: (address: Address) => boolean, nowMs: number): FleetReadiness {
+    const vetoes = this.#vetoes(fleet, nowMs);
+    const isReady = ({ id }: Engine, address: Address) =>
+      !vetoes.has(id) && !isDrained(address) && this.health(address, nowMs).state !== 'down';
+    const observed = fleet.engines.map((engine) =>
+      engine.endpoints.map((address) => isReady(engine, address)),
+    );
+    this.#rememberReady(fleet, observed, nowMs);
+    const past = (engine: number, replica: number): ReplicaPast => {
+      const { id, endpoints } = fleet.engines[engine]!;
+      const address = endpoints[replica]!;
+      const isRefused = this.health(address, nowMs).failure === 'refused';
+      const isSurelyLost = isRefused || vetoes.has(id) || isDrained(address);
+      return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost };
+    };
+    const held = holdLast(fleet, observed, past);
+    const changed = this.#readiness === undefined ? [] : changedAt(held.readiness, this.#readiness);
+    this.#readiness = held.readiness;
+    return { ...held, vetoes, changed: new Set(changed.map((at) => fleet.engines[at]!.id)) };
+  }
+
+  #vetoes({ engines }: Fleet, nowMs: number): ReadonlyMap<string, Veto> {
+    const vetoes = new Map<string, Veto>();
+    for (const { id, endpoints } of engines) {
+      const evidence = this.#evidence.get(id);
+      const isDown = endpoints.every((address) => this.health(address, nowMs).state === 'down');
+      // Failures of an engine that is known to be down say nothing about the time after it comes back.
+      if (isDown) evidence?.forget();
+      const veto = evidence?.veto(nowMs);
+      if (veto !== undefined) vetoes.set(id, veto);
+    }
+    return vetoes;
+  }
+
+  #rememberReady({ engines }: Fleet, observed: Readiness, nowMs: number): void {
+    for (const [at, { endpoints }] of engines.entries()) {
+      for (const [replica, address] of endpoints.entries()) {
+        if (observed[at]![replica]) this.#lastReadyMs.set(address, nowMs);
+      }
+    }
+  }
+
+  save() {
+    return {
+      health: [...this.#health],
+      evidence: saveEntries(this.#evidence),
+      lastReadyMs: [...this.#lastReadyMs],
+      readiness: this.#readiness,
+    };
+  }
+
+  restore(saved: SavedReadinessWatch): void {
+    refill(this.#health, saved.health);
+    restoreEntries(this.#evidence, saved.evidence, () => new EngineEvidence());
+    refill(this.#lastReadyMs, saved.lastReadyMs);
+    this.#readiness = saved.readiness;
+  }
+}
+
+export type SavedReadinessWatch = ReturnType<ReadinessWatch['save']>;
+
+/** Indices of the engines that differ. */
+function changedAt(now: Readiness, before: Readiness): readonly number[] {
+  return now.flatMap((replicas, at) => {
+    const others = before[at];
+    const isSame =
+      others?.length === replicas.length && replicas.every((ready, index) => ready === others[index]);
+    return isSame ? [] : [at];
+  });
+}
