@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { noVmUsage } from '../../../wire/usage-report.js';
+import { loadConfig } from '../../config/load.js';
 import type { WardropError } from '../../errors.js';
+import type { FleetState } from '../../fleet/fleet-state.js';
+import { RecordedSignals, SignalsReplay } from './recorded-signals.js';
+import { Recorders } from './recorders.js';
 import type { Recorded } from './recording.js';
 import { readRecording } from './recording-file.js';
 import { RecordingSet } from './recording-set.js';
@@ -15,25 +20,38 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+const config = loadConfig('/none/fleet.yaml', () =>
+  [
+    'frontends: [{id: f, region: r}]',
+    'engines:',
+    '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
+    '- {id: b, region: r, models: [m], profile: p, endpoints: ["10.0.0.2:80"]}',
+    'profiles: {p: {requestsPerSecond: 10}}',
+  ].join('\n'),
+);
+
 const START_MS = Date.UTC(2026, 0, 31, 3, 12);
 const FIRST = 'fleet-20260131T031200000Z.jsonl.gz';
 const name = () => join(folder, 'fleet.jsonl.gz');
 const faults: WardropError[] = [];
+
+function options(nowMs: number) {
+  faults.length = 0;
+  return {
+    name: name(),
+    mostBytes: 1_000,
+    mostFiles: 3,
+    now: () => nowMs,
+    onFault: (error: WardropError) => faults.push(error),
+  };
+}
 
 function setAt(
   nowMs: number,
   change: { mostBytes?: number; mostFiles?: number; name?: string } = {},
   hasBegun = true,
 ) {
-  faults.length = 0;
-  const set = new RecordingSet({
-    name: name(),
-    mostBytes: 1_000,
-    mostFiles: 3,
-    now: () => nowMs,
-    onFault: (error) => faults.push(error),
-    ...change,
-  });
+  const set = new RecordingSet({ ...options(nowMs), ...change });
   if (hasBegun) set.begin();
   return {
     begin: () => set.begin(),
@@ -109,6 +127,44 @@ describe('a recording in files', () => {
     const times = (await timesIn(name())).filter((atMs) => atMs !== KNOWN.atMs);
     expect(times.at(-1)).toBe(sequence);
     expect(times).toEqual(Array.from(times, (_, index) => times[0]! + index));
+    expect(faults).toEqual([]);
+  });
+
+  it('goes on with what signals know, so that each file can be replayed alone', async () => {
+    const set = new RecordingSet({ ...options(START_MS), mostFiles: 100 });
+    set.begin();
+    let atMs = 0;
+    const recorders = new Recorders(
+      (recorded, known) => set.write(recorded, known),
+      () => signals.known(atMs),
+    );
+    const signals = new RecordedSignals(config, [], 0, (signal) => recorders.record(signal));
+    const states = new Map<number, FleetState>();
+    const begun = new Set<string | undefined>();
+    while (begun.size < 4) {
+      atMs += 700;
+      const detail = randomBytes(50_000).toString('hex');
+      const result = { ok: false, kind: atMs % 3 === 0 ? 'refused' : 'timeout', detail } as const;
+      signals.acceptProbe('a', '10.0.0.1:80', atMs % 4 === 0 ? { ok: true } : result, atMs);
+      states.set(atMs, signals.evaluate(atMs).state);
+      recorders.record({ kind: 'plan', atMs });
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      begun.add(newest());
+    }
+    await set.close();
+    for (const file of readdirSync(folder)) {
+      const replay = new SignalsReplay();
+      let plans = 0;
+      for await (const recorded of readRecording(join(folder, file))) {
+        if (recorded.kind === 'solve') continue;
+        replay.accept(recorded);
+        if (recorded.kind !== 'plan') continue;
+        // A file may begin between a look and its plan.
+        const isSame = replay.isSame(states.get(recorded.atMs)!);
+        expect(isSame).toBe(plans++ === 0 ? (isSame ?? undefined) : true);
+      }
+      expect(plans).toBeGreaterThan(0);
+    }
     expect(faults).toEqual([]);
   });
 

@@ -243,7 +243,7 @@ class Vm {
         const engineId = engineIds[random.integer({ min: 0, max: engineIds.length - 1 })]!;
         this.#serve(poolId, engineId, requests, trouble, random);
       }
-      const key = BigInt(random.integer({ min: 0, max: 40 })) * 4n;
+      const key = BigInt(random.integer({ min: 0, max: 8 })) * 4n;
       ofKey(this.#turns, key, () => ({ pool: id64(poolId), key, turns: 0 })).turns++;
     }
     for (const { id, endpoints } of fleet.engines) {
