@@ -82,17 +82,19 @@ function checkState(state: SolverState, bound: Bound): SolverState {
     states.push(checkEngineState(fleet.engines[index]!.id, state.engines[index]!, bound));
   }
   return {
-    ...state,
     fleet: {
-      ...fleet,
-      frontends: frontends.map((index) => fleet.frontends[index]!),
-      engines: engines.map((index) => fleet.engines[index]!),
+      frontends: frontends.map((index) => ({ id: fleet.frontends[index]!.id })),
+      engines: engines.map((index) => {
+        const { id, profile } = fleet.engines[index]!;
+        return { id, profile };
+      }),
       pools: order(fleet.pools).map((index) => sortedPool(fleet.pools[index]!)),
       networkSeconds: permuted(fleet.networkSeconds, frontends, engines),
       ...(fleet.egressDollarsPerRequest && {
         egressDollarsPerRequest: permuted(fleet.egressDollarsPerRequest, frontends, engines),
       }),
     },
+    atMs: state.atMs,
     engines: states,
     demands: checkDemands(state.demands, fleet, bound),
     settledSeconds: nonNegative('settledSeconds', state.settledSeconds),
@@ -140,7 +142,8 @@ function checkEngineState(id: string, state: SolverEngine, bound: Bound): Solver
   const where = `engine ${id}`;
   if (state.id !== id) refuse(`the state of ${where} is labelled ${state.id}`);
   return {
-    ...state,
+    id,
+    replicas: state.replicas,
     health: bound(where, 'health', state.health, MOST_HEALTH),
     ramp: bound(where, 'ramp', state.ramp, 1),
     drain: bound(where, 'drain', state.drain, 1),
@@ -177,7 +180,9 @@ function byPlaceAndPriority(a: Demand, b: Demand): number {
 function checkDemand(where: string, demand: Demand, bound: Bound): Demand {
   const promptTokens = bound(where, 'promptTokens', demand.promptTokens, MOST.tokens);
   return {
-    ...demand,
+    frontendId: demand.frontendId,
+    poolId: demand.poolId,
+    priority: demand.priority,
     requestsPerSecond: bound(where, 'requestsPerSecond', demand.requestsPerSecond, MOST.requestsPerSecond),
     promptTokens,
     uncachedPromptTokens: bound(
@@ -189,6 +194,8 @@ function checkDemand(where: string, demand: Demand, bound: Bound): Demand {
     outputTokens: Math.max(1, bound(where, 'outputTokens', demand.outputTokens, MOST.tokens)),
     followUpShare: bound(where, 'followUpShare', demand.followUpShare, 1),
     turnGapSeconds: bound(where, 'turnGapSeconds', demand.turnGapSeconds, MOST.seconds),
+    source: demand.source,
+    ...(demand.isUnheard && { isUnheard: true }),
   };
 }
 
@@ -285,8 +292,8 @@ function checkMixes(
   );
 }
 
-function sortedPool<T extends { readonly engineIds: readonly string[] }>(pool: T): T {
-  return { ...pool, engineIds: [...pool.engineIds].sort(compare) };
+function sortedPool({ id, engineIds }: SolverFleet['pools'][number]): SolverFleet['pools'][number] {
+  return { id, engineIds: [...engineIds].sort(compare) };
 }
 
 function permuted(matrix: Matrix, rows: readonly number[], columns: readonly number[]): Matrix {

@@ -132,7 +132,7 @@ class ProblemBuilder {
         this.#addRow(arcs, frontend, names, eligible[pool]!);
       }
     }
-    return { rows: this.#rows, columns: this.#columns, ...arcs.finish(), warnings: this.#warnings };
+    return arcs.problem(this.#rows, this.#columns, this.#warnings);
   }
 
   #eligibleColumns(engineIds: readonly string[]): number[] {
@@ -152,7 +152,8 @@ class ProblemBuilder {
     this.#addArcs(arcs, frontend, reachable, mean, rowHash);
     this.#noteWeightsInForce(arcs, key, firstArc);
     this.#rows.push({
-      ...names,
+      frontendId: names.frontendId,
+      poolId: names.poolId,
       demandRps: totalRps(classes),
       classes,
       mix: mean,
@@ -293,8 +294,10 @@ class ArcList {
     return low < this.size && this.column[low] === column ? low : -1;
   }
 
-  finish(): Omit<Problem, 'rows' | 'columns' | 'warnings'> {
+  problem(rows: readonly Row[], columns: readonly Column[], warnings: readonly string[]): Problem {
     return {
+      rows,
+      columns,
       arcRow: this.row.subarray(0, this.size),
       arcColumn: this.column.subarray(0, this.size),
       arcCost: this.cost.subarray(0, this.size),
@@ -302,6 +305,7 @@ class ArcList {
       arcPrevious: this.previous.subarray(0, this.size),
       arcMin: this.min.subarray(0, this.size),
       arcMax: this.max.subarray(0, this.size),
+      warnings,
     };
   }
 }

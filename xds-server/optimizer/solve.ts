@@ -1,12 +1,12 @@
 import { compare, sum } from './collections.js';
-import { describe } from './explain/describe.js';
+import { type DescribedRow, describe } from './explain/describe.js';
 import { checkInput } from './input.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';
 import { ownerBackups } from './owner-backups.js';
 import { buildProblem, type Problem } from './problem.js';
 import type { LinearSolver } from './program/linear-program.js';
 import { relativeSize, type SharedCapacity, shareCapacity } from './shedding.js';
-import type { Solution, SolverInput } from './solution.js';
+import type { BackupShares, Solution, SolutionRow, SolverInput } from './solution.js';
 import { arcWeights } from './weights.js';
 
 /** Classes of different size are shared again, with the mean of what is served, up to this many times. */
@@ -25,16 +25,28 @@ export function solveFleet(solver: LinearSolver, input: SolverInput): Solution {
   const checked = checkInput(input);
   const { problem, served, optimum } = place(solver, checked.input);
   const weights = arcWeights(optimum);
-  const { rows, ...rest } = describe(checked.input, served, optimum, weights);
+  const described = describe(checked.input, served, optimum, weights);
+  const { rows } = described;
   const backups = ownerBackups(
     { input: checked.input, optimum, weights, rows },
     (changed) => place(solver, changed).optimum,
   );
+  const solved: SolutionRow[] = [];
+  for (let row = 0; row < rows.length; row++) solved.push(withBackups(rows[row]!, backups[row]!));
   return {
-    rows: rows.map((row, at) => ({ ...row, backups: backups[at]! })),
-    ...rest,
+    rows: solved,
+    engines: described.engines,
+    objectiveSeconds: described.objectiveSeconds,
+    lowerBoundSeconds: described.lowerBoundSeconds,
+    mixErrorSeconds: described.mixErrorSeconds,
     warnings: [...new Set([...checked.warnings, ...problem.warnings])].sort(compare),
   };
+}
+
+/** Written out: an object made by spreading another has a shape of its own, which dies with the solve. */
+function withBackups(row: DescribedRow, backups: readonly BackupShares[]): SolutionRow {
+  const { frontendId, poolId, demandRps, flows, weights, shed, bounds } = row;
+  return { frontendId, poolId, demandRps, flows, weights, shed, bounds, backups };
 }
 
 interface Placement {

@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { WardropError } from '../../errors.js';
 import { loadHighs } from '../program/highs.js';
-import { type PackedOutcome, packTask, unpackOutcome } from './message.js';
+import { type PackedOutcome, unpackOutcome } from './packed-outcome.js';
+import { packTask } from './packed-task.js';
 import { type Outcome, type Task, TaskRunner } from './task.js';
 
 /** Runs one task at a time somewhere. A rejection means that it must be discarded. */

@@ -4,7 +4,8 @@ import { loadHighs } from '../program/highs.js';
 import type { OptimizerInput } from '../solution.js';
 import { randomInput } from '../testing/random.js';
 import { weightsOf } from '../testing/world.js';
-import { packOutcome, packTask, unpackOutcome } from './message.js';
+import { packOutcome, unpackOutcome } from './packed-outcome.js';
+import { packTask, unpackTask } from './packed-task.js';
 import { type Outcome, TaskRunner } from './task.js';
 
 const runner = new TaskRunner(await loadHighs());
@@ -13,7 +14,10 @@ function outcomeOf(input: OptimizerInput): Outcome {
   return runner.run({ input, deadlineSeconds: 10, isChecked: true });
 }
 
-/** Some engines with replicas that are not ready, some without any that is; and traffic with a price. */
+/**
+ * Some engines with replicas that are not ready, some without any that is; some demand that is only held; one measured mix,
+ * one pool that has held for long; and traffic with a price.
+ */
 function damaged(input: OptimizerInput, seed: number): OptimizerInput {
   const { fleet } = input.state;
   const engines = input.state.engines.map((engine, at) => ({
@@ -21,7 +25,29 @@ function damaged(input: OptimizerInput, seed: number): OptimizerInput {
     replicas: engine.replicas.map((replica, index) => ({ ...replica, ready: (at * index + seed) % 3 > 0 })),
   }));
   const egressDollarsPerRequest = fleet.networkSeconds.map((row) => row.map((seconds) => seconds / 10));
-  return { ...input, state: { ...input.state, engines, fleet: { ...fleet, egressDollarsPerRequest } } };
+  const demands = input.state.demands.flatMap((demand, at) =>
+    (at + seed) % 3 === 0
+      ? [
+          { ...demand, priority: 1 },
+          { ...demand, source: 'held' as const, isUnheard: true as const },
+        ]
+      : [demand],
+  );
+  const settledSecondsByPool = { [fleet.pools[0]!.id]: 600 };
+  const referenceMix = new Map([
+    [fleet.engines[0]!.id, { requestsPerWorkSecond: 5, outputTokensPerWorkSecond: 500 }],
+  ]);
+  return {
+    ...input,
+    referenceMix,
+    state: {
+      ...input.state,
+      engines,
+      demands,
+      settledSecondsByPool,
+      fleet: { ...fleet, egressDollarsPerRequest },
+    },
+  };
 }
 
 const inputs = fc
@@ -52,7 +78,7 @@ test('a task solves to the same bytes after its way through a message', () => {
       const first = outcomeOf(input);
       const again = { ...input, previousWeights: first.ok ? weightsOf(first.solution) : [] };
       const task = { input: again, deadlineSeconds: 10, isChecked: true };
-      const received = structuredClone(packTask(task));
+      const received = unpackTask(structuredClone(packTask(task)));
       expect(JSON.stringify(runner.run(received))).toBe(JSON.stringify(runner.run(task)));
     }),
     { numRuns: 30 },
