@@ -68,6 +68,8 @@ export class BackupPlanner {
   #columns = new Int32Array(FIRST_SLOTS);
   #idleCosts = new Float64Array(FIRST_SLOTS);
   #works = new Float64Array(FIRST_SLOTS);
+  /** By place, of each placement's slots: the slot, the one that is known to cost least first. */
+  #order = new Int32Array(FIRST_SLOTS);
   #slots = 0;
 
   constructor(optimum: Optimum, weights: Float64Array) {
@@ -141,6 +143,7 @@ export class BackupPlanner {
       this.#columns = grown(this.#columns, new Int32Array(2 * this.#slots));
       this.#idleCosts = grown(this.#idleCosts, new Float64Array(2 * this.#slots));
       this.#works = grown(this.#works, new Float64Array(2 * this.#slots));
+      this.#order = grown(this.#order, new Int32Array(2 * this.#slots));
     }
     const { arcColumn, arcCost, arcWork } = this.#optimum.flowProblem.problem;
     this.#arcs[this.#slots] = arc;
@@ -150,6 +153,7 @@ export class BackupPlanner {
     this.#taken[this.#slots] = 0;
     this.#costs[this.#slots] = -Infinity;
     this.#costLoads[this.#slots] = Number.NaN;
+    this.#order[this.#slots] = this.#slots;
     this.#slots++;
   }
 
@@ -202,34 +206,46 @@ export class BackupPlanner {
     }
   }
 
-  /** Places a share of a row's traffic where it costs least. Costs only rise, so those known may be too low. */
+  /**
+   * Places a share of a row's traffic where it costs least, on the first slot of several. Costs only rise, so the least one
+   * known may be too low; its slot then moves back to its place.
+   */
   #placePart({ flow, first, end }: Placement, share: number): void {
-    const costs = this.#costs;
     const loads = this.#loads;
+    const order = this.#order;
+    if (first === end) return;
     for (;;) {
-      let best = -1;
-      let least = Infinity;
-      for (let slot = first; slot < end; slot++) {
-        const cost = costs[slot]!;
-        if (!(cost < least)) continue;
-        least = cost;
-        best = slot;
-      }
-      if (best < 0) return;
-      const column = this.#columns[best]!;
-      const work = this.#works[best]!;
+      const slot = order[first]!;
+      const column = this.#columns[slot]!;
+      const work = this.#works[slot]!;
       const load = loads[column]! + work * flow * share;
-      if (load !== this.#costLoads[best]!) {
+      if (load !== this.#costLoads[slot]!) {
         const rho = load / this.#capacities[column]!;
-        const cost = this.#idleCosts[best]! + work * this.#congestions[column]!.price(rho);
-        costs[best] = cost;
-        this.#costLoads[best] = load;
-        if (cost > least) continue;
+        this.#costs[slot] = this.#idleCosts[slot]! + work * this.#congestions[column]!.price(rho);
+        this.#costLoads[slot] = load;
+        if (this.#moveBack(first, end)) continue;
       }
       loads[column] = load;
-      this.#taken[best]! += share;
+      this.#taken[slot]! += share;
       return;
     }
+  }
+
+  /** Moves the first of these slots behind those that cost less, or as much and come first. Whether there are any. */
+  #moveBack(first: number, end: number): boolean {
+    const costs = this.#costs;
+    const order = this.#order;
+    const slot = order[first]!;
+    const cost = costs[slot]!;
+    let place = first;
+    for (; place + 1 < end; place++) {
+      const next = order[place + 1]!;
+      const nextCost = costs[next]!;
+      if (!(nextCost < cost || (nextCost === cost && next < slot))) break;
+      order[place] = next;
+    }
+    order[place] = slot;
+    return place > first;
   }
 
   #restore(column: number): void {
