@@ -7,6 +7,7 @@ import { missedArcs } from './program/working-set.js';
 const PARTS = 32;
 /** Columns considered for one row: those that are cheapest now. */
 const MOST_CANDIDATES = 8;
+const NOT_PLANNED: readonly ArcShare[] = [];
 /** Slots that there is room for at first. */
 const FIRST_SLOTS = 256;
 /**
@@ -76,17 +77,18 @@ export class BackupPlanner {
     const { problem } = optimum.flowProblem;
     this.#optimum = optimum;
     this.#loads = Float64Array.from(optimum.loads);
-    this.#capacities = Float64Array.from(problem.columns, ({ capacity }) => capacity);
+    this.#capacities = new Float64Array(problem.columns.length);
     const prices = new Float64Array(problem.columns.length);
     const congestions: Congestion[] = [];
     for (let column = 0; column < prices.length; column++) {
       const { congestion, capacity } = problem.columns[column]!;
       congestions.push(congestion);
+      this.#capacities[column] = capacity;
       prices[column] = congestion.price(optimum.loads[column]! / capacity);
     }
     this.#congestions = congestions;
     this.#candidates = cheapestArcs(problem, prices);
-    const arcsOfColumn: number[][] = problem.columns.map(() => []);
+    const arcsOfColumn = lists(problem.columns.length);
     for (let arc = 0; arc < weights.length; arc++) {
       if (weights[arc]! > 0) arcsOfColumn[problem.arcColumn[arc]!]!.push(arc);
     }
@@ -109,14 +111,19 @@ export class BackupPlanner {
     this.#loads[column]! *= 1 - share;
     this.#capacities[column] = lost < capacity ? capacity - lost : 0;
     this.#slots = 0;
-    const placements = this.#arcsOfColumn[column]!.map((arc) =>
-      this.#placement(arc, this.#optimum.flows[arc]! * share, planned.get(arc) ?? []),
-    );
+    const placements: Placement[] = [];
+    for (const arc of this.#arcsOfColumn[column]!) {
+      placements.push(
+        this.#placement(arc, this.#optimum.flows[arc]! * share, planned.get(arc) ?? NOT_PLANNED),
+      );
+    }
     this.#limitOverload(placements);
-    this.#placeOpen(placements.filter(({ open }) => open > 0));
+    this.#placeOpen(placements);
     for (let slot = 0; slot < this.#slots; slot++) this.#restore(this.#columns[slot]!);
     this.#restore(column);
-    return new Map(placements.map((placement) => [placement.arc, this.#sharesOf(placement)]));
+    const backups = new Map<number, readonly ColumnBackup[]>();
+    for (const placement of placements) backups.set(placement.arc, this.#sharesOf(placement));
+    return backups;
   }
 
   #placement(arc: number, flow: number, planned: readonly ArcShare[]): Placement {
@@ -199,10 +206,11 @@ export class BackupPlanner {
   }
 
   /** Places what is open in equal parts, one of each row after the other. */
-  #placeOpen(open: readonly Placement[]): void {
-    const parts = open.map((placement) => placement.open / PARTS);
+  #placeOpen(placements: readonly Placement[]): void {
     for (let part = 0; part < PARTS; part++) {
-      for (let at = 0; at < open.length; at++) this.#placePart(open[at]!, parts[at]!);
+      for (const placement of placements) {
+        if (placement.open > 0) this.#placePart(placement, placement.open / PARTS);
+      }
     }
   }
 
@@ -254,6 +262,12 @@ export class BackupPlanner {
   }
 }
 
+function lists(size: number): number[][] {
+  const empty: number[][] = [];
+  for (let at = 0; at < size; at++) empty.push([]);
+  return empty;
+}
+
 /** A larger array that begins with the values of a smaller one. */
 function grown<T extends Int32Array | Float64Array>(from: T, to: T): T {
   to.set(from);
@@ -266,7 +280,7 @@ function cheapestArcs(problem: Problem, prices: Float64Array): number[][] {
   const isClosed = new Uint8Array(arcMax.length);
   for (let arc = 0; arc < arcMax.length; arc++) if (arcMax[arc] === 0) isClosed[arc] = 1;
   const limits = new Float64Array(rows.length).fill(Infinity);
-  const cheapest: number[][] = rows.map(() => []);
+  const cheapest = lists(rows.length);
   for (const arc of missedArcs(problem, arcCost, prices, limits, isClosed, MOST_CANDIDATES + 1)) {
     cheapest[arcRow[arc]!]!.push(arc);
   }

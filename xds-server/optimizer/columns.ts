@@ -3,7 +3,7 @@ import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { groupBy, sum } from './collections.js';
 import { Congestion } from './congestion.js';
-import { meanOfPools, type PooledDemand, pooledDemand } from './demand.js';
+import { meanOfPools, type PooledDemand, pooledDemand, poolOf } from './demand.js';
 import type { Matrix, ReferenceMix, SolverEngine, SolverInput } from './solution.js';
 
 /** Less than this of a replica is no capacity. */
@@ -36,19 +36,23 @@ export interface Column {
  */
 export function buildColumns(input: SolverInput): readonly Column[] {
   const mixes = new ReferenceMixes(input);
-  const isProportional = proportionality(input);
+  const inForce = weightsByEngine(input.previousWeights);
   const columns: Column[] = [];
   for (const members of kindsOf(input, usableEngines(input))) {
     const mix = mixes.of(members);
-    const groups = isProportional(members) ? [members] : members.map((member) => [member]);
-    for (const group of groups) columns.push(buildColumn(input, group, mix));
+    if (isProportional(input, inForce, members)) columns.push(buildColumn(input, members, mix));
+    else for (const member of members) columns.push(buildColumn(input, [member], mix));
   }
-  return columns.sort((a, b) => a.members[0]! - b.members[0]!);
+  return columns.sort(byFirstMember);
+}
+
+function byFirstMember(a: Column, b: Column): number {
+  return a.members[0]! - b.members[0]!;
 }
 
 function buildColumn(input: SolverInput, members: readonly number[], mix: ReferenceMix): Column {
   const { state, policy } = input;
-  const capacities = members.map((member) => effectiveCapacity(state.engines[member]!));
+  const capacities = capacitiesOf(state, members);
   const profile = input.profiles.get(state.fleet.engines[members[0]!]!.profile)!;
   const { latencyFactor } = state.engines[members[0]!]!;
   const limits = { target: policy.targetUtilization, max: policy.maxUtilization };
@@ -61,6 +65,12 @@ function buildColumn(input: SolverInput, members: readonly number[], mix: Refere
     latencyFactor,
     mix,
   };
+}
+
+function capacitiesOf({ engines }: SolverInput['state'], members: readonly number[]): number[] {
+  const capacities: number[] = [];
+  for (const member of members) capacities.push(effectiveCapacity(engines[member]!));
+  return capacities;
 }
 
 /** Engines with any capacity to speak of. */
@@ -76,32 +86,57 @@ function usableEngines({ state }: SolverInput): number[] {
 
 /** Groups of engines that the optimizer need not tell apart. */
 function kindsOf(input: SolverInput, engines: readonly number[]): number[][] {
-  const keyOf = engineKeys(input);
+  const keys = new EngineKeys(input);
+  const byKey = new Map<string, number[][]>();
   const kinds: number[][] = [];
-  for (const alike of groupBy(engines, keyOf).values()) {
-    const groups: number[][] = [];
-    for (const engine of alike) {
-      const group = groups.find(([first]) => isSameWay(input, first!, engine));
-      if (group) group.push(engine);
-      else groups.push([engine]);
+  for (const engine of engines) {
+    const key = keys.of(engine);
+    let groups = byKey.get(key);
+    if (!groups) {
+      groups = [];
+      byKey.set(key, groups);
     }
-    kinds.push(...groups);
+    const group = groupOf(input, groups, engine);
+    if (group) {
+      group.push(engine);
+      continue;
+    }
+    const begun = [engine];
+    groups.push(begun);
+    kinds.push(begun);
   }
   return kinds;
 }
 
-/** A string by engine index, different for engines that must be told apart, but for those that only the network does. */
-function engineKeys({ state, policy }: SolverInput): (engine: number) => string {
-  const { fleet } = state;
-  const bounded = new Set(policy.bounds.map(({ engineId }) => engineId));
-  const pools = poolsByEngine(state);
-  const ways = new Float64Array(fleet.engines.length);
-  for (const row of fleet.networkSeconds) for (let at = 0; at < ways.length; at++) ways[at]! += row[at]!;
-  return (engine) => {
-    const { id, profile } = fleet.engines[engine]!;
-    if (bounded.has(id)) return JSON.stringify([id]);
-    return JSON.stringify([profile, pools[engine], state.engines[engine]!.latencyFactor, ways[engine]]);
-  };
+function groupOf(input: SolverInput, groups: readonly number[][], engine: number): number[] | undefined {
+  for (const group of groups) if (isSameWay(input, group[0]!, engine)) return group;
+  return undefined;
+}
+
+/** Strings, different for engines that must be told apart, but for those that only the network does. */
+class EngineKeys {
+  readonly #state: SolverInput['state'];
+  readonly #bounded = new Set<string>();
+  readonly #pools: readonly (readonly number[])[];
+  /** By engine: the sum of the ways to it. */
+  readonly #ways: Float64Array;
+
+  constructor({ state, policy }: SolverInput) {
+    this.#state = state;
+    for (const { engineId } of policy.bounds) this.#bounded.add(engineId);
+    this.#pools = poolsByEngine(state);
+    const ways = new Float64Array(state.fleet.engines.length);
+    for (const row of state.fleet.networkSeconds)
+      for (let at = 0; at < ways.length; at++) ways[at]! += row[at]!;
+    this.#ways = ways;
+  }
+
+  of(engine: number): string {
+    const { id, profile } = this.#state.fleet.engines[engine]!;
+    if (this.#bounded.has(id)) return JSON.stringify([id]);
+    const { latencyFactor } = this.#state.engines[engine]!;
+    return JSON.stringify([profile, this.#pools[engine], latencyFactor, this.#ways[engine]]);
+  }
 }
 
 /** Whether two engines are as far from every frontend as each other, in seconds and in dollars. */
@@ -125,17 +160,16 @@ function poolsByEngine({ fleet }: SolverInput['state']): readonly (readonly numb
   return [...pools.values()];
 }
 
-/** Tells whether every row in force splits its traffic among some engines by their capacity. */
-function proportionality({ state, previousWeights }: SolverInput): (members: readonly number[]) => boolean {
-  const inForce = weightsByEngine(previousWeights);
-  return (members) => {
-    if (members.length === 1) return true;
-    const weights = members.map((member) => inForce.get(state.fleet.engines[member]!.id) ?? NO_WEIGHTS);
-    return areProportional(
-      weights,
-      members.map((member) => effectiveCapacity(state.engines[member]!)),
-    );
-  };
+/** Whether every row in force splits its traffic among some engines by their capacity. */
+function isProportional(
+  { state }: SolverInput,
+  inForce: ReadonlyMap<string, ReadonlyMap<number, number>>,
+  members: readonly number[],
+): boolean {
+  if (members.length === 1) return true;
+  const weights: ReadonlyMap<number, number>[] = [];
+  for (const member of members) weights.push(inForce.get(state.fleet.engines[member]!.id) ?? NO_WEIGHTS);
+  return areProportional(weights, capacitiesOf(state, members));
 }
 
 /** Weights in force by engine and row. */
@@ -181,20 +215,25 @@ class ReferenceMixes {
   constructor(input: SolverInput) {
     const { fleet, demands } = input.state;
     this.#input = input;
-    const byPool = groupBy(demands, ({ poolId }) => poolId);
-    this.#demandOf = fleet.pools.map(({ id }) => pooledDemand(byPool.get(id) ?? []));
+    const byPool = groupBy(demands, poolOf);
+    const demandOf: PooledDemand[] = [];
+    for (const { id } of fleet.pools) demandOf.push(pooledDemand(byPool.get(id) ?? []));
+    this.#demandOf = demandOf;
     this.#poolsOf = poolsByEngine(input.state);
   }
 
   of(members: readonly number[]): ReferenceMix {
     const { fleet } = this.#input.state;
-    const measured = members.flatMap((member) => {
+    const measured: ReferenceMix[] = [];
+    for (const member of members) {
       const mix = this.#input.referenceMix.get(fleet.engines[member]!.id);
-      return mix && mix.requestsPerWorkSecond > 0 ? [mix] : [];
-    });
+      if (mix && mix.requestsPerWorkSecond > 0) measured.push(mix);
+    }
     if (measured.length === 0) {
       const profile = this.#input.profiles.get(fleet.engines[members[0]!]!.profile)!;
-      return mixOf(profile, meanOfPools(this.#poolsOf[members[0]!]!.map((pool) => this.#demandOf[pool]!)));
+      const pools: PooledDemand[] = [];
+      for (const pool of this.#poolsOf[members[0]!]!) pools.push(this.#demandOf[pool]!);
+      return mixOf(profile, meanOfPools(pools));
     }
     return {
       requestsPerWorkSecond: mean(measured.map((mix) => mix.requestsPerWorkSecond)),

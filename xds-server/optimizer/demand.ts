@@ -79,6 +79,10 @@ function requestOf(demand: Demand): MeanRequest {
   return { uncachedPromptTokens, outputTokens, cachedTokenSeconds: cachedTokenSeconds(demand) };
 }
 
+export function poolOf({ poolId }: Demand): string {
+  return poolId;
+}
+
 /** Offered requests per second of these demands, summed in an order that does not depend on priorities. */
 export function totalRps(demands: readonly Demand[]): number {
   if (demands.length === 1) return demands[0]!.requestsPerSecond;

@@ -34,9 +34,8 @@ export interface CheckedInput {
  * @throws WardropError WARDROP_INPUT_INVALID or WARDROP_PROFILE_INVALID with the place of the fault.
  */
 export function checkInput(input: SolverInput): CheckedInput {
-  const warnings: string[] = [];
-  const bound = bounder(warnings);
-  const state = checkState(input.state, bound);
+  const limits = new Limits();
+  const state = checkState(input.state, limits);
   checkPolicy(input.policy);
   checkProfiles(state.fleet, input.profiles);
   return {
@@ -45,10 +44,10 @@ export function checkInput(input: SolverInput): CheckedInput {
       profiles: input.profiles,
       policy: input.policy,
       previousWeights: checkWeights(input.previousWeights),
-      referenceMix: checkMixes(input.referenceMix, bound),
+      referenceMix: checkMixes(input.referenceMix, limits),
       isTrial: input.isTrial ?? false,
     },
-    warnings,
+    warnings: limits.warnings,
   };
 }
 
@@ -57,46 +56,49 @@ export function believedInput(input: SolverInput): SolverInput {
   return checkInput(input).input;
 }
 
-/** @param what the number is of `where` */
-type Bound = (where: string, what: string, value: number, most: number) => number;
+/** Bounds what is merely too large, and keeps the warnings. */
+class Limits {
+  readonly warnings: string[] = [];
 
-function bounder(warnings: string[]): Bound {
-  return (where, what, value, most) => {
+  /** @param what the number is of `where` */
+  bound(where: string, what: string, value: number, most: number): number {
     if (value >= 0 && value <= most) return value;
     nonNegative(`${where}: ${what}`, value);
-    warnings.push(`${where}: ${what} is ${value}; ${most} is used, the most that is believed`);
+    this.warnings.push(`${where}: ${what} is ${value}; ${most} is used, the most that is believed`);
     return most;
-  };
+  }
 }
 
-function checkState(state: SolverState, bound: Bound): SolverState {
+function checkState(state: SolverState, limits: Limits): SolverState {
   const { fleet } = state;
   if (state.engines.length !== fleet.engines.length) {
     refuse(`${state.engines.length} engine states were given for ${fleet.engines.length} engines`);
   }
   checkFleet(fleet);
-  const engines = order(fleet.engines);
-  const frontends = order(fleet.frontends);
+  const order = orderOf(fleet.engines);
+  const frontendOrder = orderOf(fleet.frontends);
+  const engines: SolverFleet['engines'][number][] = [];
   const states: SolverEngine[] = [];
-  for (const index of engines) {
-    states.push(checkEngineState(fleet.engines[index]!.id, state.engines[index]!, bound));
+  for (const index of order) {
+    const { id, profile } = fleet.engines[index]!;
+    engines.push({ id, profile });
+    states.push(checkEngineState(id, state.engines[index]!, limits));
   }
+  const frontends: SolverFleet['frontends'][number][] = [];
+  for (const index of frontendOrder) frontends.push({ id: fleet.frontends[index]!.id });
   return {
     fleet: {
-      frontends: frontends.map((index) => ({ id: fleet.frontends[index]!.id })),
-      engines: engines.map((index) => {
-        const { id, profile } = fleet.engines[index]!;
-        return { id, profile };
-      }),
-      pools: order(fleet.pools).map((index) => sortedPool(fleet.pools[index]!)),
-      networkSeconds: permuted(fleet.networkSeconds, frontends, engines),
+      frontends,
+      engines,
+      pools: fleet.pools.map(sortedPool).sort(byId),
+      networkSeconds: permuted(fleet.networkSeconds, frontendOrder, order),
       ...(fleet.egressDollarsPerRequest && {
-        egressDollarsPerRequest: permuted(fleet.egressDollarsPerRequest, frontends, engines),
+        egressDollarsPerRequest: permuted(fleet.egressDollarsPerRequest, frontendOrder, order),
       }),
     },
     atMs: state.atMs,
     engines: states,
-    demands: checkDemands(state.demands, fleet, bound),
+    demands: checkDemands(state.demands, fleet, limits),
     settledSeconds: nonNegative('settledSeconds', state.settledSeconds),
     ...(state.settledSecondsByPool && {
       settledSecondsByPool: Object.fromEntries(
@@ -138,21 +140,21 @@ function checkMatrix(name: string, matrix: Matrix, fleet: SolverFleet): void {
   }
 }
 
-function checkEngineState(id: string, state: SolverEngine, bound: Bound): SolverEngine {
+function checkEngineState(id: string, state: SolverEngine, limits: Limits): SolverEngine {
   const where = `engine ${id}`;
   if (state.id !== id) refuse(`the state of ${where} is labelled ${state.id}`);
   return {
     id,
     replicas: state.replicas,
-    health: bound(where, 'health', state.health, MOST_HEALTH),
-    ramp: bound(where, 'ramp', state.ramp, 1),
-    drain: bound(where, 'drain', state.drain, 1),
-    penalty: bound(where, 'penalty', state.penalty, 1),
-    latencyFactor: Math.max(1, bound(where, 'latencyFactor', state.latencyFactor, MOST.latencyFactor)),
+    health: limits.bound(where, 'health', state.health, MOST_HEALTH),
+    ramp: limits.bound(where, 'ramp', state.ramp, 1),
+    drain: limits.bound(where, 'drain', state.drain, 1),
+    penalty: limits.bound(where, 'penalty', state.penalty, 1),
+    latencyFactor: Math.max(1, limits.bound(where, 'latencyFactor', state.latencyFactor, MOST.latencyFactor)),
   };
 }
 
-function checkDemands(demands: readonly Demand[], fleet: SolverFleet, bound: Bound): readonly Demand[] {
+function checkDemands(demands: readonly Demand[], fleet: SolverFleet, limits: Limits): readonly Demand[] {
   const frontends = new Set(fleet.frontends.map(({ id }) => id));
   const pools = new Set(fleet.pools.map(({ id }) => id));
   const seen = new Set<string>();
@@ -166,7 +168,7 @@ function checkDemands(demands: readonly Demand[], fleet: SolverFleet, bound: Bou
     const key = JSON.stringify([frontendId, poolId, priority]);
     if (seen.has(key)) refuse(`${where} was given twice`);
     seen.add(key);
-    checked.push(checkDemand(where, demand, bound));
+    checked.push(checkDemand(where, demand, limits));
   }
   return checked.sort(byPlaceAndPriority);
 }
@@ -177,23 +179,28 @@ function byPlaceAndPriority(a: Demand, b: Demand): number {
   );
 }
 
-function checkDemand(where: string, demand: Demand, bound: Bound): Demand {
-  const promptTokens = bound(where, 'promptTokens', demand.promptTokens, MOST.tokens);
+function checkDemand(where: string, demand: Demand, limits: Limits): Demand {
+  const promptTokens = limits.bound(where, 'promptTokens', demand.promptTokens, MOST.tokens);
   return {
     frontendId: demand.frontendId,
     poolId: demand.poolId,
     priority: demand.priority,
-    requestsPerSecond: bound(where, 'requestsPerSecond', demand.requestsPerSecond, MOST.requestsPerSecond),
+    requestsPerSecond: limits.bound(
+      where,
+      'requestsPerSecond',
+      demand.requestsPerSecond,
+      MOST.requestsPerSecond,
+    ),
     promptTokens,
-    uncachedPromptTokens: bound(
+    uncachedPromptTokens: limits.bound(
       where,
       'uncachedPromptTokens',
       demand.uncachedPromptTokens,
       Math.max(1, promptTokens),
     ),
-    outputTokens: Math.max(1, bound(where, 'outputTokens', demand.outputTokens, MOST.tokens)),
-    followUpShare: bound(where, 'followUpShare', demand.followUpShare, 1),
-    turnGapSeconds: bound(where, 'turnGapSeconds', demand.turnGapSeconds, MOST.seconds),
+    outputTokens: Math.max(1, limits.bound(where, 'outputTokens', demand.outputTokens, MOST.tokens)),
+    followUpShare: limits.bound(where, 'followUpShare', demand.followUpShare, 1),
+    turnGapSeconds: limits.bound(where, 'turnGapSeconds', demand.turnGapSeconds, MOST.seconds),
     source: demand.source,
     ...(demand.isUnheard && { isUnheard: true }),
   };
@@ -267,7 +274,7 @@ function checkWeights(rows: readonly RowWeights[]): readonly RowWeights[] {
 
 function checkMixes(
   mixes: ReadonlyMap<string, ReferenceMix>,
-  bound: Bound,
+  limits: Limits,
 ): ReadonlyMap<string, ReferenceMix> {
   return new Map(
     [...mixes]
@@ -275,13 +282,13 @@ function checkMixes(
       .map(([id, mix]) => [
         id,
         {
-          requestsPerWorkSecond: bound(
+          requestsPerWorkSecond: limits.bound(
             `reference mix of ${id}`,
             'requests',
             mix.requestsPerWorkSecond,
             MOST.mix,
           ),
-          outputTokensPerWorkSecond: bound(
+          outputTokensPerWorkSecond: limits.bound(
             `reference mix of ${id}`,
             'output tokens',
             mix.outputTokensPerWorkSecond,
@@ -296,14 +303,47 @@ function sortedPool({ id, engineIds }: SolverFleet['pools'][number]): SolverFlee
   return { id, engineIds: [...engineIds].sort(compare) };
 }
 
-function permuted(matrix: Matrix, rows: readonly number[], columns: readonly number[]): Matrix {
-  const isInOrder = columns.every((column, at) => column === at);
-  return rows.map((row) => (isInOrder ? matrix[row]! : columns.map((column) => matrix[row]![column]!)));
+function permuted(matrix: Matrix, rows: Int32Array, columns: Int32Array): Matrix {
+  const isMoved = isPermuted(columns);
+  const permutedRows: ArrayLike<number>[] = [];
+  for (const index of rows) {
+    const row = matrix[index]!;
+    permutedRows.push(isMoved ? pick(row, columns) : row);
+  }
+  return permutedRows;
+}
+
+function isPermuted(order: Int32Array): boolean {
+  for (let at = 0; at < order.length; at++) if (order[at] !== at) return true;
+  return false;
+}
+
+function pick(values: ArrayLike<number>, order: Int32Array): Float64Array {
+  const picked = new Float64Array(order.length);
+  for (let at = 0; at < order.length; at++) picked[at] = values[order[at]!]!;
+  return picked;
+}
+
+interface Named {
+  readonly id: string;
 }
 
 /** Indices in the order of ids. */
-function order(items: readonly { readonly id: string }[]): number[] {
-  return items.map((_, index) => index).sort((a, b) => compare(items[a]!.id, items[b]!.id));
+function orderOf(items: readonly Named[]): Int32Array {
+  const indices = new Map<string, number>();
+  const ids: string[] = [];
+  for (const { id } of items) {
+    indices.set(id, ids.length);
+    ids.push(id);
+  }
+  const order = new Int32Array(ids.length);
+  ids.sort(compare);
+  for (let at = 0; at < ids.length; at++) order[at] = indices.get(ids[at]!)!;
+  return order;
+}
+
+function byId(a: Named, b: Named): number {
+  return compare(a.id, b.id);
 }
 
 function unique(kind: string, items: readonly { readonly id: string }[]): void {

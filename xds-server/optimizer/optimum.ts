@@ -48,11 +48,15 @@ export type OptimumResult =
  * program finds who goes where, and the polish makes it exact.
  */
 export function findOptimum(solver: LinearSolver, problem: Problem, served: Float64Array): OptimumResult {
-  if (problem.arcPrevious.some((weight) => weight > 0)) {
+  if (problem.arcPrevious.some(isPositive)) {
     const result = fromWeightsInForce(buildFlowProblem(problem, served));
     if (result) return result;
   }
   return findByProgram(solver, problem, served);
+}
+
+function isPositive(value: number): boolean {
+  return value > 0;
 }
 
 /** Nothing when the way from the weights in force is too long. */

@@ -1,5 +1,6 @@
 import { type ArcShare, BackupPlanner, type ColumnBackup } from './backups.js';
-import { compare, sum } from './collections.js';
+import { compare } from './collections.js';
+import type { Column } from './columns.js';
 import { LossPlanner, type Placed, type Solve } from './loss.js';
 import type { Optimum } from './optimum.js';
 import type { BackupShares, EngineWeight } from './solution.js';
@@ -9,6 +10,8 @@ import type { BackupShares, EngineWeight } from './solution.js';
  * the bound 0.1 to 0.2 s in all, or up to 0.4 s where most losses leave too little capacity.
  */
 export const MOST_LOSS_ARCS = 20_000;
+
+const NOTHING: ReadonlyMap<number, readonly ArcShare[]> = new Map();
 
 /** The loss of a member of a column; members of the same capacity are alike. */
 interface Loss {
@@ -26,12 +29,13 @@ export function ownerBackups(placed: Placed, solve: Solve): readonly (readonly B
   const { optimum, weights } = placed;
   const { rows, columns, arcRow } = optimum.flowProblem.problem;
   const losses = lossesOf(optimum);
-  const planned = plannedFor(losses, placed, solve);
+  const planned = new PlannedLosses(losses, placed, solve);
   const planner = new BackupPlanner(optimum, weights);
-  const backups: BackupShares[][] = rows.map(() => []);
+  const backups: BackupShares[][] = [];
+  for (let row = 0; row < rows.length; row++) backups.push([]);
   for (const loss of losses) {
     const { members, capacities } = columns[loss.column]!;
-    const byArc = planner.withoutCapacity(loss.column, loss.capacity, planned(loss));
+    const byArc = planner.withoutCapacity(loss.column, loss.capacity, planned.after(loss));
     for (let at = 0; at < members.length; at++) {
       if (capacities[at] !== loss.capacity) continue;
       const ownerId = idOf(placed, members[at]!);
@@ -63,21 +67,24 @@ function byEngine(a: EngineWeight, b: EngineWeight): number {
   return compare(a.engineId, b.engineId);
 }
 
-/** What is known of the plan after each loss: nothing of engines that serve nobody now. */
-function plannedFor(
-  losses: readonly Loss[],
-  placed: Placed,
-  solve: Solve,
-): (loss: Loss) => ReadonlyMap<number, readonly ArcShare[]> {
-  const nothing = new Map<number, readonly ArcShare[]>();
-  const loaded = losses.filter(({ isLoaded }) => isLoaded).length;
-  if (placed.input.isTrial || loaded * placed.weights.length > MOST_LOSS_ARCS) return () => nothing;
-  const { columns } = placed.optimum.flowProblem.problem;
-  const planner = new LossPlanner(placed, solve);
-  return ({ column, capacity, isLoaded }) => {
-    const { members, capacities } = columns[column]!;
-    return isLoaded ? planner.without(members[capacities.indexOf(capacity)]!) : nothing;
-  };
+/** What is known of the plan after each loss: nothing of engines that serve nobody now, and nothing in large fleets. */
+class PlannedLosses {
+  readonly #columns: readonly Column[];
+  readonly #planner: LossPlanner | undefined;
+
+  constructor(losses: readonly Loss[], placed: Placed, solve: Solve) {
+    let loaded = 0;
+    for (const { isLoaded } of losses) if (isLoaded) loaded++;
+    this.#columns = placed.optimum.flowProblem.problem.columns;
+    const isLarge = loaded * placed.weights.length > MOST_LOSS_ARCS;
+    this.#planner = placed.input.isTrial || isLarge ? undefined : new LossPlanner(placed, solve);
+  }
+
+  after({ column, capacity, isLoaded }: Loss): ReadonlyMap<number, readonly ArcShare[]> {
+    if (!this.#planner || !isLoaded) return NOTHING;
+    const { members, capacities } = this.#columns[column]!;
+    return this.#planner.without(members[capacities.indexOf(capacity)]!);
+  }
 }
 
 /** Shares of columns, ascending, as shares of engines, ordered by id: a column's by capacity, without the one that is gone. */
@@ -92,11 +99,12 @@ function splitShares(placed: Placed, shares: readonly ColumnBackup[], gone: numb
       continue;
     }
     isOrdered = false;
-    const left = sum(capacities.filter((_, at) => members[at] !== gone));
-    members.forEach((member, at) => {
-      if (member === gone) return;
-      engines.push({ engineId: idOf(placed, member), weight: (share * capacities[at]!) / left });
-    });
+    let left = 0;
+    for (let at = 0; at < members.length; at++) if (members[at] !== gone) left += capacities[at]!;
+    for (let at = 0; at < members.length; at++) {
+      if (members[at] === gone) continue;
+      engines.push({ engineId: idOf(placed, members[at]!), weight: (share * capacities[at]!) / left });
+    }
   }
   return isOrdered ? engines : engines.sort(byEngine);
 }

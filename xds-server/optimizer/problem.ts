@@ -4,9 +4,9 @@ import { idleTbotSeconds, idleTtftSeconds } from '../profiles/curves.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
 import { followable, type RowBounds } from './bounds.js';
-import { compare, groupBy, sum } from './collections.js';
+import { groupBy } from './collections.js';
 import { buildColumns, type Column } from './columns.js';
-import { type MeanRequest, meanMix, totalRps } from './demand.js';
+import { type MeanRequest, meanMix, poolOf, totalRps } from './demand.js';
 import type { SolverInput } from './solution.js';
 
 /** Horizon of move costs while conditions are new, in seconds. */
@@ -101,7 +101,9 @@ class ProblemBuilder {
     this.#input = input;
     this.#demands = classesByRow(input.state.demands, servedRps);
     this.#poolMeans = meansByPool(input);
-    this.#previous = new Map(input.previousWeights.map((row) => [keyOf(row), row.weights]));
+    const previous = new Map<string, ReadonlyMap<string, number>>();
+    for (const row of input.previousWeights) previous.set(keyOf(row), row.weights);
+    this.#previous = previous;
     this.#bounds = groupBy(input.policy.bounds, keyOf);
     this.#columns = buildColumns(input);
     const size = this.#columns.length;
@@ -124,8 +126,14 @@ class ProblemBuilder {
 
   build(): Problem {
     const { frontends, pools } = this.#input.state.fleet;
-    const eligible = pools.map((pool) => this.#eligibleColumns(pool.engineIds));
-    const arcs = new ArcList(frontends.length * sum(eligible.map((columns) => columns.length)));
+    const eligible: number[][] = [];
+    let most = 0;
+    for (const { engineIds } of pools) {
+      const columns = this.#eligibleColumns(engineIds);
+      eligible.push(columns);
+      most += frontends.length * columns.length;
+    }
+    const arcs = new ArcList(most);
     for (let frontend = 0; frontend < frontends.length; frontend++) {
       for (let pool = 0; pool < pools.length; pool++) {
         const names = { frontendId: frontends[frontend]!.id, poolId: pools[pool]!.id };
@@ -136,8 +144,14 @@ class ProblemBuilder {
   }
 
   #eligibleColumns(engineIds: readonly string[]): number[] {
-    const columns = new Set(engineIds.flatMap((id) => this.#columnOf.get(id) ?? []));
-    return [...columns].sort(compare);
+    const isEligible = new Uint8Array(this.#columns.length);
+    for (const id of engineIds) {
+      const column = this.#columnOf.get(id);
+      if (column !== undefined) isEligible[column] = 1;
+    }
+    const eligible: number[] = [];
+    for (let column = 0; column < isEligible.length; column++) if (isEligible[column]) eligible.push(column);
+    return eligible;
   }
 
   #addRow(arcs: ArcList, frontend: number, names: RowNames, eligible: readonly number[]): void {
@@ -185,24 +199,27 @@ class ProblemBuilder {
     const network = fleet.networkSeconds[frontend]!;
     const dollars = fleet.egressDollarsPerRequest?.[frontend];
     const { egressSecondsPerDollar } = this.#input.policy;
-    const requests = this.#kinds.map((profile) => ({
-      idle:
+    const idleSeconds = new Float64Array(this.#kinds.length);
+    const workOfKind = new Float64Array(this.#kinds.length);
+    for (let kind = 0; kind < this.#kinds.length; kind++) {
+      const profile = this.#kinds[kind]!;
+      idleSeconds[kind] =
         idleTtftSeconds(profile, mean.uncachedPromptTokens) +
-        (mean.outputTokens - 1) * idleTbotSeconds(profile),
-      work: workSeconds(profile, mean),
-    }));
+        (mean.outputTokens - 1) * idleTbotSeconds(profile);
+      workOfKind[kind] = workSeconds(profile, mean);
+    }
     const row = this.#rows.length;
     for (let index = 0; index < reachable.length; index++) {
       const at = reachable[index]!;
       const engine = this.#firstMembers[at]!;
-      const { idle, work } = requests[this.#columnKinds[at]!]!;
+      const kind = this.#columnKinds[at]!;
       const egress = dollars ? egressSecondsPerDollar * dollars[engine]! : 0;
       const tie = TIE_SECONDS * fractionOf(rowHash, this.#columnHashes[at]!);
       const arc = arcs.size + index;
       arcs.row[arc] = row;
       arcs.column[arc] = at;
-      arcs.cost[arc] = network[engine]! + this.#latencyFactors[at]! * idle + egress + tie;
-      arcs.work[arc] = work;
+      arcs.cost[arc] = network[engine]! + this.#latencyFactors[at]! * idleSeconds[kind]! + egress + tie;
+      arcs.work[arc] = workOfKind[kind]!;
     }
     arcs.size += reachable.length;
   }
@@ -333,31 +350,28 @@ function classesByRow(
   demands: readonly Demand[],
   servedRps: readonly number[] | undefined,
 ): ReadonlyMap<string, ClassesOfRow> {
-  const indexed = demands.map((demand, at) => ({
-    demand,
-    rate: servedRps?.[at] ?? demand.requestsPerSecond,
-  }));
-  const rows = groupBy(indexed, ({ demand }) => keyOf(demand));
-  return new Map(
-    [...rows].map(([key, entries]) => {
-      const classes = entries.map(({ demand }) => demand);
-      return [
-        key,
-        {
-          classes,
-          mean: meanMix(
-            classes,
-            entries.map(({ rate }) => rate),
-          ),
-        },
-      ];
-    }),
-  );
+  const rows = new Map<string, { readonly classes: Demand[]; readonly rates: number[] }>();
+  for (let at = 0; at < demands.length; at++) {
+    const demand = demands[at]!;
+    const key = keyOf(demand);
+    let row = rows.get(key);
+    if (!row) {
+      row = { classes: [], rates: [] };
+      rows.set(key, row);
+    }
+    row.classes.push(demand);
+    row.rates.push(servedRps ? servedRps[at]! : demand.requestsPerSecond);
+  }
+  const means = new Map<string, ClassesOfRow>();
+  for (const [key, { classes, rates }] of rows) means.set(key, { classes, mean: meanMix(classes, rates) });
+  return means;
 }
 
 function meansByPool({ state }: SolverInput): ReadonlyMap<string, MeanRequest> {
-  const demands = groupBy(state.demands, ({ poolId }) => poolId);
-  return new Map(state.fleet.pools.map(({ id }) => [id, meanMix(demands.get(id) ?? [])]));
+  const demands = groupBy(state.demands, poolOf);
+  const means = new Map<string, MeanRequest>();
+  for (const { id } of state.fleet.pools) means.set(id, meanMix(demands.get(id) ?? []));
+  return means;
 }
 
 /** FNV-1a of a string's code units. */

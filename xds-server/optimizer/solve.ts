@@ -1,3 +1,4 @@
+import type { Demand } from '../fleet/fleet-state.js';
 import { compare, sum } from './collections.js';
 import { type DescribedRow, describe } from './explain/describe.js';
 import { checkInput } from './input.js';
@@ -63,9 +64,7 @@ function place(solver: LinearSolver, input: SolverInput): Placement {
   for (let row = 0; row < everything.length; row++) {
     const { firstArc, endArc, demandRps, classes } = problem.rows[row]!;
     if (endArc > firstArc) everything[row] = demandRps;
-    const rates: number[] = [];
-    for (const { requestsPerSecond } of classes) rates.push(everything[row]! > 0 ? requestsPerSecond : 0);
-    served.push(rates);
+    served.push(ratesOf(classes, everything[row]! > 0));
   }
   const result = findOptimum(solver, problem, everything);
   if (result.fits) return { problem, served, optimum: result.optimum };
@@ -79,6 +78,13 @@ function place(solver: LinearSolver, input: SolverInput): Placement {
     shared = shareCapacity(solver, problem, minShares, result.useful);
   }
   return trim(solver, problem, shared);
+}
+
+/** Requests per second of classes that are served in full or not at all. */
+function ratesOf(classes: readonly Demand[], isServed: boolean): number[] {
+  const rates: number[] = [];
+  for (let at = 0; at < classes.length; at++) rates.push(isServed ? classes[at]!.requestsPerSecond : 0);
+  return rates;
 }
 
 /** Places what was found to fit; should rounding leave a little without room after all, that is refused as well. */

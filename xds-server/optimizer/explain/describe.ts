@@ -1,3 +1,4 @@
+import type { Demand } from '../../fleet/fleet-state.js';
 import { tbotDelaySeconds, ttftDelaySeconds } from '../../profiles/curves.js';
 import { compare } from '../collections.js';
 import type { Optimum } from '../optimum.js';
@@ -98,10 +99,7 @@ class Description {
       demandRps,
       flows: this.#rowFlows(at),
       weights: this.#rowWeights(at),
-      shed: classes.map(({ priority, requestsPerSecond }, index): ShedFraction => {
-        const fraction = requestsPerSecond > 0 ? 1 - this.#served[at]![index]! / requestsPerSecond : 0;
-        return { priority, fraction: fraction < LEAST_SHED ? 0 : Math.min(1, fraction) };
-      }),
+      shed: shedOf(classes, this.#served[at]!),
       bounds: this.#bounds(at),
     };
   }
@@ -220,6 +218,17 @@ class Description {
     }
     return error;
   }
+}
+
+/** @param served requests per second by class */
+function shedOf(classes: readonly Demand[], served: readonly number[]): ShedFraction[] {
+  const shed: ShedFraction[] = [];
+  for (let at = 0; at < classes.length; at++) {
+    const { priority, requestsPerSecond } = classes[at]!;
+    const fraction = requestsPerSecond > 0 ? 1 - served[at]! / requestsPerSecond : 0;
+    shed.push({ priority, fraction: fraction < LEAST_SHED ? 0 : Math.min(1, fraction) });
+  }
+  return shed;
 }
 
 /** As they are where each column is one engine. */

@@ -19,46 +19,66 @@ interface PackedSolution extends Omit<Solution, 'rows'> {
 }
 
 export function packOutcome(outcome: Outcome): PackedOutcome {
-  return outcome.ok ? { ...outcome, solution: packSolution(outcome.solution) } : outcome;
+  if (!outcome.ok) return outcome;
+  return { ok: true, solution: packSolution(outcome.solution), memoryBytes: outcome.memoryBytes };
 }
 
 export function unpackOutcome(outcome: PackedOutcome): Outcome {
-  return outcome.ok ? { ...outcome, solution: unpackSolution(outcome.solution) } : outcome;
+  if (!outcome.ok) return outcome;
+  return { ok: true, solution: unpackSolution(outcome.solution), memoryBytes: outcome.memoryBytes };
 }
 
-function packSolution({ rows, ...rest }: Solution): PackedSolution {
-  const names = new Names();
-  for (const { engineId } of rest.engines) names.indexOf(engineId);
-  const flows = new ListPacker(names);
-  const weights = new ListPacker(names);
-  const owners = new ListPacker(names);
-  const shares = new ListPacker(names);
-  const others: PackedSolution['rows'][number][] = [];
-  for (const { flows: ownFlows, weights: ownWeights, backups, ...other } of rows) {
-    others.push(other);
-    for (const { engineId, rps } of ownFlows) flows.add(engineId, rps);
-    for (const { engineId, weight } of ownWeights) weights.add(engineId, weight);
-    for (const backup of backups) {
-      owners.add(backup.ownerId, 0);
-      for (const { engineId, weight } of backup.shares) shares.add(engineId, weight);
-      shares.endList();
-    }
-    flows.endList();
-    weights.endList();
-    owners.endList();
-  }
+function packSolution(solution: Solution): PackedSolution {
+  const { engines, objectiveSeconds, lowerBoundSeconds, mixErrorSeconds, warnings } = solution;
+  const rows = new RowPacker(engines);
+  for (const row of solution.rows) rows.add(row);
   return {
-    ...rest,
-    rows: others,
-    flows: flows.finish(),
-    weights: weights.finish(),
-    owners: owners.finish(),
-    shares: shares.finish(),
+    rows: rows.others,
+    engines,
+    objectiveSeconds,
+    lowerBoundSeconds,
+    mixErrorSeconds,
+    warnings,
+    flows: rows.flows.finish(),
+    weights: rows.weights.finish(),
+    owners: rows.owners.finish(),
+    shares: rows.shares.finish(),
   };
 }
 
-function unpackSolution({ rows: others, flows, weights, owners, shares, ...rest }: PackedSolution): Solution {
-  const { engines } = rest;
+class RowPacker {
+  readonly others: PackedSolution['rows'][number][] = [];
+  readonly flows: ListPacker;
+  readonly weights: ListPacker;
+  readonly owners: ListPacker;
+  readonly shares: ListPacker;
+
+  constructor(engines: Solution['engines']) {
+    const names = new Names();
+    for (const { engineId } of engines) names.indexOf(engineId);
+    this.flows = new ListPacker(names);
+    this.weights = new ListPacker(names);
+    this.owners = new ListPacker(names);
+    this.shares = new ListPacker(names);
+  }
+
+  add({ frontendId, poolId, demandRps, flows, weights, shed, backups, bounds }: SolutionRow): void {
+    this.others.push({ frontendId, poolId, demandRps, shed, bounds });
+    for (const { engineId, rps } of flows) this.flows.add(engineId, rps);
+    for (const { engineId, weight } of weights) this.weights.add(engineId, weight);
+    for (const { ownerId, shares } of backups) {
+      this.owners.add(ownerId, 0);
+      for (const { engineId, weight } of shares) this.shares.add(engineId, weight);
+      this.shares.endList();
+    }
+    this.flows.endList();
+    this.weights.endList();
+    this.owners.endList();
+  }
+}
+
+function unpackSolution(packed: PackedSolution): Solution {
+  const { rows: others, engines, flows, weights, owners, shares } = packed;
   const rows: SolutionRow[] = [];
   for (let row = 0; row < others.length; row++) {
     const { frontendId, poolId, demandRps, shed, bounds } = others[row]!;
@@ -80,7 +100,8 @@ function unpackSolution({ rows: others, flows, weights, owners, shares, ...rest 
       backups,
     });
   }
-  return { rows, ...rest };
+  const { objectiveSeconds, lowerBoundSeconds, mixErrorSeconds, warnings } = packed;
+  return { rows, engines, objectiveSeconds, lowerBoundSeconds, mixErrorSeconds, warnings };
 }
 
 function weightsOf(lists: PackedLists, list: number, engines: Solution['engines']): EngineWeight[] {
