@@ -143,12 +143,12 @@ describe('a recording in files', () => {
     const begun = new Set<string | undefined>();
     while (begun.size < 4) {
       atMs += 700;
-      const detail = randomBytes(50_000).toString('hex');
-      const result = { ok: false, kind: atMs % 3 === 0 ? 'refused' : 'timeout', detail } as const;
-      signals.acceptProbe('a', '10.0.0.1:80', atMs % 4 === 0 ? { ok: true } : result, atMs);
+      const detail = randomBytes(20_000).toString('hex');
+      const result = { ok: false, kind: atMs % 2_100 === 0 ? 'refused' : 'timeout', detail } as const;
+      signals.acceptProbe('a', '10.0.0.1:80', atMs % 2_800 === 0 ? { ok: true } : result, atMs);
       states.set(atMs, signals.evaluate(atMs).state);
       recorders.record({ kind: 'plan', atMs });
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await new Promise((resolve) => setTimeout(resolve, 10));
       begun.add(newest());
     }
     await set.close();
