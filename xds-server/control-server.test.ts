@@ -417,6 +417,36 @@ describe('ControlServer', () => {
     expect(readinessOf(await site.sync())).toEqual({ a: [true] });
   });
 
+  it('waits half a minute for a pool that nobody can be found of, and then plans for the others', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const listed = readFileSync(site.configFile, 'utf8').replace(/^demand:.*$/m, '');
+    const other = /(id: b.*?)models: \[m\](.*?)endpoints: \[.*?\]/;
+    site.write(listed.replace(other, '$1models: [n]$2discovery: {dns: "typo.invalid:80"}'));
+    const lookup: Lookup = async () => {
+      throw new Error('no such name');
+    };
+    const server = await site.start(undefined, lookup);
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:b'), 5_000);
+    vi.useFakeTimers({ toFake: ['Date'] });
+    cleanups.push(() => vi.useRealTimers());
+    const noteHoldUp = vi.spyOn(server.signals, 'noteHoldUp');
+    vi.setSystemTime(server.startedAtMs + 27_000);
+    await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, 5_000);
+    const lookAt = async (ms: number) => {
+      vi.setSystemTime(server.startedAtMs + ms);
+      await vi.waitUntil(() => server.view.state.atMs >= server.startedAtMs + ms, 5_000);
+    };
+    await lookAt(29_500);
+    expect(server.plan).toBeNull();
+    await lookAt(30_500);
+    await planned(server);
+    expect(server.plan!.rows.map(({ poolId, segments }) => [poolId, segments.length > 0])).toEqual([
+      ['m', true],
+      ['n', false],
+    ]);
+  });
+
   it('keeps the replicas of a name that DNS does not know any more, says so, and follows it again', async () => {
     const engine = await startEngine();
     const [host, port] = engine.address.split(':');

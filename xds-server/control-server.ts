@@ -65,6 +65,11 @@ const now = () => Date.now();
 
 /** A first plan waits this long for every replica to be probed. */
 const FIRST_PLAN_WAIT_MS = 1_500;
+/**
+ * A start without a saved plan waits this long for replicas that nobody knows. After that one pool that cannot be found
+ * is no reason to leave the others without a plan.
+ */
+const UNDISCOVERED_WAIT_MS = 30_000;
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
 const SLOW_ALARMS_INTERVAL_MS = 1_000;
@@ -408,8 +413,7 @@ export class ControlServer implements ShownServer {
   /** Publishes the saved plan when it can serve the fleet of now. */
   #goOn(): void {
     const { plan } = this.#planning;
-    // Nothing is published before it is known who could serve: Envoys that have something would lose it.
-    if (plan === null || this.#live.isUndiscovered) return;
+    if (plan === null || this.#isUndiscovered(Date.now())) return;
     const { id: planId, sequence } = plan;
     const reason = whyUnfit(plan, this.#view.state);
     if (reason !== undefined) {
@@ -461,7 +465,7 @@ export class ControlServer implements ShownServer {
 
   /** Publishes a plan of another control server. */
   #takeFollowed({ plan, salt }: FollowedPlan, from: string): void {
-    if (!this.#isPublished && this.#live.isUndiscovered) return;
+    if (this.#isUndiscovered(Date.now())) return;
     if (this.#planning.plan?.id !== plan.id) {
       const { id: planId, sequence } = plan;
       this.#log.info({ planId, sequence, from }, 'a plan of another control server is in force');
@@ -501,9 +505,15 @@ export class ControlServer implements ShownServer {
   }
 
   #isSolveDue(nowMs: number): boolean {
-    if (!this.#isPublished && this.#live.isUndiscovered) return false;
+    if (this.#isUndiscovered(nowMs)) return false;
     const isWaiting = !this.#cycle.schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
     return !isWaiting && this.#cycle.isDue(this.#live.generation, this.#view, this.#isPublished, nowMs);
+  }
+
+  /** Nothing is published before it is known who could serve: Envoys that have something would lose it. */
+  #isUndiscovered(nowMs: number): boolean {
+    const isLate = nowMs - this.startedAtMs >= UNDISCOVERED_WAIT_MS;
+    return !this.#isPublished && !isLate && this.#live.isUndiscovered;
   }
 
   /** Whether every replica was probed, or nothing more is waited for. */

@@ -10,6 +10,7 @@ import {
   differingPeers,
   doubtfulRoundTrips,
   driftingProfiles,
+  lostPools,
   missingSignals,
   silentFilters,
   silentPeers,
@@ -46,6 +47,24 @@ it('names the engine, the signal, the replica and the reason of what has been mi
   expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
   const down = () => ({ ...unknownHealth(0), state: 'down' as const });
   expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
+});
+
+it('tells a pool of lost replicas from one that has none', () => {
+  const fleet = {
+    pools: [
+      { id: 'm', engineIds: ['a'] },
+      { id: 'n', engineIds: ['b'] },
+    ],
+    engines: [
+      { id: 'a', endpoints: ['10.0.0.1:80'] },
+      { id: 'b', endpoints: [] },
+    ],
+  } as unknown as Fleet;
+  const view = { heldPools: ['m', 'n'] } as unknown as SignalsView;
+  expect([...lostPools(view, fleet).values()]).toEqual([
+    'all replicas of pool m seem lost; the last ones are kept in use',
+    'pool n has no replicas; its requests are refused',
+  ]);
 });
 
 it('names the round trips that are measured too far from what is configured to be believed', () => {

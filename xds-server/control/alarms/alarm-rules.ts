@@ -12,9 +12,14 @@ import { filterTypes, type NodeView, shortType } from '../../xds/index.js';
 /** Alarms of one kind: a message for each name. */
 export type Messages = ReadonlyMap<string, string>;
 
-export function lostPools({ heldPools }: SignalsView): Messages {
+export function lostPools({ heldPools }: SignalsView, { pools, engines }: Fleet): Messages {
   return new Map(
-    heldPools.map((id) => [id, `all replicas of pool ${id} seem lost; the last ones are kept in use`]),
+    heldPools.map((id) => {
+      const members = new Set(pools.find((pool) => pool.id === id)?.engineIds);
+      const hasReplicas = engines.some((engine) => members.has(engine.id) && engine.endpoints.length > 0);
+      if (!hasReplicas) return [id, `pool ${id} has no replicas; its requests are refused`];
+      return [id, `all replicas of pool ${id} seem lost; the last ones are kept in use`];
+    }),
   );
 }
 

@@ -55,7 +55,7 @@ export function raiseFleetAlarms(alarms: Alarms, seen: SeenFleet, nowMs: number)
   if (view.isBlind) {
     alarms.raise('blind', 'no engine answers and no Envoy reports; the plan in force stays as it is');
   } else alarms.clear('blind');
-  alarms.set('pool-lost', lostPools(view));
+  alarms.set('pool-lost', lostPools(view, fleet));
   alarms.set('frontend-silent', silentFrontends(view));
   alarms.set('engine-failing', failingEngines(view));
   alarms.set('replica-down', downReplicas(fleet, health));
