@@ -325,6 +325,15 @@ describe('wardrop bootstrap', () => {
       expect(await bootstrap('--control', 'control.example')).toBe(0);
       expect(out).toContain('Bearer 0123456789abcdef');
 
+      const peers = '[{xds: "two:1", sync: "two:2"}, {xds: "three:1", sync: "three:2"}]';
+      writeFileSync(file, text(`xds: {listen: 0.0.0.0:1}, sync: {listen: 0.0.0.0:2}, peers: ${peers}`));
+      const servers = () => out.match(/(?<= {2}address: )\w+$/gm);
+      expect(await bootstrap()).toBe(0);
+      expect(servers()).toEqual(['two', 'three', 'two', 'three']);
+      out = '';
+      expect(await bootstrap('--control', 'three')).toBe(0);
+      expect(servers()).toEqual(['three', 'two', 'three', 'two']);
+
       writeFileSync(file, text('tls: {cert: cert.pem, key: key.pem, clientCa: ca.pem}'));
       expect(await bootstrap()).toBe(2);
       expect(err).toContain('give --ca');

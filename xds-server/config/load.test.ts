@@ -269,6 +269,21 @@ describe('loadConfig', () => {
       'give either token',
     ],
     ['a short token in a file', `${minimal}server: {tokenFile: short-token}`, 'at least 16 printable'],
+    [
+      'a peer without a port',
+      `${minimal}server: {peers: [{xds: "two:1", sync: two}]}`,
+      '"two" is no name:port or ip:port',
+    ],
+    [
+      'a peer on two hosts',
+      `${minimal}server: {peers: [{xds: "two:1", sync: "three:2"}]}`,
+      'must be on the same host',
+    ],
+    [
+      'a peer twice',
+      `${minimal}server: {peers: [{xds: "two:1", sync: "two:2"}, {xds: "two:3", sync: "two:2"}]}`,
+      'is already used at',
+    ],
     ['a missing file', `${minimal}server: {tls: {cert: no.pem, key: no.pem}}`, 'cannot be read'],
     [
       'two regions without network',
