@@ -6,14 +6,14 @@ import { Option } from 'commander';
 import { stringify } from 'yaml';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
-import type { Config, PeerAddresses } from '../config/config.js';
+import type { Config, PeerAddresses, ServerSettings } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { offlineSnapshot } from '../control/offline.js';
 import { staticStart } from '../control/static-start.js';
-import { type HostPort, isWildcard, parseAddress, splitAddress } from '../fleet/address.js';
+import { isWildcard, parseAddress, splitAddress } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 import { Optimizer } from '../optimizer/index.js';
-import { type BootstrapTarget, type BootstrapTls, buildBootstrap } from '../xds/index.js';
+import { type BootstrapTls, buildBootstrap } from '../xds/index.js';
 import { readWasmModule } from './package-files.js';
 import { askForBytes } from './source.js';
 import { UsageError } from './usage-error.js';
@@ -105,22 +105,17 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
   const admin = addressOption('--admin', options.admin);
   const listen = options.listen === undefined ? {} : { listen: addressOption('--listen', options.listen) };
   const tls = server.tls === undefined ? noTls(options) : tlsOf(options, server.tls.clientCa !== undefined);
-  const target = (listen: Address, socket: keyof PeerAddresses): BootstrapTarget => {
-    const [first, ...standbys] = controlServers(
-      listen,
-      options.control,
-      server.peers.map((peer) => peer[socket]),
-    );
-    return { ...first, ...(standbys.length > 0 && { standbys }), ...(tls !== undefined && { tls }) };
-  };
+  const [first, ...standbys] = controlServers(server, options.control);
   return buildBootstrap({
     frontend,
     nodeId: options.nodeId ?? `${frontend.id}-${hostname()}-${splitAddress(admin).port}`,
     xds: {
-      ...target(server.xdsListen, 'xds'),
-      ...(server.token === undefined ? {} : { token: server.token }),
+      ...first.xds,
+      ...(tls !== undefined && { tls }),
+      ...(server.token !== undefined && { token: server.token }),
     },
-    sync: target(server.syncListen, 'sync'),
+    sync: { ...first.sync, ...(tls !== undefined && { tls }) },
+    standbys,
     ...listen,
     admin,
     ...(options.delta && { delta: true }),
@@ -157,22 +152,25 @@ async function snapshotOf(
   }
 }
 
-/** Where the control servers are, in the order in which Envoy is to ask them. */
+/** The control servers in the order in which Envoy is to call them. */
 function controlServers(
-  listen: Address,
+  { xdsListen, syncListen, peers }: ServerSettings,
   given: string | undefined,
-  peers: readonly HostPort[],
-): readonly [HostPort, ...HostPort[]] {
-  const { host, port } = splitAddress(listen);
+): readonly [PeerAddresses, ...PeerAddresses[]] {
   const [first, ...others] = peers;
-  if (given === undefined && isWildcard(listen) && first !== undefined) return [first, ...others];
-  const own = { host: controlHost(listen, host, given), port };
+  const isAnywhere = isWildcard(xdsListen) || isWildcard(syncListen);
+  if (given === undefined && isAnywhere && first !== undefined) return [first, ...others];
+  const target = (listen: Address) => ({
+    host: controlHost(listen, given),
+    port: splitAddress(listen).port,
+  });
+  const own = { xds: target(xdsListen), sync: target(syncListen) };
   return [own, ...peers.filter((peer) => !isDeepStrictEqual(peer, own))];
 }
 
-function controlHost(listen: Address, host: string, given: string | undefined): string {
+function controlHost(listen: Address, given: string | undefined): string {
   if (given !== undefined) return hostOption('--control', given);
-  if (!isWildcard(listen)) return host;
+  if (!isWildcard(listen)) return splitAddress(listen).host;
   throw new UsageError(
     `the control server listens on ${listen}; give --control, the host that Envoy connects to`,
   );

@@ -147,7 +147,7 @@ export class SyncServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method === 'GET' && request.url === SYNC_READY_PATH) {
-      sendJson(response, this.#options.board.hasAny ? 200 : 503, {});
+      response.writeHead(this.#options.board.hasAny ? 200 : 503).end();
       return;
     }
     try {

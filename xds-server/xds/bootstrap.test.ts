@@ -61,12 +61,12 @@ describe('a bootstrap', () => {
   });
 
   it('of several control servers names all in their order, and asks each whether it is ready', () => {
-    const standbys = (port: number) => [{ host: 'two.internal', port }];
+    const at = (port: number) => ({ host: 'two.internal', port });
     const tls = { caFile: '/ca.pem' };
     const bootstrap = buildBootstrap({
       ...input,
-      xds: { ...input.xds, standbys: standbys(7) },
-      sync: { ...input.sync, tls, standbys: standbys(8) },
+      sync: { ...input.sync, tls },
+      standbys: [{ xds: at(7), sync: at(8) }],
     });
     expect(() => fromJson(BootstrapSchema, bootstrap, { registry })).not.toThrow();
     for (const [name, port] of [

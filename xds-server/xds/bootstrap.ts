@@ -36,8 +36,6 @@ export interface BootstrapTarget {
   readonly port: number;
   /** Absent: plaintext. */
   readonly tls?: BootstrapTls;
-  /** Other control servers; each is asked while none of those before it is ready. The same hosts for xDS and sync. */
-  readonly standbys?: readonly HostPort[];
 }
 
 /** The token itself, or the name of the variable of Envoy's environment that has it. */
@@ -51,6 +49,8 @@ export interface BootstrapInput {
   readonly xds: BootstrapTarget & { readonly token?: BootstrapToken };
   /** Where the control server hands out snapshots. */
   readonly sync: BootstrapTarget;
+  /** Other control servers, each on one host; Envoy calls the first one that is ready. */
+  readonly standbys?: readonly { readonly xds: HostPort; readonly sync: HostPort }[];
   /** Where this Envoy listens; default: the frontend's address. */
   readonly listen?: Address;
   /** Incremental instead of state of the world; default false. */
@@ -92,7 +92,10 @@ const readiness = {
  * is; everything else comes over ADS, but for the listener where one is given.
  */
 export function buildBootstrap(input: BootstrapInput): JsonObject {
-  const { frontend, nodeId, xds, sync, resources } = input;
+  const { frontend, nodeId, xds, sync, standbys = [], resources } = input;
+  const ofAll = (socket: 'xds' | 'sync') => [input[socket], ...standbys.map((server) => server[socket])];
+  const servers = { xds: ofAll('xds'), sync: ofAll('sync') };
+  const syncPorts = servers.sync.map(({ port }) => port);
   const fromAds = {
     resourceApiVersion: ApiVersion.V3,
     configSourceSpecifier: { case: 'ads' as const, value: {} },
@@ -161,15 +164,18 @@ export function buildBootstrap(input: BootstrapInput): JsonObject {
       },
     }),
     staticResources: {
-      clusters: [xdsCluster(xds, sync), cluster(SYNC_CLUSTER, sync), ...(resources?.clusters ?? [])],
+      clusters: [
+        withXdsProtocol(cluster(XDS_CLUSTER, servers.xds, syncPorts, xds.tls), xds.token),
+        cluster(SYNC_CLUSTER, servers.sync, syncPorts, sync.tls),
+        ...(resources?.clusters ?? []),
+      ],
       listeners: resources?.listeners ?? [],
     },
   });
   return toJson(BootstrapSchema, bootstrap, { registry, useProtoFieldName: true }) as JsonObject;
 }
 
-function xdsCluster(target: BootstrapInput['xds'], sync: BootstrapTarget): ClusterInit {
-  const syncPorts = serversOf(sync).map(({ port }) => port);
+function withXdsProtocol(init: ClusterInit, token: BootstrapToken | undefined): ClusterInit {
   const http = pack(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: {
       case: 'explicitHttpConfig',
@@ -186,12 +192,9 @@ function xdsCluster(target: BootstrapInput['xds'], sync: BootstrapTarget): Clust
         },
       },
     },
-    httpFilters: target.token === undefined ? [] : tokenFilters(target.token),
+    httpFilters: token === undefined ? [] : tokenFilters(token),
   });
-  return {
-    ...cluster(XDS_CLUSTER, target, syncPorts),
-    typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: http },
-  };
+  return { ...init, typedExtensionProtocolOptions: { [HTTP_PROTOCOL_OPTIONS]: http } };
 }
 
 /**
@@ -221,13 +224,13 @@ function tokenFilters(token: BootstrapToken) {
   ];
 }
 
+/** `readyPorts`: where each of several servers says whether it is ready. */
 function cluster(
   name: string,
-  target: BootstrapTarget,
-  readyPorts = serversOf(target).map(({ port }) => port),
+  servers: readonly HostPort[],
+  readyPorts: readonly number[],
+  tls: BootstrapTls | undefined,
 ): ClusterInit {
-  const { tls } = target;
-  const servers = serversOf(target);
   const hosts = servers.map(({ host }) => host);
   const hasStandby = servers.length > 1;
   return {
@@ -270,10 +273,6 @@ function cluster(
     }),
     ...(tls !== undefined && { transportSocket: transportSocket(hosts, tls) }),
   };
-}
-
-function serversOf({ host, port, standbys = [] }: BootstrapTarget): readonly HostPort[] {
-  return [{ host, port }, ...standbys];
 }
 
 function transportSocket(hosts: readonly string[], tls: BootstrapTls) {

@@ -1,6 +1,5 @@
 export {
   type BootstrapInput,
-  type BootstrapTarget,
   type BootstrapTls,
   type BootstrapToken,
   buildBootstrap,
