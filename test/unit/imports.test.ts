@@ -13,6 +13,7 @@ const ORDER = [
   ['config'],
   ['signals', 'optimizer'],
   ['plan'],
+  ['peers'],
   ['xds', 'sync'],
   ['control'],
   ['admin'],
