@@ -1,3 +1,5 @@
+import { endianness } from 'node:os';
+
 // What signals know is saved as plain values that JSON can carry, apart from numbers that it has no words for (infinity,
 // NaN, -0): those are up to who writes them. Long rows of numbers are packed, as JSON takes several times as long for them.
 
@@ -33,11 +35,14 @@ export function refill<K, V>(map: Map<K, V>, entries: Entries<K, V>): void {
   for (const [key, value] of entries) map.set(key, value);
 }
 
+const IS_BIG_ENDIAN = endianness() === 'BE';
+
 /** Little-endian doubles in base64. */
-export function pack(numbers: ArrayLike<number>): string {
-  const bytes = Buffer.allocUnsafe(numbers.length * 8);
-  for (let at = 0; at < numbers.length; at++) bytes.writeDoubleLE(numbers[at]!, at * 8);
-  return bytes.toString('base64');
+export function pack(numbers: Float64Array | readonly number[]): string {
+  const { buffer, byteOffset, byteLength } =
+    numbers instanceof Float64Array ? numbers : Float64Array.from(numbers);
+  const bytes = Buffer.from(buffer, byteOffset, byteLength);
+  return (IS_BIG_ENDIAN ? Buffer.from(bytes).swap64() : bytes).toString('base64');
 }
 
 export function unpack(text: string): number[] {
