@@ -7,6 +7,7 @@ import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
+import { CONTROL_HEADER } from './control-header.js';
 import { dashboard } from './dashboard.js';
 import { readDecideRequest } from './decide-request.js';
 import { decisionView } from './decision.js';
@@ -67,6 +68,10 @@ function adminApp(
   const app = express();
   app.disable('x-powered-by');
   app.set('json spaces', 2);
+  app.use((_request, response, next) => {
+    response.set(CONTROL_HEADER, '1');
+    next();
+  });
   addPages(app, server, metrics);
   addViews(app, server);
   addQuestions(app, server);

@@ -8,7 +8,7 @@ import { type Replayed, replayAll } from '../control/recording/replay.js';
 import { WardropError } from '../errors.js';
 import { Optimizer } from '../optimizer/index.js';
 import { duration } from './duration.js';
-import { adminUrl, noAnswer, type SourceOptions, withSource } from './source.js';
+import { adminUrl, noAnswer, refuseStranger, type SourceOptions, withSource } from './source.js';
 import { formatTable } from './table.js';
 import { UsageError } from './usage-error.js';
 
@@ -56,6 +56,7 @@ async function record(options: RecordOptions): Promise<void> {
         throw noAnswer(base, error);
       },
     );
+    refuseStranger(base, response);
     if (!response.ok || response.body === null) throw new UsageError(`${base}: status ${response.status}`, 1);
     await pipeline(
       untilAborted(response.body, controller.signal),

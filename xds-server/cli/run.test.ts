@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
+import { CONTROL_HEADER } from '../admin/control-header.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { run } from './run.js';
 
@@ -33,6 +34,11 @@ beforeEach(() => {
 afterEach(() => {
   vi.restoreAllMocks();
 });
+
+/** What a control server says. */
+function answerOf(body: object): Response {
+  return Response.json(body, { headers: { [CONTROL_HEADER]: '1' } });
+}
 
 describe('wardrop', () => {
   it('ends with 0 when a configuration is valid and with 2 and all problems when it is not', async () => {
@@ -88,7 +94,7 @@ needs:
       ],
       orders: [{ engineId: 'b', untilMs: Date.UTC(2026, 0, 29) }],
     };
-    vi.spyOn(globalThis, 'fetch').mockResolvedValue(Response.json(orders));
+    vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf(orders));
     expect(await run([...args, '--url', 'http://127.0.0.1:1'])).toBe(0);
     expect(out).toBe(`${line}\n`);
   });
@@ -114,7 +120,7 @@ needs:
         },
       ],
     };
-    const fetched = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(status));
+    const fetched = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => answerOf(status));
     expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(3);
     expect(String(fetched.mock.calls[0]![0])).toBe('http://127.0.0.1:1/v1/status');
     expect(out).toBe(`up for 90 s, since 2026-01-30T23:58:30.000Z
@@ -138,6 +144,16 @@ w1     west       1.40.0  behind  newest    2 s ago
     expect(out).toContain('"alarms": []');
   });
 
+  it('takes nothing else that answers for a control server', async () => {
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json({ id: 'cmpl-1' }));
+    for (const command of [['status'], ['headroom'], ['drain', 'a'], ['record', '--out', '/none/x.gz']]) {
+      expect(await run([...command, '--url', 'http://127.0.0.1:8000'])).toBe(1);
+    }
+    expect(
+      err.match(/what answers at http:\/\/127.0.0.1:8000\/ \(status 200\) is no control server/g),
+    ).toHaveLength(4);
+  });
+
   it('finds the control server by a configuration file that is broken elsewhere', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-broken-'));
     const file = join(folder, 'fleet.yaml');
@@ -156,7 +172,7 @@ w1     west       1.40.0  behind  newest    2 s ago
       ...{ planId: 'abc', reason: 'planned', mode: null, pool: 'm', engine: 'a', weight: 0.5, retries: 1 },
       ...{ endpoints: [{ address: '10.0.0.1:80', engine: 'a' }], route: null, answer: null, note: 'N.' },
     };
-    const asked = vi.spyOn(globalThis, 'fetch').mockResolvedValue(Response.json(view));
+    const asked = vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf(view));
     const args = [
       'decide',
       '--url',

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { CONTROL_HEADER } from '../admin/control-header.js';
 import { adminAddress } from '../config/admin-address.js';
 import { ConfigError } from '../config/problem.js';
 import { isWildcard, splitAddress } from '../fleet/address.js';
@@ -63,6 +64,7 @@ async function answerTo(
   } catch (error) {
     throw noAnswer(base, error as Error);
   }
+  refuseStranger(base, response);
   const body = Buffer.from(await response.arrayBuffer());
   if (response.ok) return body;
   throw new UsageError(messageOf(body.toString()), response.status === 400 ? 2 : 1);
@@ -72,6 +74,12 @@ async function answerTo(
 export function noAnswer(base: URL, { cause, message }: Error): UsageError {
   const reason = cause instanceof Error ? cause.message : message;
   return new UsageError(`no control server answers at ${base}: ${reason}`, 1);
+}
+
+/** @throws {UsageError} for an answer of something else than a control server */
+export function refuseStranger(base: URL, { headers, status }: Response): void {
+  if (headers.has(CONTROL_HEADER)) return;
+  throw new UsageError(`what answers at ${base} (status ${status}) is no control server of this version`, 1);
 }
 
 /** The configuration file that an offline question needs. */

@@ -56,6 +56,9 @@ export async function chat(url: string, options: RequestOptions = {}): Promise<R
   }
 }
 
+/** A machine that is too busy for longer lowers the rate. */
+const LONGEST_BURST_MS = 100;
+
 /** Sends later turns of conversations at a constant rate, whatever the answers do, until `stop`; keys are taken in turn. */
 export class OpenLoop {
   readonly results: Result[] = [];
@@ -78,9 +81,14 @@ export class OpenLoop {
   }
 
   async #run(url: string, rps: number, keys: readonly string[], options: RequestOptions): Promise<void> {
-    const startMs = performance.now();
+    let startMs = performance.now();
+    let lookedMs = startMs;
     while (this.#running) {
-      const due = Math.floor(((performance.now() - startMs) / 1000) * rps);
+      const nowMs = performance.now();
+      // What fell into the time in which this process did not run would come as one burst, which nobody asked for.
+      startMs += Math.max(0, nowMs - lookedMs - LONGEST_BURST_MS);
+      lookedMs = nowMs;
+      const due = Math.floor(((nowMs - startMs) / 1000) * rps);
       for (; this.#sent < due; this.#sent++) this.#send(url, keys[this.#sent % keys.length]!, options);
       await sleep(5);
     }
