@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { id64 } from '../../wire/hash.js';
 import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { loadConfig } from '../../xds-server/config/load.js';
-import { RecordedSignals } from '../../xds-server/control/recording/recorded-signals.js';
+import { type KnownSignals, RecordedSignals } from '../../xds-server/control/recording/recorded-signals.js';
 import {
   type Recorded,
   RecordingReader,
@@ -54,7 +54,7 @@ export function measureSaving(): SavingCost {
   return { saveMs, pieceMs, textBytes: text.length, fileBytes: gzipSync(text).length, restoreMs };
 }
 
-function isKnown(recorded: Recorded | undefined): recorded is Extract<Recorded, { kind: 'known' }> {
+function isKnown(recorded: Recorded | undefined): recorded is KnownSignals {
   return recorded?.kind === 'known';
 }
 

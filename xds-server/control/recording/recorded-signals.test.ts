@@ -4,7 +4,7 @@ import { id64 } from '../../../wire/hash.js';
 import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../../wire/usage-report.js';
 import { loadConfig } from '../../config/load.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
-import type { Signals } from '../../signals/signals.js';
+import { Signals } from '../../signals/signals.js';
 import { type RecordedSignal, RecordedSignals, SignalsReplay } from './recorded-signals.js';
 import { Recorders } from './recorders.js';
 import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
@@ -152,6 +152,24 @@ describe('recorded signals', () => {
     );
   });
 
+  it('pass on all that they are told: whatever else they can do only looks', () => {
+    const all = Object.entries(Object.getOwnPropertyDescriptors(Signals.prototype));
+    const methods = all.flatMap(([name, { value }]) => (typeof value === 'function' ? [name] : []));
+    expect(methods.filter((name) => !Object.hasOwn(RecordedSignals.prototype, name)).sort()).toEqual([
+      'classAverages',
+      'correctedNetworkSeconds',
+      'health',
+      'inFlight',
+      'replicasInFlight',
+      'requestSizes',
+      // For those that a replay begins with.
+      'restore',
+      'save',
+      'surgeStrength',
+      'turnGap',
+    ]);
+  });
+
   it('are solved as they were last looked at before the solve began', () => {
     const replay = new SignalsReplay();
     const signals = new RecordedSignals(configs[0]!, [], 0, (signal) => replay.accept(signal));
@@ -164,7 +182,7 @@ describe('recorded signals', () => {
   it('say nothing where a recording does not hold what they knew, or in the form of another version', () => {
     const signals = new RecordedSignals(configs[0]!, [], 0, () => {});
     const { state } = signals.evaluate(1);
-    const known = signals.known(1) as Extract<RecordedSignal, { kind: 'known' }>;
+    const known = signals.known(1);
     const beginnings: RecordedSignal[][] = [[], [{ ...known, format: known.format + 1 }], [known]];
     const said = beginnings.map((beginning) => {
       const replay = new SignalsReplay();

@@ -19,8 +19,9 @@ export interface RecordedReport {
 }
 
 /** What signals knew when a recording began, or a file of it. */
-interface KnownBefore {
+export interface KnownSignals {
   readonly kind: 'known';
+  readonly atMs: number;
   readonly config: SignalsConfig;
   /** `SAVED_FORMAT` of the version that wrote it. */
   readonly format: number;
@@ -31,7 +32,7 @@ interface KnownBefore {
 export type RecordedSignal = { readonly atMs: number } & (
   | RecordedReport
   | { readonly kind: 'start'; readonly config: SignalsConfig; readonly held: readonly HeldRate[] }
-  | KnownBefore
+  | KnownSignals
   | { readonly kind: 'reconfigure'; readonly config: SignalsConfig }
   | { readonly kind: 'resume'; readonly operations: Operations }
   | {
@@ -77,7 +78,7 @@ export class RecordedSignals extends Signals {
   }
 
   /** What a recording can begin with now. */
-  known(atMs: number): RecordedSignal {
+  known(atMs: number): KnownSignals {
     return { kind: 'known', atMs, config: this.#config, format: SAVED_FORMAT, saved: this.save() };
   }
 
@@ -188,7 +189,7 @@ export class SignalsReplay {
     return this.#planned && isDeepStrictEqual(this.#planned, recorded);
   }
 
-  #goOn({ atMs, config, format, saved }: KnownBefore & { readonly atMs: number }): void {
+  #goOn({ atMs, config, format, saved }: KnownSignals): void {
     // Of what another version has saved nothing follows; plans can be made again nevertheless.
     const signals = format === SAVED_FORMAT ? new Signals(config, [], atMs) : undefined;
     signals?.restore(saved);

@@ -71,7 +71,9 @@ describe('a recording', () => {
 
   it('of a version for which all pools were one gives the same plans, too', async () => {
     const recorded = await solves([3, 12]);
-    const text = written(recorded).replaceAll(/"settledSecondsByPool":\{.*?\},/g, '');
+    const text = written(recorded)
+      .replace('{"wardropRecording":2}', '{"wardropRecording":1}')
+      .replaceAll(/"settledSecondsByPool":\{.*?\},/g, '');
     const back = read(text) as RecordedSolve[];
     for (const solve of back) {
       expect(solve.input.state.settledSecondsByPool).toBeUndefined();
