@@ -95,6 +95,28 @@ async function versionOf(response: Response): Promise<number> {
   return decodeSnapshot(new Uint8Array(await response.arrayBuffer())).version;
 }
 
+it('GET /ready tells anyone whether there is a snapshot, and keeps the connection', async () => {
+  const { board, address, reports } = await start({ token: 'a-token-that-envoys-have' });
+  const ask = () => fetch(`http://${address}/ready`);
+  expect((await ask()).status).toBe(503);
+  board.publish(content());
+  const ready = await ask();
+  expect([ready.status, ready.headers.get('connection')]).toEqual([200, 'keep-alive']);
+  expect(reports).toEqual([]);
+});
+
+it('POST /v1/peer is answered for those with the token, and is not there without other control servers', async () => {
+  const token = 'a-token-that-servers-have';
+  const onPeer = async (question: string) => `{"asked": ${question}}`;
+  const { call } = await start({ token, onPeer });
+  const path = '/v1/peer';
+  const body = Buffer.from('1');
+  expect((await call(0, { path, body })).status).toBe(401);
+  const answer = await call(0, { path, body, headers: { authorization: `Bearer ${token}` } });
+  expect(await answer.json()).toEqual({ asked: 1 });
+  expect((await (await start()).call(0, { path, body })).status).toBe(404);
+});
+
 describe('POST /v1/sync', () => {
   it('takes the report and answers at once with a snapshot that the caller does not hold', async () => {
     const { board, reports, call } = await start();
