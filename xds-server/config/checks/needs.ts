@@ -1,23 +1,22 @@
-import { MAX_CLASSES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../wire/layout.js';
-import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
-import type { Engine, Pool } from '../fleet/fleet.js';
-import type { Need } from '../fleet/needs.js';
-import { meets, needsThatMatter } from '../fleet/pools.js';
-import { buildNeeds, buildPools } from './build-needs.js';
-import type { Faults } from './faults.js';
-import type { Path } from './problem.js';
-import type { ConfigFile } from './schema.js';
-import type { Partly } from './schema-type.js';
-import { suggest } from './suggest.js';
+import { MAX_CLASSES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../../wire/layout.js';
+import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
+import type { Engine, Pool } from '../../fleet/fleet.js';
+import type { Need } from '../../fleet/needs.js';
+import { meets, needsThatMatter } from '../../fleet/pools.js';
+import { buildNeeds, buildPools } from '../build-needs.js';
+import type { Path } from '../problem.js';
+import type { ConfigFile } from '../schema.js';
+import type { Partly } from '../schema-type.js';
+import { suggest } from '../suggest.js';
+import type { Draft, Findings } from './findings.js';
 
-type Draft = Partly<ConfigFile>;
 type Entry = Partly<ConfigFile['needs'][string]>;
 type Traits = Pick<Engine, 'id' | 'models' | 'labels'>;
 
 const CLASS_CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'serviceTier', 'priorityAbove'] as const;
 const CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'body', 'promptTokens'] as const;
 
-export type Report = (
+type Report = (
   path: Path,
   message: string,
   options?: { readonly at?: 'key' | 'value'; readonly hint?: string | undefined },
@@ -27,7 +26,9 @@ export type Report = (
  * Checks needs and aliases against engines and filter. Returns the pools that follow, undefined when needs are too
  * broken or too many to tell.
  */
-export function checkNeeds(config: Draft, faults: Faults, report: Report): readonly Pool[] | undefined {
+export function checkNeeds(config: Draft, found: Findings): readonly Pool[] | undefined {
+  const { faults } = found;
+  const report: Report = (path, message, options) => found.problem(path, message, options);
   const engines = traitsOf(config);
   if (!faults.obscure('engines', ['models'])) {
     checkAliases(config, new Set(engines.flatMap(({ models }) => models)), report);
@@ -74,7 +75,7 @@ export function checkNeeds(config: Draft, faults: Faults, report: Report): reado
     : undefined;
 }
 
-function checkClasses(config: Draft, faults: Faults, report: Report): void {
+function checkClasses(config: Draft, faults: Findings['faults'], report: Report): void {
   const entries = Object.entries(config.classes ?? {});
   for (const [id, entry] of entries) {
     const when = ['classes', id, 'when'];

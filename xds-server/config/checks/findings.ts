@@ -1,0 +1,137 @@
+import { parseAddress } from '../../fleet/address.js';
+import type { Pool } from '../../fleet/fleet.js';
+import type { Faults } from '../faults.js';
+import type { ConfigProblem, Path } from '../problem.js';
+import type { ConfigFile } from '../schema.js';
+import type { Partly } from '../schema-type.js';
+import { suggest } from '../suggest.js';
+import type { YamlSource } from '../yaml-source.js';
+
+/** What is left of a document when all that is wrong is cut out. */
+export type Draft = Partly<ConfigFile>;
+
+/** What names refer to. */
+type Kind = 'frontend' | 'engine' | 'profile' | 'model' | 'pool';
+
+/** What the checks of all sections have found, and the names that they share. */
+export class Findings {
+  readonly problems: ConfigProblem[] = [];
+  /** Things that are legal but probably not meant. */
+  readonly warnings: ConfigProblem[] = [];
+  readonly faults: Faults;
+  readonly frontendIds: ReadonlySet<string>;
+  readonly engineIds: ReadonlySet<string>;
+  readonly models: ReadonlySet<string>;
+  /** Undefined when they cannot be told, or are not yet. */
+  pools: readonly Pool[] | undefined;
+  readonly #source: YamlSource;
+  /** Lists with an id that two have, of which one may have been meant to have another. */
+  readonly #repeated = new Set<string>();
+
+  constructor(config: Draft, source: YamlSource, faults: Faults) {
+    this.#source = source;
+    this.faults = faults;
+    this.frontendIds = idsOf(config.frontends);
+    this.engineIds = idsOf(config.engines);
+    this.models = new Set(
+      config.engines?.flatMap((engine) => engine?.models ?? []).filter((model) => model !== undefined),
+    );
+  }
+
+  problem(
+    path: Path,
+    message: string,
+    options: { at?: 'key' | 'value'; hint?: string | undefined } = {},
+  ): void {
+    this.problems.push(this.#source.problem(path, message, options));
+  }
+
+  warn(path: Path, message: string, hint?: string): void {
+    this.warnings.push(this.#source.problem(path, message, { hint }));
+  }
+
+  /** Whether the file has a value at `path`, valid or not. */
+  isWritten(path: Path): boolean {
+    return this.#source.has(path);
+  }
+
+  address(path: Path, text: string | undefined): string | undefined {
+    if (text === undefined) return undefined;
+    const parsed = parseAddress(text);
+    if ('address' in parsed) return parsed.address;
+    this.problem(path, parsed.error, { hint: parsed.hint });
+    return undefined;
+  }
+
+  /** Whether it is the first with that name. */
+  once(seen: Map<string, Path>, name: string, path: Path, what: string): boolean {
+    const first = seen.get(name);
+    if (first === undefined) {
+      seen.set(name, path);
+      return true;
+    }
+    const { line, path: firstPath } = this.#source.problem(first, '');
+    this.problem(path, `${what} is already used at ${firstPath}, line ${line}`);
+    return false;
+  }
+
+  /** Every id of a list belongs to one. */
+  onceEach(
+    list: 'frontends' | 'engines',
+    items: readonly ({ readonly id?: string | undefined } | undefined)[] = [],
+  ): void {
+    const seen = new Map<string, Path>();
+    for (const [index, item] of items.entries()) {
+      if (item?.id === undefined) continue;
+      const path = [list, index, 'id'];
+      if (!this.once(seen, item.id, path, `id ${JSON.stringify(item.id)}`)) this.#repeated.add(list);
+    }
+  }
+
+  /** Whether there is one of that name, as far as can be told. */
+  known(
+    path: Path,
+    kind: Kind,
+    name: string,
+    known: Iterable<string>,
+    at: 'key' | 'value' = 'value',
+  ): boolean {
+    const names = [...known];
+    if (names.includes(name) || this.#mayHaveMore(kind)) return true;
+    const hint =
+      suggest(name, names) ??
+      (names.length > 0 && names.length <= 10 ? `known: ${names.join(', ')}` : undefined);
+    this.problem(path, `unknown ${kind} ${JSON.stringify(name)}`, { at, hint });
+    return false;
+  }
+
+  knownPool(path: Path, pool: string, at: 'key' | 'value' = 'value'): boolean {
+    const ids = this.pools?.map(({ id }) => id);
+    return ids === undefined || this.known(path, 'pool', pool, ids, at);
+  }
+
+  /** Whether there may be names of a kind that cannot be read. */
+  #mayHaveMore(kind: Kind): boolean {
+    switch (kind) {
+      case 'frontend':
+        return this.#repeated.has('frontends') || this.faults.obscure('frontends', ['id']);
+      case 'engine':
+        return this.#repeated.has('engines') || this.faults.obscure('engines', ['id']);
+      case 'profile':
+        return this.faults.obscure('profiles');
+      case 'model':
+        return this.faults.obscure('engines', ['models']);
+      case 'pool':
+        return (
+          this.faults.obscure('engines', ['models', 'labels']) ||
+          this.faults.obscure('needs', ['when', 'engines', 'refuse'])
+        );
+    }
+  }
+}
+
+function idsOf(
+  items: readonly ({ readonly id?: string | undefined } | undefined)[] | undefined,
+): ReadonlySet<string> {
+  return new Set(items?.map((item) => item?.id).filter((id) => id !== undefined));
+}

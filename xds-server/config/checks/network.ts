@@ -1,0 +1,95 @@
+import type { NetworkTable } from '../network-table.js';
+import type { Path } from '../problem.js';
+import type { Partly } from '../schema-type.js';
+import { closest, suggest } from '../suggest.js';
+import type { Draft, Findings } from './findings.js';
+
+export function checkNetwork(config: Draft, found: Findings, table: NetworkTable | undefined): void {
+  const { network } = config;
+  checkPairs(found, ['network', 'egressDollarsPerRequest'], network?.egressDollarsPerRequest ?? {});
+  if (network?.rttMs !== undefined && network.table !== undefined) {
+    found.problem(['network'], 'give either rttMs or table', { at: 'key' });
+  } else if (network?.rttMs !== undefined) checkMatrix(found, network.rttMs);
+  else if (table !== undefined) checkRegions(config, found, table);
+  else if (network?.table === undefined && !isNetworkFaulty(found)) {
+    const regions = new Set(
+      [...(config.frontends ?? []), ...(config.engines ?? [])]
+        .map((item) => item?.region)
+        .filter((region) => region !== undefined),
+    );
+    if (regions.size > 1) {
+      found.problem(['network'], `network is missing, but there are ${regions.size} regions`, {
+        hint: 'give network.rttMs or network.table',
+      });
+    }
+  }
+}
+
+function isNetworkFaulty(found: Findings): boolean {
+  return found.faults.excuse([], ['network']) || found.faults.excuse(['network'], ['rttMs', 'table']);
+}
+
+/** Keys of a mapping by frontend, then engine. */
+function checkPairs(
+  found: Findings,
+  path: Path,
+  rows: Partly<Record<string, Record<string, number | null>>>,
+): void {
+  for (const [frontendId, row] of Object.entries(rows)) {
+    found.known([...path, frontendId], 'frontend', frontendId, found.frontendIds, 'key');
+    for (const engineId of Object.keys(row ?? {})) {
+      found.known([...path, frontendId, engineId], 'engine', engineId, found.engineIds, 'key');
+    }
+  }
+}
+
+function checkMatrix(found: Findings, rttMs: NonNullable<NonNullable<Draft['network']>['rttMs']>): void {
+  const path = ['network', 'rttMs'];
+  checkPairs(found, path, rttMs);
+  const meantRows = misspelt(Object.keys(rttMs), found.frontendIds);
+  for (const frontendId of found.frontendIds) {
+    if (meantRows.has(frontendId)) continue;
+    const row = rttMs[frontendId];
+    const meant = misspelt(Object.keys(row ?? {}), found.engineIds);
+    const missing = [...found.engineIds].filter(
+      (engineId) =>
+        row?.[engineId] === undefined &&
+        !meant.has(engineId) &&
+        !found.isWritten([...path, frontendId, engineId]),
+    );
+    if (missing.length > 0) {
+      found.problem([...path, frontendId], `no round trip from ${frontendId} to ${missing.join(', ')}`, {
+        hint: 'write null where the engine cannot be reached',
+      });
+    } else if (Object.values(row ?? {}).every((value) => value === null)) {
+      found.warn([...path, frontendId], `frontend ${frontendId} reaches no engine; its requests are refused`);
+    }
+  }
+}
+
+function checkRegions(config: Draft, found: Findings, table: NetworkTable): void {
+  for (const [list, known, kind] of [
+    ['frontends', table.sources, 'row'],
+    ['engines', table.destinations, 'column'],
+  ] as const) {
+    for (const [index, item] of (config[list] ?? []).entries()) {
+      if (item?.region === undefined || known.includes(item.region)) continue;
+      found.problem(
+        [list, index, 'region'],
+        `region ${JSON.stringify(item.region)} is no ${kind} of the latency table`,
+        { hint: suggest(item.region, known) },
+      );
+    }
+  }
+}
+
+/** The known names for which others seem to be meant, and which are not there themselves. */
+function misspelt(names: readonly string[], known: ReadonlySet<string>): ReadonlySet<string> {
+  const missing = [...known].filter((name) => !names.includes(name));
+  return new Set(
+    names
+      .filter((name) => !known.has(name))
+      .map((name) => closest(name, known))
+      .filter((name) => name !== undefined && missing.includes(name)) as string[],
+  );
+}

@@ -1,0 +1,22 @@
+import type { Draft, Findings } from './findings.js';
+
+export function checkProfiles(config: Draft, found: Findings): void {
+  for (const [id, profile] of Object.entries(config.profiles ?? {})) {
+    if (profile === undefined) continue;
+    const path = ['profiles', id];
+    const { work, requestsPerSecond } = profile;
+    if (work !== undefined && requestsPerSecond !== undefined) {
+      found.problem([...path, 'requestsPerSecond'], 'give either work or requestsPerSecond', { at: 'key' });
+    } else if (work !== undefined && Object.values(work).every((value) => value === 0)) {
+      found.problem([...path, 'work'], 'a request must cost some work');
+    } else if (work === undefined && requestsPerSecond === undefined) {
+      if (found.faults.excuse(path, ['work', 'requestsPerSecond'])) continue;
+      found.problem(path, 'says nothing about work', { at: 'key', hint: 'give work or requestsPerSecond' });
+    } else if (work !== undefined) {
+      for (const key of ['ttft', 'tbot'] as const) {
+        if (profile[key] === undefined && !found.faults.excuse(path, [key]))
+          found.problem(path, `missing key ${JSON.stringify(key)}`, { at: 'key' });
+      }
+    }
+  }
+}
