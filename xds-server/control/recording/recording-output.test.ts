@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../config/load.js';
 import { exactJson } from '../../signals/exact-json.js';
 import { RecordedSignals } from './recorded-signals.js';
@@ -43,25 +43,20 @@ describe('the output of a recording', () => {
     output.write(beginning);
     output.write(evaluated(1));
     expect(stream.writableLength + stream.readableLength).toBeLessThan(20_000 * 2_000);
-    let turns = 0;
     const written = text(stream);
-    while (!output.hasMore && turns < 3) {
-      await nextTurn();
-      turns++;
-    }
+    await nextTurn();
     output.write(evaluated(2));
     output.end();
     output.write(evaluated(3));
-    expect(turns).toBe(3);
     expect((await written) === linesOf([beginning, evaluated(1), evaluated(2)])).toBe(true);
   });
 
-  it('has more once what has happened is longer than its beginning', () => {
+  it('has more once what has happened is longer than its beginning', async () => {
     const output = new RecordingOutput(new PassThrough());
     output.write(known(1));
     expect(output.hasMore).toBe(false);
     for (let atMs = 0; atMs < 200; atMs++) output.write(evaluated(atMs));
-    expect(output.hasMore).toBe(true);
+    await vi.waitUntil(() => output.hasMore);
   });
 
   it('is given up when nobody takes it', async () => {
