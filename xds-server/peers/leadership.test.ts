@@ -6,12 +6,12 @@ const TICK_MS = 200;
 
 /** Servers that hear each other over links that may fail, one way or both. */
 class World {
-  nowMs = 0;
+  nowMs = 1;
   readonly down = new Set<string>();
   readonly servers: Leadership[];
 
   constructor(count: number) {
-    this.servers = Array.from({ length: count }, (_, index) => new Leadership(name(index), false, 0));
+    this.servers = Array.from({ length: count }, (_, index) => new Leadership(name(index), false, 1));
   }
 
   start(index: number): void {
@@ -46,7 +46,7 @@ function name(index: number): string {
 
 describe('who makes the plans', () => {
   it('is at once a server that nobody else answers', () => {
-    expect(new Leadership('a', false, 0).decide(0)).toBe(true);
+    expect(new Leadership('a', false, 1).decide(1)).toBe(true);
   });
 
   it('is who did so before, when another one starts', () => {
@@ -58,6 +58,18 @@ describe('who makes the plans', () => {
     world.run(10_000);
     expect(world.leaders).toEqual(['b']);
     expect(world.servers[0]!.leader).toBe('b');
+  });
+
+  it('is the one that has led for longer, of two that hear each other for the first time', () => {
+    const world = new World(2);
+    world.down.add('0 1').add('1 0');
+    world.run(5_000);
+    world.start(0);
+    world.run(5_000);
+    expect(world.leaders).toEqual(['a', 'b']);
+    world.down.clear();
+    world.run(1_000);
+    expect(world.leaders).toEqual(['b']);
   });
 
   it('is another one when the first has been silent for 3 s, and still is when that one is back', () => {

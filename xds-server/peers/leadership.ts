@@ -6,6 +6,8 @@ export interface Claim {
   readonly term: number;
   /** Whether its plans are the fleet's. */
   readonly leads: boolean;
+  /** Since when they are, by its clock in milliseconds since the epoch; 0 while they are not. */
+  readonly sinceMs: number;
 }
 
 /** A server that has not answered for this long is taken for gone. */
@@ -18,14 +20,16 @@ interface HeardClaim extends Claim {
 /**
  * Which of several control servers makes the plans: every server decides for itself from what the others say. One follows
  * whoever leads, takes over when nobody is heard to lead for `SILENT_MS`, and gives way to a leader with a higher term, in the
- * same term to the smaller name. Servers that cannot hear each other both lead, and once they can, the one that took over last.
+ * same term to one that has led for longer. Servers that cannot hear each other both lead, and once they can, the one that took
+ * over last; of those that never heard each other, the older one, which Envoys know.
  */
 export class Leadership {
   readonly #instance: string;
   /** By peer, as it is addressed. */
   readonly #heard = new Map<string, HeardClaim>();
   #term = 0;
-  #leads = false;
+  /** 0 while it does not lead. */
+  #sinceMs = 0;
   /** Peer that is followed. */
   #leader: string | undefined;
   /** Since when nobody else is heard to lead. */
@@ -38,7 +42,7 @@ export class Leadership {
   }
 
   get claim(): Claim {
-    return { instance: this.#instance, term: this.#term, leads: this.#leads };
+    return { instance: this.#instance, term: this.#term, leads: this.#sinceMs > 0, sinceMs: this.#sinceMs };
   }
 
   /** The peer whose plans count; undefined when they are our own, and while nobody leads. */
@@ -54,17 +58,18 @@ export class Leadership {
   /** Decides anew; true when this server leads. */
   decide(nowMs: number): boolean {
     const best = this.#bestRival(nowMs);
-    if (best !== undefined && !(this.#leads && outranks(this.claim, best[1]))) {
-      this.#leads = false;
+    const { claim } = this;
+    if (best !== undefined && !(claim.leads && outranks(claim, best[1]))) {
+      this.#sinceMs = 0;
       this.#leader = best[0];
-    } else if (!this.#leads) {
+    } else if (!claim.leads) {
       this.#leader = undefined;
       if (nowMs - this.#vacantSinceMs >= SILENT_MS) {
-        this.#leads = true;
+        this.#sinceMs = nowMs;
         this.#term = 1 + Math.max(this.#term, ...[...this.#heard.values()].map(({ term }) => term));
       }
     }
-    return this.#leads;
+    return this.#sinceMs > 0;
   }
 
   /** The peer with the best claim of those that are heard to lead. */
@@ -80,5 +85,6 @@ export class Leadership {
 }
 
 function outranks(a: Claim, b: Claim): boolean {
-  return a.term === b.term ? a.instance < b.instance : a.term > b.term;
+  if (a.term !== b.term) return a.term > b.term;
+  return a.sinceMs === b.sinceMs ? a.instance < b.instance : a.sinceMs < b.sinceMs;
 }

@@ -134,7 +134,7 @@ const isNews = ajv.compile<PlainNews>(
   record(
     {
       format: { const: PEER_FORMAT },
-      claim: record({ instance: id, term: whole, leads: { type: 'boolean' } }),
+      claim: record({ instance: id, term: whole, leads: { type: 'boolean' }, sinceMs: amount }),
       known,
       configId: id,
       planSequence: { anyOf: [{ type: 'null' }, whole] },

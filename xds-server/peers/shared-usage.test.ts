@@ -41,7 +41,7 @@ class Server {
 function newsFor(server: Server, from: Server): PeerNews {
   return decodeNews(
     encodeNews({
-      claim: { instance: 'x', term: 1, leads: true },
+      claim: { instance: 'x', term: 1, leads: true, sinceMs: 1 },
       configId: 'c',
       planSequence: null,
       orders: { drains: [], orders: [], actions: [] },
@@ -124,7 +124,7 @@ it('what is told is as it was, and only what is not known yet', async () => {
   board.setLive(live, ['n']);
   board.addReport({ kind: 'load-report', frontendId: 'f', nodeId: 'n', bytes: new Uint8Array([1, 2]) });
   const news: PeerNews = {
-    claim: { instance: 'a', term: 2, leads: true },
+    claim: { instance: 'a', term: 2, leads: true, sinceMs: 1 },
     configId: 'c',
     planSequence: 7,
     orders: {
