@@ -224,9 +224,10 @@ export class EngineStates {
     if (isComplete) this.#outliers.evaluate(judged, known.fleet.pools, isHeld, nowMs);
     return engines.map((engine) => {
       if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
-      const severity = this.#isInForce(engine.id, known) ? this.#outliers.severity(engine.id) : 1;
-      const penalty = penaltyBeyond(this.shareInForce(engine.id, known), capacityPenalty(severity));
-      return { ...engine, penalty, latencyFactor: severity };
+      if (!this.#isInForce(engine.id, known)) return { ...engine, penalty: 0, latencyFactor: 1 };
+      const lost = capacityPenalty(this.#outliers.capacitySeverity(engine.id));
+      const penalty = penaltyBeyond(this.shareInForce(engine.id, known), lost);
+      return { ...engine, penalty, latencyFactor: this.#outliers.severity(engine.id) };
     });
   }
 

@@ -7,6 +7,7 @@ import { capacityLook } from './capacity-look.js';
 import type { EngineTraffic } from './engine-traffic.js';
 import { type CapacityView, MeasuredCapacity } from './measured-capacity.js';
 import type { RequestsHeld } from './requests-held.js';
+import { slownessLimit } from './throughput.js';
 
 const EVALUATE_MS = 1_000;
 /**
@@ -140,7 +141,8 @@ export class CapacityWatch {
     const look = capacityLook(source, (seconds) => hasQueue(watched, seconds, nowMs), nowMs);
     if (look !== undefined) watched.hasEvidence = true;
     const isUsual = nowMs - Math.max(unrestMs, watched.correctedMs) >= REST_MS;
-    watched.capacity.accept(isFrozen ? undefined : look, isUsual, nowMs);
+    const limit = slownessLimit(engine.traffic, readyReplicas, profile, mix, nowMs);
+    watched.capacity.accept(isFrozen ? undefined : look, isUsual, nowMs, limit);
   }
 
   #of(engineId: string): Watched {

@@ -114,6 +114,20 @@ describe('the capacity of a full engine', () => {
   });
 });
 
+describe('what an engine surely got done over a short time', () => {
+  it('raises it at once, before longer looks show it, but not from before it was lowered', () => {
+    const capacity = new MeasuredCapacity();
+    look(capacity, full(0.1), 20, 23);
+    const slowYet = full(0.15, { seconds: 16, answers: 60 });
+    capacity.accept(slowYet, true, 24_000, { slowness: 1.25, sinceMs: 14_000 });
+    expect(capacity.share).toBe(0.1);
+    capacity.accept(slowYet, true, 30_000, { slowness: 1.25, sinceMs: 24_000 });
+    expect(capacity.share).toBeCloseTo(0.8);
+    capacity.accept(undefined, true, 31_000, { slowness: 1, sinceMs: 25_000 });
+    expect(capacity.share).toBeCloseTo(0.8);
+  });
+});
+
 describe('what a full engine got done before it was lowered', () => {
   it('does not raise it again, over however long a time it is looked at', () => {
     const capacity = new MeasuredCapacity();

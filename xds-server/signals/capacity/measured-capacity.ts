@@ -1,6 +1,6 @@
 import { MOST_HEALTH } from '../../fleet/fleet-state.js';
 import { type CapacityLook, shareOf } from './capacity-look.js';
-import { SURE_SIGMAS, surelyDone } from './throughput.js';
+import { type SlownessLimit, SURE_SIGMAS, surelyDone } from './throughput.js';
 
 /** Some requests always go where they may, to see whether it can do more. */
 const LEAST_SHARE = 0.1;
@@ -108,9 +108,10 @@ export class MeasuredCapacity {
 
   /**
    * Takes one look; undefined when nothing can be said now, which changes nothing. `isUsual`: requests cost as much work as
-   * they usually do; if not, the share does not fall unless answers tell the work.
+   * they usually do; if not, the share does not fall unless answers tell the work. `limit`: how slow it can be at most by
+   * what it has got done over a short time, as the end of a slowness shows in that first.
    */
-  accept(look: CapacityLook | undefined, isUsual: boolean, nowMs: number): void {
+  accept(look: CapacityLook | undefined, isUsual: boolean, nowMs: number, limit?: SlownessLimit): void {
     this.#look = look;
     const isTelling = look?.isFull && (isUsual || look.knowsCache || look.mostRho > this.#share);
     this.#full = isTelling ? moreOf(this.#full, look, nowMs) : undefined;
@@ -122,7 +123,9 @@ export class MeasuredCapacity {
       this.#meet(this.#full.most, this.#full.sinceMs, nowMs);
       this.#full = undefined;
     }
-    if (look !== undefined) this.#credit(look, nowMs);
+    if (look !== undefined)
+      this.#credit(surelyDone(look.doneRho, look.answers), nowMs - look.seconds * 1_000, nowMs);
+    if (look !== undefined && limit !== undefined) this.#credit(1 / limit.slowness, limit.sinceMs, nowMs);
     if (this.#calm !== undefined && nowMs - this.#calm.sinceMs >= this.#calmMs) {
       this.#conclude(this.#calm, look!, nowMs);
       this.#calm = undefined;
@@ -166,10 +169,9 @@ export class MeasuredCapacity {
   }
 
   /** What an engine surely gets done, it can do; what it got done before it was lowered says nothing. */
-  #credit({ seconds, doneRho, answers }: CapacityLook, nowMs: number): void {
-    if (nowMs - seconds * 1_000 < this.#lowSinceMs) return;
-    const surely = Math.min(1, surelyDone(doneRho, answers));
-    if (this.#share < 1 && surely >= this.#share + DEAD_BAND) this.#riseTo(surely, nowMs);
+  #credit(surely: number, sinceMs: number, nowMs: number): void {
+    if (sinceMs < this.#lowSinceMs) return;
+    if (this.#share < 1 && surely >= this.#share + DEAD_BAND) this.#riseTo(Math.min(1, surely), nowMs);
   }
 
   /** An engine with room lets conclude what it could do. */

@@ -106,6 +106,12 @@ export class OutlierWatch {
     return watched === undefined || watched.isLimited ? 1 : watched.penalty.severity;
   }
 
+  /** The same for its capacity. */
+  capacitySeverity(engineId: string): number {
+    const watched = this.#watched.get(engineId);
+    return watched === undefined || watched.isLimited ? 1 : watched.penalty.capacitySeverity;
+  }
+
   /** How slow it is beside its like, beyond what its load explains; 1 where nothing is known. */
   relativeExcess(engineId: string): number {
     return this.#watched.get(engineId)?.evidence?.relativeExcess ?? 1;

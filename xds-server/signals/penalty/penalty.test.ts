@@ -57,6 +57,20 @@ describe('a penalty', () => {
     expect(penalty.severity).toBe(3);
   });
 
+  it('leaves at once the capacity that is surely used since it rose, while answers are still late from the queue', () => {
+    const penalty = new Penalty();
+    run(penalty, 8, 0, 2_000);
+    expect(penalty.capacitySeverity).toBe(8);
+    penalty.advance(7, 6_000, 1, { slowness: 2, sinceMs: 1_000 });
+    expect(penalty.capacitySeverity).toBe(8);
+    penalty.advance(7, 8_000, 1, { slowness: 2, sinceMs: 3_000 });
+    expect([penalty.severity, penalty.capacitySeverity]).toEqual([8, 2]);
+    penalty.advance(7, 8_500, 1, { slowness: 4, sinceMs: 3_500 });
+    expect(penalty.capacitySeverity).toBe(2);
+    penalty.advance(10, 9_000);
+    expect([penalty.severity, penalty.capacitySeverity]).toEqual([10, 10]);
+  });
+
   it('falls to what the engine can be at most by what it gets done, whatever its answers were like before', () => {
     const penalty = new Penalty();
     run(penalty, 10, 0, 2_000);

@@ -27,6 +27,7 @@ const EASE_FACTOR = 0.7;
  */
 export class Penalty {
   #severity = 1;
+  #capacitySeverity = 1;
   #sinceMs: number | undefined;
   #slowSinceMs: number | undefined;
   #lastFallMs = 0;
@@ -43,6 +44,11 @@ export class Penalty {
     return this.#severity;
   }
 
+  /** The same for its capacity: how many times less than by its profile it can do, which may be fewer than its answers are slower. */
+  get capacitySeverity(): number {
+    return this.#capacitySeverity;
+  }
+
   /** When it began; undefined while there is none. */
   get sinceMs(): number | undefined {
     return this.#sinceMs;
@@ -52,6 +58,7 @@ export class Penalty {
   resume(severity: number, sinceMs: number, nowMs: number): void {
     this.#severity = Math.min(MOST_SEVERITY, Math.max(1, severity));
     this.#sinceMs = this.#severity > 1 ? sinceMs : undefined;
+    this.#capacitySeverity = this.#severity;
     this.#peak = this.#severity;
     this.#roseMs = nowMs;
     this.#lastFallMs = nowMs;
@@ -67,6 +74,7 @@ export class Penalty {
 
   #recover(): void {
     this.#severity = 1;
+    this.#capacitySeverity = 1;
     this.#sinceMs = undefined;
     this.#slowSinceMs = undefined;
     this.#looks = [];
@@ -121,14 +129,18 @@ export class Penalty {
     const least = Math.max(target, Math.min(remembered, most));
     if (target > this.#severity * DEAD_FACTOR || target === MOST_SEVERITY) {
       this.#severity = target;
+      this.#capacitySeverity = target;
       this.#lastFallMs = nowMs;
       // What it got done before says nothing any more.
       this.#roseMs = nowMs;
       this.#looks = this.#looks.map((look) => ({ ...look, mostSlowness: Number.POSITIVE_INFINITY }));
       this.#noteRise(nowMs);
-    } else if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS) {
-      this.#fallTo(Math.max(least, this.#severity / 2), nowMs);
+      return;
     }
+    // What it got done since then, it can do, however late its answers are: they may have waited in the queue that it works off.
+    if (most < this.#capacitySeverity / DEAD_FACTOR) this.#capacitySeverity = Math.max(1, most);
+    if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS)
+      this.#fallTo(Math.max(least, this.#severity / 2), nowMs);
   }
 
   #withoutEvidence(nowMs: number): void {
@@ -142,6 +154,7 @@ export class Penalty {
   #fallTo(severity: number, nowMs: number): void {
     this.#lastFallMs = nowMs;
     this.#severity = severity;
+    this.#capacitySeverity = Math.min(severity, this.#capacitySeverity);
     const isOver = severity < EXIT_SEVERITY;
     if (isOver || severity < this.#peak / RELAPSE_FACTOR) this.#believedMs = nowMs;
     if (isOver) this.#recover();
@@ -150,6 +163,7 @@ export class Penalty {
   save() {
     return {
       severity: this.#severity,
+      capacitySeverity: this.#capacitySeverity,
       sinceMs: this.#sinceMs,
       slowSinceMs: this.#slowSinceMs,
       lastFallMs: this.#lastFallMs,
@@ -164,6 +178,7 @@ export class Penalty {
 
   restore(saved: SavedPenalty): void {
     this.#severity = saved.severity;
+    this.#capacitySeverity = saved.capacitySeverity;
     this.#sinceMs = saved.sinceMs;
     this.#slowSinceMs = saved.slowSinceMs;
     this.#lastFallMs = saved.lastFallMs;
