@@ -5,11 +5,13 @@ import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
-import type { Config, ServerSettings } from './config/config.js';
+import type { Config } from './config/config.js';
 import { Alarms } from './control/alarms/alarms.js';
 import { raiseFleetAlarms, raisePeerAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
 import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { envoyOptions } from './control/envoy-options.js';
+import { envoySockets } from './control/envoy-sockets.js';
+import { FirstPlan } from './control/first-plan.js';
 import { configId, type FollowedPlan } from './control/followed-plan.js';
 import { Following } from './control/following.js';
 import { Intake } from './control/intake.js';
@@ -25,6 +27,7 @@ import { Questions } from './control/questions/questions.js';
 import { RecordedSignals } from './control/recording/recorded-signals.js';
 import { type Recorder, Recorders } from './control/recording/recorders.js';
 import { whyUnfit } from './control/saved-plan.js';
+import { startingState } from './control/starting-state.js';
 import { StateKeeper } from './control/state-keeper.js';
 import { WardropError } from './errors.js';
 import { Peers, type PeerView } from './peers/peers.js';
@@ -33,7 +36,6 @@ import { PlanStore } from './plan/plan-store.js';
 import type { ServerState } from './plan/server-state.js';
 import type { Relief } from './plan/snapshot-view.js';
 import { encodeState } from './plan/state-format.js';
-import { readState } from './plan/state-salvage.js';
 import type { Discovered } from './signals/discovery/discovery.js';
 import type { Lookup } from './signals/discovery/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
@@ -41,8 +43,8 @@ import type { LoadSources } from './signals/pages/engine-load.js';
 import { EngineWatch } from './signals/pages/engine-watch.js';
 import type { Signals, SignalsView } from './signals/signals.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
-import { SyncServer } from './sync/sync-server.js';
-import { frontendOf, type NodeIdentity, type NodeView, type ResourceStatus, XdsServer } from './xds/index.js';
+import type { SyncServer } from './sync/sync-server.js';
+import type { NodeView, ResourceStatus, XdsServer } from './xds/index.js';
 
 export interface ControlServerOptions {
   readonly configFile: string;
@@ -63,13 +65,6 @@ export interface ControlServerOptions {
 /** Looked up at every call, so that tests can exchange the clock of a running server. */
 const now = () => Date.now();
 
-/** A first plan waits this long for every replica to be probed. */
-const FIRST_PLAN_WAIT_MS = 1_500;
-/**
- * A start without a saved plan waits this long for replicas that nobody knows. After that one pool that cannot be found
- * is no reason to leave the others without a plan.
- */
-const UNDISCOVERED_WAIT_MS = 30_000;
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
 const SLOW_ALARMS_INTERVAL_MS = 1_000;
@@ -88,6 +83,7 @@ export class ControlServer implements ShownServer {
   readonly #metrics: ServerMetrics;
   readonly #log: Logger;
   readonly #live: LiveConfig;
+  readonly #firstPlan: FirstPlan;
   readonly #intake: Intake;
   readonly #peerIntake: PeerIntake;
   readonly #following: Following;
@@ -116,12 +112,9 @@ export class ControlServer implements ShownServer {
    */
   static async start(options: ControlServerOptions): Promise<ControlServer> {
     const live = await LiveConfig.read(options.configFile, options.lookup);
-    const { stateFile } = live.current.server;
-    const store = new PlanStore(stateFile);
-    const { state: saved, problem } = await store.load();
+    const store = new PlanStore(live.current.server.stateFile);
     const peers = new Peers({ server: live.current.server, now: Date.now });
-    const joined = await peers.join();
-    const state = joined === undefined ? saved : stateOf(joined, saved);
+    const { state, problem } = await startingState(store, peers);
     await live.discover(new Map(state?.discovered));
     const server = new ControlServer(options, live, store, peers, state);
     if (problem !== null) server.alarms.raise('state-file', problem.message);
@@ -161,6 +154,7 @@ export class ControlServer implements ShownServer {
     this.signals = signals;
     if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
+    this.#firstPlan = new FirstPlan(live, signals, this.startedAtMs);
     this.#intake = new Intake({
       signals,
       log,
@@ -170,14 +164,23 @@ export class ControlServer implements ShownServer {
       now,
     });
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
-    this.#xds = this.#xdsServer();
-    this.#sync = this.#syncServer();
+    const sockets = envoySockets({
+      live,
+      intake: this.#intake,
+      board: this.board,
+      peers,
+      onNack: (nack) => this.#metrics.countNack(nack),
+      onSync: (status) => this.#metrics.countSync(status),
+      log,
+    });
+    this.#xds = sockets.xds;
+    this.#sync = sockets.sync;
     this.#peerIntake = new PeerIntake({
       peers,
       intake: this.#intake,
       signals,
       sync: this.#sync,
-      isFrontend: (id) => this.#isFrontend(id),
+      isFrontend: (id) => live.hasFrontend(id),
       log,
       onOrders: () => {
         this.#tickSoon();
@@ -337,45 +340,6 @@ export class ControlServer implements ShownServer {
     if (this.#isPublished) await this.#save();
   }
 
-  #xdsServer(): XdsServer {
-    const { token, tls, xdsListen } = this.config.server;
-    return new XdsServer({
-      listen: xdsListen,
-      ...(token !== undefined && { token }),
-      ...(tls !== undefined && { tls: xdsTls(tls) }),
-      resolveFrontend: (node: NodeIdentity) => frontendOf(node, this.config.fleet.frontends),
-      onNack: (nack) => this.#metrics.countNack(nack),
-      loadReports: {
-        clusters: () => this.config.fleet.pools.map(({ id }) => id),
-        open: (frontendId, nodeId) => this.#intake.openLoadReports(frontendId, nodeId),
-      },
-      log: this.#log,
-    });
-  }
-
-  #syncServer(): SyncServer {
-    const { token, tls, syncListen } = this.config.server;
-    return new SyncServer({
-      listen: syncListen,
-      ...(token !== undefined && { token }),
-      ...(tls !== undefined && { tls }),
-      board: this.board,
-      isFrontend: (id) => this.#isFrontend(id),
-      hasClusters: (nodeId) => this.#xds.hasClusters(nodeId) || this.peers.hasClusters(nodeId),
-      onReport: (frontendId, nodeId, report, bytes) => {
-        this.peers.tell('report', frontendId, nodeId, () => bytes);
-        return this.#intake.acceptReport(frontendId, nodeId, report);
-      },
-      ...(!this.peers.isAlone && { onPeer: (question, signal) => this.peers.answer(question, signal) }),
-      onAnswer: (status) => this.#metrics.countSync(status),
-      log: this.#log,
-    });
-  }
-
-  #isFrontend(id: string): boolean {
-    return this.config.fleet.frontends.some((frontend) => frontend.id === id);
-  }
-
   async #open(): Promise<void> {
     const { adminListen } = this.config.server;
     this.#admin = await startAdmin({
@@ -413,7 +377,7 @@ export class ControlServer implements ShownServer {
   /** Publishes the saved plan when it can serve the fleet of now. */
   #goOn(): void {
     const { plan } = this.#planning;
-    if (plan === null || this.#isUndiscovered(Date.now())) return;
+    if (plan === null || this.#firstPlan.isUndiscovered(Date.now())) return;
     const { id: planId, sequence } = plan;
     const reason = whyUnfit(plan, this.#view.state);
     if (reason !== undefined) {
@@ -465,7 +429,7 @@ export class ControlServer implements ShownServer {
 
   /** Publishes a plan of another control server. */
   #takeFollowed({ plan, salt }: FollowedPlan, from: string): void {
-    if (this.#isUndiscovered(Date.now())) return;
+    if (!this.#isPublished && this.#firstPlan.isUndiscovered(Date.now())) return;
     if (this.#planning.plan?.id !== plan.id) {
       const { id: planId, sequence } = plan;
       this.#log.info({ planId, sequence, from }, 'a plan of another control server is in force');
@@ -505,23 +469,10 @@ export class ControlServer implements ShownServer {
   }
 
   #isSolveDue(nowMs: number): boolean {
-    if (this.#isUndiscovered(nowMs)) return false;
-    const isWaiting = !this.#cycle.schedule.hasBegun && !this.#isPublished && !this.#isObserved(nowMs);
+    if (!this.#isPublished && this.#firstPlan.isUndiscovered(nowMs)) return false;
+    const isFirst = !this.#cycle.schedule.hasBegun && !this.#isPublished;
+    const isWaiting = isFirst && this.#firstPlan.isUnprobed(nowMs);
     return !isWaiting && this.#cycle.isDue(this.#live.generation, this.#view, this.#isPublished, nowMs);
-  }
-
-  /** Nothing is published before it is known who could serve: Envoys that have something would lose it. */
-  #isUndiscovered(nowMs: number): boolean {
-    const isLate = nowMs - this.startedAtMs >= UNDISCOVERED_WAIT_MS;
-    return !this.#isPublished && !isLate && this.#live.isUndiscovered;
-  }
-
-  /** Whether every replica was probed, or nothing more is waited for. */
-  #isObserved(nowMs: number): boolean {
-    if (nowMs - this.startedAtMs >= FIRST_PLAN_WAIT_MS) return true;
-    return this.config.fleet.engines.every((engine) =>
-      engine.endpoints.every((address) => this.signals.health(address, nowMs).state !== 'unknown'),
-    );
   }
 
   #publish(plan: Plan): void {
@@ -584,22 +535,4 @@ export class ControlServer implements ShownServer {
     raiseSlowAlarms(this.alarms, this.#view, envoys, nowMs);
     raisePeerAlarms(this.alarms, this.peerViews(nowMs), this.unfitReason);
   }
-}
-
-/** What a peer knows, with the snapshot version of our own; the file's own where it cannot be read. */
-function stateOf(joined: string, saved: ServerState | null): ServerState | null {
-  try {
-    const { state } = readState(joined);
-    return { ...state, snapshotVersion: Math.max(state.snapshotVersion, saved?.snapshotVersion ?? 0) };
-  } catch {
-    return saved;
-  }
-}
-
-function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {
-  return {
-    certificate: Buffer.from(cert),
-    key: Buffer.from(key),
-    ...(clientCa === undefined ? {} : { clientCa: Buffer.from(clientCa) }),
-  };
 }

@@ -65,6 +65,10 @@ export class LiveConfig {
     return this.#generation;
   }
 
+  hasFrontend(id: string): boolean {
+    return this.#current.fleet.frontends.some((frontend) => frontend.id === id);
+  }
+
   /** What is known of replicas that are looked for, by engine id. */
   get discovered(): ReadonlyMap<string, Discovered> {
     return this.#discovery.discovered;
