@@ -28,7 +28,7 @@ const OUTLIER_EXCESS = 1.5;
 const HELD_SECONDS = 10;
 
 /** What is heard when engines are looked at. */
-export interface Hearing {
+interface Hearing {
   /** Whether it is known how many requests engines have. */
   readonly knowsHeld: boolean;
   /** Whether all that send requests tell of them: the load that an engine is judged at lacks what others send to it. */
@@ -300,7 +300,7 @@ export class EngineStates {
   }
 }
 
-export type SavedEngineStates = ReturnType<EngineStates['save']>;
+type SavedEngineStates = ReturnType<EngineStates['save']>;
 
 /** Names what the capacity of an engine is measured against. */
 function basisOf({ engineIndex, fleet, profiles, mixes }: KnownConfig, engineId: string): string {

@@ -4,12 +4,12 @@ import { endianness } from 'node:os';
 // NaN, -0): those are up to who writes them. Long rows of numbers are packed, as JSON takes several times as long for them.
 
 /** Something that can go on elsewhere: `restore` on a new one takes over all that `save` tells. */
-export interface Savable<S> {
+interface Savable<S> {
   save(): S;
   restore(saved: S): void;
 }
 
-export type Entries<K, V> = readonly (readonly [K, V])[];
+type Entries<K, V> = readonly (readonly [K, V])[];
 
 export function saveEntries<K, S>(things: ReadonlyMap<K, { save(): S }>): Entries<K, S> {
   return [...things].map(([key, thing]) => [key, thing.save()]);

@@ -14,7 +14,7 @@ export interface PartLine {
 /** A line has more only by its last item. */
 const ENOUGH_CHARACTERS = 64 * 1024;
 
-/** What is saved in lines, and what is left of it when its lists are empty. */
+/** Lines with all lists of what is saved. */
 export function* partLines(saved: SavedSignals): Generator<string> {
   for (const [of, list] of listsOf(saved)) {
     let items: string[] = [];
@@ -32,6 +32,7 @@ export function* partLines(saved: SavedSignals): Generator<string> {
   }
 }
 
+/** What is left of it: its lists are empty. */
 export function withoutLists(saved: SavedSignals): SavedSignals {
   return emptied(saved) as SavedSignals;
 }

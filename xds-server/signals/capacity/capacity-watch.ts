@@ -179,7 +179,7 @@ export class CapacityWatch {
   }
 }
 
-export type SavedCapacityWatch = ReturnType<CapacityWatch['save']>;
+type SavedCapacityWatch = ReturnType<CapacityWatch['save']>;
 
 function hasQueue({ queue }: Watched, seconds: number, nowMs: number): boolean | undefined {
   if (queue === undefined || nowMs - queue.atMs > FRESH_MS) return undefined;

@@ -104,7 +104,7 @@ export class EngineTraffic {
   }
 }
 
-export type SavedEngineTraffic = ReturnType<EngineTraffic['save']>;
+type SavedEngineTraffic = ReturnType<EngineTraffic['save']>;
 
 function empty(): { -readonly [Name in keyof Traffic]: number } {
   return Object.fromEntries(NAMES.map((name) => [name, 0])) as ReturnType<typeof empty>;

@@ -179,7 +179,7 @@ export class EngineWork {
   }
 }
 
-export type SavedEngineWork = ReturnType<EngineWork['save']>;
+type SavedEngineWork = ReturnType<EngineWork['save']>;
 
 /** Prompt tokens per answer that were in no cache; undefined when answers do not tell. */
 function uncachedPerAnswer(usage: EngineUsage): number | undefined {

@@ -120,7 +120,7 @@ export class OutsideWork {
   }
 }
 
-export type SavedOutsideWork = ReturnType<OutsideWork['save']>;
+type SavedOutsideWork = ReturnType<OutsideWork['save']>;
 
 const READING = ['requests', 'ours', 'ourRho', 'replicas'] as const;
 

@@ -50,4 +50,4 @@ export class RequestsHeld {
   }
 }
 
-export type SavedRequestsHeld = ReturnType<RequestsHeld['save']>;
+type SavedRequestsHeld = ReturnType<RequestsHeld['save']>;

@@ -75,7 +75,7 @@ export class SlowStart {
   }
 }
 
-export type SavedSlowStart = ReturnType<SlowStart['save']>;
+type SavedSlowStart = ReturnType<SlowStart['save']>;
 
 /** Takes the ramps of engines back whose pool would lack too much by them. */
 function withoutShortage(

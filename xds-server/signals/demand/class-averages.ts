@@ -109,7 +109,7 @@ export class ClassAveragesWatch {
   }
 }
 
-export type SavedClassAverages = ReturnType<ClassAveragesWatch['save']>;
+type SavedClassAverages = ReturnType<ClassAveragesWatch['save']>;
 
 function keyOf(frontendId: string, poolId: string, priority: number): string {
   return `${frontendId} ${poolId} ${priority}`;

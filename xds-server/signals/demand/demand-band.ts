@@ -187,7 +187,7 @@ export class DemandBand {
   }
 }
 
-export type SavedDemandBand = ReturnType<DemandBand['save']>;
+type SavedDemandBand = ReturnType<DemandBand['save']>;
 
 /** How long a change that is no surge must have lasted to be believed. */
 function leastSeconds({ isRise, isLarge }: Change, isSurging: boolean): number {

@@ -296,7 +296,7 @@ export class DemandEstimator {
   }
 }
 
-export type SavedDemandEstimator = ReturnType<DemandEstimator['save']>;
+type SavedDemandEstimator = ReturnType<DemandEstimator['save']>;
 
 function idOf({ poolId, priority = 0 }: RateSeed): string {
   return classId(poolId, priority);

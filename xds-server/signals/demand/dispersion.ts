@@ -86,7 +86,7 @@ export class Dispersion {
   }
 }
 
-export type SavedDispersion = ReturnType<Dispersion['save']>;
+type SavedDispersion = ReturnType<Dispersion['save']>;
 
 function learn(scale: Scale, now: number): void {
   const { counts, seconds } = scale;

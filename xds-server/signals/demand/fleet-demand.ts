@@ -231,4 +231,4 @@ export class FleetDemand {
   }
 }
 
-export type SavedFleetDemand = ReturnType<FleetDemand['save']>;
+type SavedFleetDemand = ReturnType<FleetDemand['save']>;

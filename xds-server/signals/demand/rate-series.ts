@@ -96,7 +96,7 @@ export class RateSeries {
   }
 }
 
-export type SavedRateSeries = ReturnType<RateSeries['save']>;
+type SavedRateSeries = ReturnType<RateSeries['save']>;
 
 /** The last bins of one width. */
 class Ring {

@@ -128,7 +128,7 @@ export class RequestSizes {
   }
 }
 
-export type SavedRequestSizes = ReturnType<RequestSizes['save']>;
+type SavedRequestSizes = ReturnType<RequestSizes['save']>;
 
 function keyOf(frontendId: string, poolId: string): string {
   return `${frontendId} ${poolId}`;

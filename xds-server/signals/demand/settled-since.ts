@@ -73,7 +73,7 @@ export class SettledSince {
   }
 }
 
-export type SavedSettledSince = ReturnType<SettledSince['save']>;
+type SavedSettledSince = ReturnType<SettledSince['save']>;
 
 interface Group {
   sinceMs: number;

@@ -163,7 +163,7 @@ export class TurnGaps {
   }
 }
 
-export type SavedTurnGaps = ReturnType<TurnGaps['save']>;
+type SavedTurnGaps = ReturnType<TurnGaps['save']>;
 
 function endsInZeros(key: bigint, bits: number): boolean {
   return BigInt.asUintN(bits, key) === 0n;

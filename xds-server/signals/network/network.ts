@@ -121,7 +121,7 @@ export class Network {
   }
 }
 
-export type SavedNetwork = ReturnType<Network['save']>;
+type SavedNetwork = ReturnType<Network['save']>;
 
 function pairOf(configuredSeconds: number, before: RoundTrip | undefined): RoundTrip {
   if (before?.configuredSeconds === configuredSeconds) return before;

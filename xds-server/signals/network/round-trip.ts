@@ -186,7 +186,7 @@ export class RoundTrip {
   }
 }
 
-export type SavedRoundTrip = ReturnType<RoundTrip['save']>;
+type SavedRoundTrip = ReturnType<RoundTrip['save']>;
 
 const BUCKET = ['fromMs', 'atMs', 'seconds', 'samples'] as const;
 

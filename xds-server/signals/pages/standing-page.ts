@@ -66,4 +66,4 @@ export class StandingPage {
   }
 }
 
-export type SavedStandingPage = ReturnType<StandingPage['save']>;
+type SavedStandingPage = ReturnType<StandingPage['save']>;

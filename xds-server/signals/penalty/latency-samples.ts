@@ -65,7 +65,7 @@ export class LatencySamples {
   }
 }
 
-export type SavedLatencySamples = ReturnType<LatencySamples['save']>;
+type SavedLatencySamples = ReturnType<LatencySamples['save']>;
 
 const SAMPLE = [
   'atMs',

@@ -284,7 +284,7 @@ export class OutlierWatch {
   }
 }
 
-export type SavedOutlierWatch = ReturnType<OutlierWatch['save']>;
+type SavedOutlierWatch = ReturnType<OutlierWatch['save']>;
 
 function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidence {
   const excess = typical(

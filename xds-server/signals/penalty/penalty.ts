@@ -191,7 +191,7 @@ export class Penalty {
   }
 }
 
-export type SavedPenalty = ReturnType<Penalty['save']>;
+type SavedPenalty = ReturnType<Penalty['save']>;
 
 const LOOK = ['atMs', 'slowness', 'mostSlowness'] as const;
 

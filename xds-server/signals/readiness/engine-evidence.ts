@@ -85,4 +85,4 @@ export class EngineEvidence {
   }
 }
 
-export type SavedEngineEvidence = ReturnType<EngineEvidence['save']>;
+type SavedEngineEvidence = ReturnType<EngineEvidence['save']>;

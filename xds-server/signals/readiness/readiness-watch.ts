@@ -6,7 +6,7 @@ import { type HeldReadiness, holdLast, type Readiness, type ReplicaPast } from '
 import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
 
 /** Who is ready now. */
-export interface FleetReadiness extends HeldReadiness {
+interface FleetReadiness extends HeldReadiness {
   readonly vetoes: ReadonlyMap<string, Veto>;
   /** Engines of which replicas came or went since the last look. */
   readonly changed: ReadonlySet<string>;
@@ -115,7 +115,7 @@ export class ReadinessWatch {
   }
 }
 
-export type SavedReadinessWatch = ReturnType<ReadinessWatch['save']>;
+type SavedReadinessWatch = ReturnType<ReadinessWatch['save']>;
 
 /** Indices of the engines that differ. */
 function changedAt(now: Readiness, before: Readiness): readonly number[] {

@@ -190,7 +190,7 @@ export class UsageLedger {
   }
 }
 
-export type SavedUsageLedger = ReturnType<UsageLedger['save']>;
+type SavedUsageLedger = ReturnType<UsageLedger['save']>;
 
 /** The last report of a VM, as far as it is remembered. */
 function usageOf(incarnation: bigint, { sequence, rows }: Vm): VmUsage {
