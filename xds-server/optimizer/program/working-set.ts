@@ -2,7 +2,7 @@ import { type FlowProblem, loadsOf } from '../flow-problem.js';
 import { costTolerance } from '../polish/node-prices.js';
 import { type PolishedFlows, polish } from '../polish/polish.js';
 import type { Problem } from '../problem.js';
-import { pick, pickMarks, restrict } from '../restrict.js';
+import { restrict, widen } from '../restrict.js';
 
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
 const CHEAPEST = 16;
@@ -13,36 +13,50 @@ const MOST_JOINING = 16;
 /** With no more seconds to be gained per request, prices tell well enough which arcs were missed. */
 const ROUGH_SECONDS = 0.1;
 
+export interface PolishedWhole extends Pick<PolishedFlows, 'flows' | 'columnPrices' | 'converged'> {
+  /** Marks the working set. */
+  readonly useful: Uint8Array;
+}
+
 /**
  * The polish on a problem with many more arcs than an optimum uses: on a working set, then again with all arcs that the
- * prices show to have been missed, until there are none. Returns the working set as well.
+ * prices show to have been missed, until there are none.
  */
-export function polishWhole(
-  whole: FlowProblem,
-  start: Float64Array,
-  basic: Uint8Array,
-): PolishedFlows & { readonly useful: Uint8Array } {
-  const flows = start.slice();
-  const free = basic.slice();
-  const isKept = workingSet(whole, flows, FEWEST);
-  for (let arc = 0; arc < free.length; arc++) isKept[arc]! |= free[arc]!;
+export function polishWhole(whole: FlowProblem, start: Float64Array, basic: Uint8Array): PolishedWhole {
+  const useful = workingSet(whole, start, FEWEST);
+  for (let arc = 0; arc < basic.length; arc++) useful[arc]! |= basic[arc]!;
+  let restriction = restrict(whole, useful);
+  let flows = restriction.picked.values(start);
+  let free = restriction.picked.marks(basic);
   for (let enough = ROUGH_SECONDS; ; enough = 0) {
-    const { flowProblem, arcs } = restrict(whole, isKept);
-    const polished = polish(flowProblem, pick(flows, arcs), pickMarks(free, arcs), enough);
-    for (let at = 0; at < arcs.length; at++) {
-      flows[arcs[at]!] = polished.flows[at]!;
-      free[arcs[at]!] = polished.free[at]!;
-    }
+    const polished = polish(restriction.flowProblem, flows, free, enough);
+    const { converged, columnPrices } = polished;
     const limits = leastGainful(polished.rowCosts);
-    const { columnPrices } = polished;
-    const isRough = !polished.converged && enough > 0;
+    const isRough = !converged && enough > 0;
     const missed =
-      polished.converged || isRough
-        ? missedArcs(whole.problem, whole.problem.arcCost, columnPrices, limits, isKept)
+      converged || isRough
+        ? missedArcs(whole.problem, whole.problem.arcCost, columnPrices, limits, useful)
         : [];
-    if (missed.length === 0 && !isRough) return { ...polished, flows, free, useful: isKept };
-    for (const arc of missed) isKept[arc] = 1;
+    if (missed.length === 0 && !isRough) {
+      return {
+        flows: spread(polished.flows, restriction.picked.arcs, start),
+        columnPrices,
+        converged,
+        useful,
+      };
+    }
+    for (const arc of missed) useful[arc] = 1;
+    restriction = widen(whole, restriction, missed);
+    flows = restriction.picked.values(start, polished.flows);
+    free = restriction.picked.marks(basic, polished.free);
   }
+}
+
+/** Values of some arcs put in the place of those of a whole. */
+function spread(values: Float64Array, arcs: Int32Array, whole: Float64Array): Float64Array {
+  const all = whole.slice();
+  for (let at = 0; at < arcs.length; at++) all[arcs[at]!] = values[at]!;
+  return all;
 }
 
 /** Marks arcs with flow now or in force, all arcs of rows with bounds, and the cheapest few of each row. */
