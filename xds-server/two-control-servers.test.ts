@@ -83,6 +83,10 @@ class Site {
     return `127.0.0.1:${this.#ports[1]}`;
   }
 
+  get admin(): string {
+    return `http://127.0.0.1:${this.#ports[2]}`;
+  }
+
   async start(): Promise<ControlServer> {
     const server = await ControlServer.start({
       configFile: this.#file,
@@ -174,6 +178,30 @@ describe('two control servers', () => {
     await two.stop();
     await one.stop();
     expect(sites[1].state.salt).toBe(sites[0].state.salt);
+  });
+
+  it('tell the reasons of the one that makes the plans, and nothing else of its admin API', async () => {
+    const sites = await twoSites();
+    const one = await sites[0].start();
+    await sites[1].start();
+    const explain = (accept: string) =>
+      fetch(`${sites[1].admin}/v1/explain?frontend=f&engine=a`, { headers: { accept } });
+    expect(await (await explain('application/json')).json()).toMatchObject({ planId: one.plan!.id });
+    const words = await explain('text/plain');
+    expect(words.headers.get('content-type')).toMatch(/^text\/plain/);
+    expect(await words.text()).toContain('Engine a is');
+    const unknown = await fetch(`${sites[1].admin}/v1/explain?frontend=g`);
+    expect(unknown.status).toBe(400);
+
+    const ask = (path: string) =>
+      fetch(`http://${sites[0].address}/v1/peer/admin`, {
+        method: 'POST',
+        headers: { authorization: 'Bearer a-token-for-the-fleet' },
+        body: JSON.stringify({ path, accept: '*/*' }),
+      });
+    expect((await ask('/v1/explain?frontend=f&engine=a')).status).toBe(200);
+    expect((await ask('/v1/config')).status).toBe(400);
+    expect((await ask('/v1/explain/../config')).status).toBe(400);
   });
 
   it('agree on the plan and salt of the one that runs, also when the other comes back without its state', async () => {

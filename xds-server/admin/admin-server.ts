@@ -1,12 +1,19 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
 import type { Logger } from 'pino';
 import type { Changed } from '../control/plan-history.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
+import { PASSED_ON_HEADER } from '../peers/admin-question.js';
 import { CONTROL_HEADER } from './control-header.js';
 import { dashboard } from './dashboard.js';
 import { readDecideRequest } from './decide-request.js';
@@ -147,6 +154,7 @@ function addViews(app: Express, server: ShownServer): void {
 
 /** Why they are so, and what would be if. */
 function addQuestions(app: Express, server: ShownServer): void {
+  app.get(['/v1/explain', '/v1/changes'], passOn(server));
   app.get('/v1/explain', (request, response) => {
     const { frontend, pool, engine } = request.query;
     const explained = server.explain({ frontend: text(frontend), pool: text(pool), engine: text(engine) });
@@ -183,6 +191,20 @@ function addOperations(app: Express, server: ShownServer): void {
     server.act(readOperatorRequest(request.body));
     response.json(server.signals.orders);
   });
+}
+
+/** Only the control server that makes the plans knows why they are so. */
+function passOn(server: ShownServer): RequestHandler {
+  return async (request, response, next) => {
+    const { isPlanning, peers } = server;
+    if (isPlanning || peers.leader === undefined || request.headers[PASSED_ON_HEADER] !== undefined) {
+      next();
+      return;
+    }
+    const accept = request.headers.accept ?? '*/*';
+    const { status, type, body } = await peers.askLeader({ path: request.originalUrl, accept });
+    response.status(status).type(type).send(body);
+  };
 }
 
 /** A query parameter that was given once. */

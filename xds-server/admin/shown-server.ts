@@ -39,7 +39,7 @@ export interface ShownServer {
   readonly runFilter: FilterRun;
   explain(query: ExplainQuery): Explained;
   act(request: OperatorRequest): void;
-  readonly peers: Pick<Peers, 'claim' | 'isAlone' | 'leader'>;
+  readonly peers: Pick<Peers, 'askLeader' | 'claim' | 'isAlone' | 'leader'>;
   readonly isPlanning: boolean;
   readonly unfitReason: string | null;
   peerViews(): readonly PeerView[];

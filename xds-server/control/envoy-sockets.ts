@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { ServerSettings } from '../config/config.js';
+import { answerFromAdmin } from '../peers/admin-question.js';
 import type { Peers } from '../peers/peers.js';
 import type { SnapshotBoard } from '../sync/snapshot-board.js';
 import { SyncServer } from '../sync/sync-server.js';
@@ -47,7 +48,7 @@ function syncServer(
   { live, intake, board, peers, onSync, log }: EnvoySocketsOptions,
   xds: XdsServer,
 ): SyncServer {
-  const { token, tls, syncListen } = live.current.server;
+  const { token, tls, syncListen, adminListen } = live.current.server;
   return new SyncServer({
     listen: syncListen,
     ...(token !== undefined && { token }),
@@ -59,7 +60,10 @@ function syncServer(
       peers.tell('report', frontendId, nodeId, () => bytes);
       return intake.acceptReport(frontendId, nodeId, report);
     },
-    ...(!peers.isAlone && { onPeer: (question, signal) => peers.answer(question, signal) }),
+    ...(!peers.isAlone && {
+      onPeer: (question, signal) => peers.answer(question, signal),
+      onAdminQuestion: (question) => answerFromAdmin(adminListen, question),
+    }),
     onAnswer: onSync,
     log,
   });

@@ -1,6 +1,7 @@
 import { Agent, request } from 'undici';
 import type { TlsSettings } from '../config/config.js';
 import { type HostPort, targetText } from '../fleet/address.js';
+import { ADMIN_QUESTION_PATH, type AdminAnswer, type AdminQuestion } from './admin-question.js';
 import { SILENT_MS } from './leadership.js';
 import { NOTHING_KNOWN } from './peer-board.js';
 import { decodeNews, encodeQuestion, type Known, PEER_PATH, type PeerNews } from './peer-news.js';
@@ -8,6 +9,8 @@ import { decodeNews, encodeQuestion, type Known, PEER_PATH, type PeerNews } from
 /** So long a peer waits for news before it answers. */
 export const PEER_HOLD_MS = 500;
 const TIMEOUT_MS = 2_000;
+/** Reasons may take many solves. */
+const REASONS_TIMEOUT_MS = 60_000;
 /** Between two questions, so that many small news come together; longer while the peer does not answer. */
 const PAUSE_MS = 50;
 const FAILED_PAUSE_MS = 500;
@@ -43,9 +46,8 @@ export class PeerLink {
     const { target, tls } = options;
     this.address = targetText(target);
     this.#agent = new Agent({
-      connections: 1,
-      headersTimeout: TIMEOUT_MS,
-      bodyTimeout: TIMEOUT_MS,
+      // One for news, which are waited for, and one for questions.
+      connections: 2,
       connect: { timeout: TIMEOUT_MS, ...(tls && tlsOf(tls)) },
     });
   }
@@ -70,20 +72,12 @@ export class PeerLink {
 
   /** Asks once; undefined when there is no good answer. */
   async ask(): Promise<PeerNews | undefined> {
-    const { instance, token, tls, onNews, now } = this.#options;
+    const { instance, onNews, now } = this.#options;
     try {
-      const response = await request(
-        `${tls === undefined ? 'http' : 'https'}://${this.address}${PEER_PATH}`,
-        {
-          method: 'POST',
-          headers: {
-            'content-type': 'application/json',
-            ...(token !== undefined && { authorization: `Bearer ${token}` }),
-          },
-          body: encodeQuestion({ instance, known: this.#known }),
-          dispatcher: this.#agent,
-          signal: this.#stopping.signal,
-        },
+      const response = await this.#post(
+        PEER_PATH,
+        encodeQuestion({ instance, known: this.#known }),
+        TIMEOUT_MS,
       );
       const text = await response.body.text();
       if (response.statusCode !== 200)
@@ -100,6 +94,32 @@ export class PeerLink {
       this.#problem = reasonOf(error);
       return undefined;
     }
+  }
+
+  /** Asks its admin API; throws when it does not answer. */
+  async askAdmin(question: AdminQuestion): Promise<AdminAnswer> {
+    const { statusCode, headers, body } = await this.#post(
+      ADMIN_QUESTION_PATH,
+      JSON.stringify(question),
+      REASONS_TIMEOUT_MS,
+    );
+    return { status: statusCode, type: String(headers['content-type']), body: await body.text() };
+  }
+
+  #post(path: string, body: string, timeoutMs: number) {
+    const { token, tls } = this.#options;
+    return request(`${tls === undefined ? 'http' : 'https'}://${this.address}${path}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      body,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+      dispatcher: this.#agent,
+      signal: this.#stopping.signal,
+    });
   }
 
   /** Begins with what the peer tells one that knows nothing. */

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerSettings } from '../config/config.js';
+import { WardropError } from '../errors.js';
 import { targetText } from '../fleet/address.js';
 import type { Orders } from '../fleet/operations.js';
+import type { AdminAnswer, AdminQuestion } from './admin-question.js';
 import { Leadership } from './leadership.js';
 import { PeerBoard } from './peer-board.js';
 import { PEER_HOLD_MS, PeerLink } from './peer-link.js';
@@ -161,6 +163,21 @@ export class Peers {
 
   get leader(): string | undefined {
     return this.#leadership.leader;
+  }
+
+  /**
+   * Asks the server that makes the plans.
+   *
+   * @throws {WardropError} WARDROP_NOT_READY when it does not answer
+   */
+  async askLeader(question: AdminQuestion): Promise<AdminAnswer> {
+    const { leader } = this;
+    try {
+      return await this.#links.find(({ address }) => address === leader)!.askAdmin(question);
+    } catch (error) {
+      const what = `the control server at ${leader}, which makes the plans, does not answer`;
+      throw new WardropError('WARDROP_NOT_READY', `${what}: ${(error as Error).message}`, { cause: error });
+    }
   }
 
   get claim() {

@@ -17,6 +17,7 @@ import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
+import { ADMIN_QUESTION_PATH, type AdminAnswer } from '../peers/admin-question.js';
 import { PEER_PATH } from '../peers/peer-news.js';
 import { isAuthentic } from './bearer.js';
 import { DisplacedBoard } from './displaced-board.js';
@@ -44,6 +45,8 @@ export interface SyncServerOptions {
   readonly onReport: (frontendId: string, nodeId: string, report: UsageReport, bytes: Uint8Array) => boolean;
   /** Answers another control server, whose question is text; absent: there are no others. */
   readonly onPeer?: (question: string, signal: AbortSignal) => Promise<string>;
+  /** Answers what another control server wants to know of the admin API. */
+  readonly onAdminQuestion?: (question: string) => Promise<AdminAnswer>;
   /** Status of every answer, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
@@ -151,8 +154,13 @@ export class SyncServer {
       return;
     }
     try {
-      if (request.url === PEER_PATH && this.#options.onPeer !== undefined) {
-        await this.#tellPeer(request, response, this.#options.onPeer);
+      const { onPeer, onAdminQuestion } = this.#options;
+      if (request.url === PEER_PATH && onPeer !== undefined) {
+        await this.#tellPeer(request, response, onPeer);
+        return;
+      }
+      if (request.url === ADMIN_QUESTION_PATH && onAdminQuestion !== undefined) {
+        await this.#tellReasons(request, response, onAdminQuestion);
         return;
       }
       await this.#sync(request, response);
@@ -171,6 +179,16 @@ export class SyncServer {
     const question = await readBody(request);
     const news = await onPeer(question.toString(), this.#untilClosed(response));
     response.writeHead(200, { 'content-type': 'application/json' }).end(news);
+  }
+
+  async #tellReasons(
+    request: IncomingMessage,
+    response: ServerResponse,
+    onAdminQuestion: NonNullable<SyncServerOptions['onAdminQuestion']>,
+  ): Promise<void> {
+    this.#authenticate(request);
+    const { status, type, body } = await onAdminQuestion((await readBody(request)).toString());
+    response.writeHead(status, { 'content-type': type }).end(body);
   }
 
   /** Aborts when the caller leaves, and when this server stops. */
