@@ -7,7 +7,13 @@ import { ServerMetrics } from './admin/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
 import type { Config } from './config/config.js';
 import { Alarms } from './control/alarms/alarms.js';
-import { raiseFleetAlarms, raisePeerAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
+import {
+  raiseClockAlarm,
+  raiseFleetAlarms,
+  raisePeerAlarms,
+  raiseSlowAlarms,
+} from './control/alarms/raise-alarms.js';
+import { ClockWatch } from './control/clock-watch.js';
 import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { envoySockets } from './control/envoy-sockets.js';
@@ -93,6 +99,7 @@ export class ControlServer implements ShownServer {
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
   readonly #cycle = new ControlCycle();
+  readonly #clock = new ClockWatch();
   #admin: AdminServer | undefined;
   #salt: string;
   #configId: string;
@@ -525,6 +532,7 @@ export class ControlServer implements ShownServer {
       plan: this.plan,
     };
     raiseFleetAlarms(this.alarms, seen, nowMs);
+    raiseClockAlarm(this.alarms, this.#clock.behindMs(nowMs));
     if (nowMs - this.#slowAlarmsAtMs < SLOW_ALARMS_INTERVAL_MS) return;
     this.#slowAlarmsAtMs = nowMs;
     const envoys = {
