@@ -69,7 +69,7 @@ export class PeerIntake {
     const { signals, log, onOrders, now } = this.#options;
     const { orders: own } = signals;
     if (isDeepStrictEqual(orders, own)) return;
-    const merged = mergedOrders(own, orders);
+    const merged = mergedOrders(own, signals.currentOrders(orders, now()));
     if (isDeepStrictEqual(merged, own)) return;
     signals.takeOrders(merged, now());
     log.info({ actions: merged.actions.slice(-3) }, 'operator actions of another control server');

@@ -49,6 +49,9 @@ export interface MeasuredSizes {
 
 export const OPERATOR_ACTIONS = ['drain', 'undrain', 'hold-penalty', 'release-penalty'] as const;
 
+/** So many actions are kept. */
+export const MOST_ACTIONS = 100;
+
 /** Something that an operator did. */
 export interface OperatorAction {
   readonly atMs: number;

@@ -1,6 +1,4 @@
-import type { OperatorAction, Orders } from '../fleet/operations.js';
-
-const MOST_ACTIONS = 100;
+import { MOST_ACTIONS, type OperatorAction, type Orders } from '../fleet/operations.js';
 
 /**
  * What operators ordered on either of two control servers: of each target what was ordered last. The same whichever comes first

@@ -1,6 +1,12 @@
 import { WardropError } from '../errors.js';
 import type { Fleet } from '../fleet/fleet.js';
-import type { Drain, OperatorAction, Orders, PenaltyOrder } from '../fleet/operations.js';
+import {
+  type Drain,
+  MOST_ACTIONS,
+  type OperatorAction,
+  type Orders,
+  type PenaltyOrder,
+} from '../fleet/operations.js';
 
 /** Something that an operator wants; targets are engine ids, of drains also replica addresses. */
 export interface OperatorRequest {
@@ -17,7 +23,6 @@ const DEFAULT_SECONDS = { drain: 4 * 3_600, 'hold-penalty': 3_600, 'release-pena
 const DEFAULT_OVER_SECONDS = 30;
 /** Capacity falls in steps, each worth a new plan. */
 const DRAIN_STEPS = 4;
-const MOST_ACTIONS = 100;
 
 /** What operators want to be otherwise than signals would have it, for a limited time. */
 export class OperatorOrders {
@@ -37,14 +42,7 @@ export class OperatorOrders {
 
   /** Forgets what is over, and what is about engines and replicas that are gone. */
   expire(fleet: Fleet, nowMs: number): void {
-    const exists = (engineId: string, address: string | null = null) =>
-      fleet.engines.some(
-        ({ id, endpoints }) => id === engineId && (address === null || endpoints.includes(address)),
-      );
-    this.#drains = this.#drains.filter(
-      ({ engineId, address, untilMs }) => untilMs > nowMs && exists(engineId, address),
-    );
-    this.#orders = this.#orders.filter(({ engineId, untilMs }) => untilMs > nowMs && exists(engineId));
+    this.resume(currentOrders(this.state, fleet, nowMs));
   }
 
   /**
@@ -117,6 +115,19 @@ export class OperatorOrders {
     const rest = this.#orders.filter((order) => order.engineId !== engineId);
     this.#orders = [...rest, { kind, engineId, sinceMs: nowMs, untilMs }];
   }
+}
+
+/** Without what is over, and what is about engines and replicas that this fleet does not have. */
+export function currentOrders({ drains, orders, actions }: Orders, fleet: Fleet, nowMs: number): Orders {
+  const exists = (engineId: string, address: string | null = null) =>
+    fleet.engines.some(
+      ({ id, endpoints }) => id === engineId && (address === null || endpoints.includes(address)),
+    );
+  return {
+    drains: drains.filter(({ engineId, address, untilMs }) => untilMs > nowMs && exists(engineId, address)),
+    orders: orders.filter(({ engineId, untilMs }) => untilMs > nowMs && exists(engineId)),
+    actions,
+  };
 }
 
 function targetOf(target: string, fleet: Fleet): { engineId: string; address: string | null } {

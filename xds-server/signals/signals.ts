@@ -17,7 +17,7 @@ import {
   withSizes,
 } from './known-config.js';
 import { Network } from './network/network.js';
-import type { OperatorRequest } from './operator-orders.js';
+import { currentOrders, type OperatorRequest } from './operator-orders.js';
 import { ReadinessWatch } from './readiness/readiness-watch.js';
 import type { ProbeResult, ReplicaHealth } from './readiness/replica-health.js';
 import type { SignalsView } from './signals-view.js';
@@ -275,6 +275,11 @@ export class Signals {
   /** What operators ordered. */
   get orders(): Orders {
     return this.#states.orders;
+  }
+
+  /** Of what operators ordered elsewhere, what matters to this fleet. */
+  currentOrders(orders: Orders, nowMs: number): Orders {
+    return currentOrders(orders, this.#known.fleet, nowMs);
   }
 
   /** Takes what operators ordered here and elsewhere in place of what was known. */

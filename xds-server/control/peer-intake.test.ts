@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { loadConfig } from '../config/load.js';
+import type { Peers } from '../peers/peers.js';
+import { Signals } from '../signals/signals.js';
+import type { Intake } from './intake.js';
+import { PeerIntake } from './peer-intake.js';
+
+function configOf(engines: readonly string[]) {
+  const list = engines.map((id, at) => ({ id, region: 'r', models: ['m'], endpoints: [`10.0.0.${at}:80`] }));
+  const text = JSON.stringify({ frontends: [{ id: 'f', region: 'r' }], engines: list });
+  return loadConfig('/none/fleet.yaml', () => text);
+}
+
+function started(signals: Signals) {
+  let taken = 0;
+  const intake = new PeerIntake({
+    peers: { isAlone: false, envoys: () => [], unheard: () => [] } as unknown as Peers,
+    intake: {} as Intake,
+    signals,
+    sync: { addDisplaced: () => undefined },
+    isFrontend: (id) => id === 'f',
+    log: { info: () => undefined },
+    onOrders: () => taken++,
+    now: () => 1_000,
+  });
+  return { intake, taken: () => taken };
+}
+
+it('orders at a peer are taken once, and those about engines that are not here when they come', () => {
+  const signals = new Signals(configOf(['a']), [], 0);
+  const peer = new Signals(configOf(['a', 'b']), [], 0);
+  const { intake, taken } = started(signals);
+  for (const target of ['a', 'b']) peer.act({ action: 'drain', target, by: 'me' }, 500);
+  for (let time = 0; time < 3; time++) intake.acceptOrders(peer.orders);
+  expect(taken()).toBe(1);
+  expect(signals.orders.drains.map(({ engineId }) => engineId)).toEqual(['a']);
+  signals.reconfigure(configOf(['a', 'b']), 1_000);
+  intake.acceptOrders(peer.orders);
+  expect(signals.orders.drains.map(({ engineId }) => engineId)).toEqual(['a', 'b']);
+});
+
+it('reports that cannot be read are told of until the Envoy is gone', () => {
+  const { intake } = started(new Signals(configOf(['a']), [], 0));
+  const told = { kind: 'report', frontendId: 'f', nodeId: 'n', bytes: new Uint8Array(3) } as const;
+  intake.acceptReport({ ...told, frontendId: 'g' });
+  expect(intake.unread.size).toBe(0);
+  intake.acceptReport(told);
+  expect([...intake.unread.keys()]).toEqual(['n']);
+  intake.look(1_000);
+  expect(intake.unread.size).toBe(0);
+});
