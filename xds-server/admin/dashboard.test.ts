@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
-import { dashboard, type Overview } from './dashboard.js';
+import { dashboard } from './dashboard.js';
+import type { Overview } from './overview.js';
 
 const atMs = 1_700_000_000_000;
 

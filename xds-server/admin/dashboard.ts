@@ -1,42 +1,8 @@
-import type { Alarm } from '../control/alarms/alarms.js';
-import { type Demand, type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
+import { effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
 import { ageText } from './age.js';
 import { engineRemarks } from './engine-remarks.js';
-
-/** What dashboard and status show, as it stands at one moment. */
-export interface Overview {
-  readonly atMs: number;
-  /** When the control server started. */
-  readonly startedAtMs: number;
-  readonly plan: Plan | null;
-  /** Address of the control server that makes the plans; null when this one does. */
-  readonly plannedBy: string | null;
-  readonly alarms: readonly Alarm[];
-  readonly demands: readonly Demand[];
-  readonly frontends: readonly { readonly id: string }[];
-  readonly pools: readonly { readonly id: string; readonly engineIds: readonly string[] }[];
-  readonly engines: readonly EngineView[];
-  readonly envoys: readonly EnvoyView[];
-}
-
-export interface EngineView {
-  readonly state: EngineState;
-  /** Requests there by the reports of Envoys; null while nobody reports. */
-  readonly inFlight: number | null;
-  /** Left out of plans for a while, after failures that frontends saw. */
-  readonly isLeftOut: boolean;
-}
-
-export interface EnvoyView {
-  readonly nodeId: string;
-  readonly frontendId: string;
-  /** Empty while it has no xDS stream. */
-  readonly version: string;
-  readonly xds: 'all accepted' | 'behind' | 'rejects the newest' | 'no stream';
-  /** Null while it fetches none. */
-  readonly snapshot: { readonly isNewest: boolean; readonly lastCallAtMs: number } | null;
-}
+import type { Overview } from './overview.js';
 
 const REFRESH_SECONDS = 5;
 

@@ -1,9 +1,45 @@
+import type { Alarm } from '../control/alarms/alarms.js';
+import type { Demand, EngineState } from '../fleet/fleet-state.js';
+import type { Plan } from '../plan/plan.js';
 import type { NodeView } from '../xds/index.js';
-import type { EnvoyView, Overview } from './dashboard.js';
 import { snapshotOf } from './envoys-view.js';
 import type { ShownServer } from './shown-server.js';
 
-/** What dashboard and status show. */
+/** What dashboard and status show, as it stands at one moment. */
+export interface Overview {
+  readonly atMs: number;
+  /** When the control server started. */
+  readonly startedAtMs: number;
+  readonly plan: Plan | null;
+  /** Address of the control server that makes the plans; null when this one does. */
+  readonly plannedBy: string | null;
+  readonly alarms: readonly Alarm[];
+  readonly demands: readonly Demand[];
+  readonly frontends: readonly { readonly id: string }[];
+  readonly pools: readonly { readonly id: string; readonly engineIds: readonly string[] }[];
+  readonly engines: readonly EngineView[];
+  readonly envoys: readonly EnvoyView[];
+}
+
+export interface EngineView {
+  readonly state: EngineState;
+  /** Requests there by the reports of Envoys; null while nobody reports. */
+  readonly inFlight: number | null;
+  /** Left out of plans for a while, after failures that frontends saw. */
+  readonly isLeftOut: boolean;
+}
+
+export interface EnvoyView {
+  readonly nodeId: string;
+  readonly frontendId: string;
+  /** Empty while it has no xDS stream. */
+  readonly version: string;
+  readonly xds: 'all accepted' | 'behind' | 'rejects the newest' | 'no stream';
+  /** Null while it fetches none. */
+  readonly snapshot: { readonly isNewest: boolean; readonly lastCallAtMs: number } | null;
+}
+
+/** How things are now. */
 export function overview(server: ShownServer): Overview {
   const atMs = Date.now();
   const inFlight = server.signals.inFlight(atMs);

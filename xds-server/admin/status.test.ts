@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Demand, EngineState } from '../fleet/fleet-state.js';
-import type { Overview } from './dashboard.js';
+import type { Overview } from './overview.js';
 import { serverStatus } from './status.js';
 
 const atMs = 1_700_000_000_000;

@@ -1,7 +1,7 @@
 import type { Alarm } from '../control/alarms/alarms.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
-import type { EngineView, EnvoyView, Overview } from './dashboard.js';
 import { engineRemarks } from './engine-remarks.js';
+import type { EngineView, EnvoyView, Overview } from './overview.js';
 
 /** How a control server and its fleet are, in short. */
 export interface Status {
