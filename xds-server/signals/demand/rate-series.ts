@@ -11,7 +11,7 @@ const WINDOW_BINS = [
   8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512,
   768, 1024, 1536, 2048,
 ];
-const WIDE_WINDOW_BINS = [160, 192, 256];
+const WIDE_WINDOW_BINS = [160, 192];
 
 /** A count over the time up to the end of a series. */
 export interface WindowCount {

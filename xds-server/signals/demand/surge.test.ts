@@ -35,6 +35,12 @@ it('a rise by half is a surge after 2.5 s at 40 requests/s, and at 5, where ther
   expect(strength(5, 1.5, 32)).toBeGreaterThanOrEqual(1);
 });
 
+it('what shows within 2.5 s must be clearer', () => {
+  expect(strength(45, 1.5, 2.25)).toBeLessThan(1);
+  expect(strength(45, 1.5, 2.5)).toBeGreaterThanOrEqual(1);
+  expect(strength(60, 1.5, 2.25)).toBeGreaterThanOrEqual(1);
+});
+
 it('no rise by up to a fifth is ever a surge', () => {
   const rate = fc.double({ min: 0.1, max: 1_000, noNaN: true });
   const factor = fc.double({ min: 0, max: 1.2, noNaN: true });
