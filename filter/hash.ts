@@ -18,6 +18,9 @@ export function hash64(at: usize, length: usize, seed: u64): u64 {
     if (length > 8) {
       // The last eight bytes, without those already taken.
       tail = load<u64>(at + rest - 8) >> (<u64>(8 - rest) << 3);
+    } else if (length >= 4) {
+      // Two halves, which may overlap.
+      tail = <u64>load<u32>(at) | (<u64>load<u32>(at + length - 4) << (<u64>(length - 4) << 3));
     } else {
       for (let i = rest; i > 0; i--) tail = (tail << 8) | <u64>load<u8>(at + i - 1);
     }

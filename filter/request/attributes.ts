@@ -104,12 +104,11 @@ function watchBytes(at: usize, length: usize, header: i32): void {
   store<u32>(entry, <u32>length, 8);
 }
 
-/** First slot of a name: its first and last four bytes and its length tell the names apart well enough. */
+/** First slot of a name: its last four bytes and its length tell the names apart well enough. */
 // @ts-ignore: decorator
 @inline
 function slotOf(at: usize, length: usize): u32 {
-  const mixed = (load<u32>(at) ^ (load<u32>(at + length - 4) * 0x85ebca6b) ^ <u32>length) * 0x9e3779b1;
-  return mixed >> 25;
+  return ((load<u32>(at + length - 4) + (<u32>length << 12)) * 0x9e3779b1) >> 25;
 }
 
 function numberOf(at: usize, length: usize): i32 {
