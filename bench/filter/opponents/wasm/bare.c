@@ -13,4 +13,3 @@ EXP("proxy_on_response_headers") int response(int context, int count, int ended)
 EXP("proxy_on_response_body") int response_body(int context, int size, int ended) { return 0; }
 EXP("proxy_on_response_trailers") int response_trailers(int context, int count) { return 0; }
 EXP("proxy_on_log") void log_end(int context) {}
-EXP("proxy_on_delete") void gone(int context) {}
