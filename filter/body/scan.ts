@@ -329,17 +329,19 @@ function isUsual(bytes: v128, lineEnd: v128, quote: v128): v128 {
   return v128.or(i8x16.eq(bytes, lineEnd), i8x16.eq(bytes, quote));
 }
 
-/** Takes contents of a string up to anything that is not plain, 16 bytes at a time while they fit. */
+/**
+ * Takes contents of a string up to anything that is not plain, 16 bytes at a time while they fit. Pieces lie in scratch memory, so
+ * that what is behind them may be read, too.
+ */
 function takeContents(s: Scan, start: usize, end: usize): usize {
   let at = start;
-  while (at + 16 <= end && s.taken + 16 <= s.room) {
+  while (at < end && s.taken + 16 <= s.room) {
     const bytes = v128.load(at);
     v128.store(s.target + <usize>s.taken, bytes);
-    const mask = specials(bytes);
-    const plain = mask ? <u32>ctz(mask) : 16;
-    s.taken += plain;
-    at += <usize>plain;
-    if (mask) break;
+    const plain = min(<usize>ctz(specials(bytes) | 0x10000), end - at);
+    s.taken += <u32>plain;
+    at += plain;
+    if (plain < 16) break;
   }
   return at;
 }
