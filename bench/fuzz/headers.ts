@@ -101,7 +101,7 @@ function send(vm: Vm, headers: Headers, random: Random): string | undefined {
   if (!stream.forwarded && stream.reply === undefined) stream.send('{"model":"m","user":"u"}', true);
   if (stream.reply !== undefined) {
     JSON.parse(stream.reply.body);
-    stream.vanish();
+    stream.end();
     return undefined;
   }
   if (!stream.forwarded) throw complain('neither sent on nor answered');
@@ -119,7 +119,7 @@ function send(vm: Vm, headers: Headers, random: Random): string | undefined {
   );
   if (spoofed.length > 0) throw complain('a steering header of the client');
   const [endpoint] = stream.endpoints;
-  stream.respond(200).vanish();
+  stream.respond(200).end();
   return endpoint;
 }
 

@@ -246,14 +246,14 @@ function refuseAllHeld(): void {
   setEffectiveContext(root);
 }
 
-/** Slots looked through in a tick for streams whose contexts have gone without a word. */
-const SWEPT: u32 = 64;
+/** Ticks in which all slots are looked through for streams whose contexts have gone without a word. */
+const SWEEP_TICKS: u32 = 32;
 let nextSwept: u32 = 0;
 
 /** Every request ends with the callback for logs. Should one ever not, it does not count as in flight forever. */
 function sweepStreams(): void {
   const slots = slotCount();
-  for (let i = min(SWEPT, slots); i > 0; i--) {
+  for (let i = (slots + SWEEP_TICKS - 1) / SWEEP_TICKS; i > 0; i--) {
     if (nextSwept >= slots) nextSwept = 0;
     const at = streamInSlot(nextSwept++);
     if (at && setEffectiveContext(changetype<Stream>(at).context) != OK) noteGone(changetype<Stream>(at));
