@@ -255,8 +255,10 @@ function sweepStreams(): void {
   const slots = slotCount();
   for (let i = (slots + SWEEP_TICKS - 1) / SWEEP_TICKS; i > 0; i--) {
     if (nextSwept >= slots) nextSwept = 0;
-    const at = streamInSlot(nextSwept++);
+    const at = streamInSlot(nextSwept);
+    // What is behind a stream that goes may come in its place.
     if (at && setEffectiveContext(changetype<Stream>(at).context) != OK) noteGone(changetype<Stream>(at));
+    else nextSwept++;
   }
   setEffectiveContext(root);
 }

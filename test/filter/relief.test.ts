@@ -169,7 +169,7 @@ describe('the emergency brake', () => {
     expect(most).toBeGreaterThanOrEqual(10);
     // A VM knows its own at once, those of the others as of their last tick: what these admit in two is the excess.
     expect(most).toBeLessThanOrEqual(10 + 2 * (vms.length - 1));
-    for (const stream of open) stream.vanish();
+    for (const stream of open) stream.end();
     tick();
     tick();
     expect(vms.every((vm) => vm.request({ 'x-session-id': 'x' }).forwarded)).toBe(true);
