@@ -146,6 +146,7 @@ describe('an engine that serves without failing', () => {
       expect(await alarms()).toContain(`penalty:${slow}`);
     }
     for (const { slow } of MODELS) engines.get(slow)!.serviceMs = SERVICE_MS;
+    const recoveredMs = Date.now();
     const isBack = async (slow: string) => (await weightOf(slow)) >= 0.8 * before.get(slow)!;
     await Promise.all(
       MODELS.map(({ slow }) => eventually(`the weight of ${slow} to come back`, () => isBack(slow), 120_000)),
@@ -155,6 +156,9 @@ describe('an engine that serves without failing', () => {
 
     const results = (await Promise.all(loads.map((load) => load.stop()))).flat();
     expect(results.filter(({ status }) => status !== 200 && status !== 429)).toEqual([]);
+    // While it was slow, one model had too little. It gets that much done again seconds before its whole weight is back.
+    const isLate = ({ atMs }: { readonly atMs: number }) => atMs > recoveredMs + 30_000;
+    expect(results.filter((result) => result.status === 429 && isLate(result))).toEqual([]);
     expect(mesh.envoys.flatMap((envoy) => suspiciousLines(envoy.process.output))).toEqual([]);
   }, 240_000);
 
