@@ -158,6 +158,7 @@ describe('recorded signals', () => {
     expect(methods.filter((name) => !Object.hasOwn(RecordedSignals.prototype, name)).sort()).toEqual([
       'classAverages',
       'correctedNetworkSeconds',
+      'currentOrders',
       'health',
       'inFlight',
       'replicasInFlight',
