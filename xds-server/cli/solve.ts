@@ -50,7 +50,8 @@ async function solveHere(options: SolveOptions, changes: Changes): Promise<WhatI
   }
 }
 
-function describe({ rows, engines, objectiveSeconds }: WhatIf): string {
+function describe(result: WhatIf): string {
+  const { rows, engines, warnings } = result;
   const weights = rows.flatMap((row) =>
     row.weights.map(({ engineId, before, after }) => [
       row.frontendId,
@@ -73,6 +74,16 @@ function describe({ rows, engines, objectiveSeconds }: WhatIf): string {
     formatTable([['frontend', 'pool', 'requests/s', 'then', 'refused/s', 'then'], ...demands]),
     formatTable([['frontend', 'pool', 'engine', 'weight', 'then'], ...weights]),
     formatTable([['engine', 'utilisation', 'then'], ...loads]),
-    `user-seconds per second: ${objectiveSeconds.before.toFixed(3)}, then ${objectiveSeconds.after.toFixed(3)}`,
+    formatTable([
+      ['user-seconds per second', 'now', 'then'],
+      ['in all', ...seconds(result.objectiveSeconds)],
+      ['with any weights, at least', ...seconds(result.lowerBoundSeconds)],
+      ['not counted, as sizes differ', ...seconds(result.mixErrorSeconds)],
+    ]),
+    ...warnings.map((warning) => `warning: ${warning}`),
   ].join('\n\n');
+}
+
+function seconds({ before, after }: { readonly before: number; readonly after: number }): string[] {
+  return [before, after].map((value) => (Math.round(value * 1_000) / 1_000 + 0).toFixed(3));
 }

@@ -8,6 +8,9 @@ import { makePlan, type PlanInput, type PlanSolver } from './planner.js';
 import type { Recorders } from './recording/recorders.js';
 import type { SolveSchedule } from './solve-schedule.js';
 
+/** An alarm names this many things that were bounded or not followed, and counts the rest. */
+const MOST_WARNINGS = 3;
+
 export interface PlanningOptions {
   readonly optimizer: PlanSolver;
   readonly schedule: SolveSchedule;
@@ -65,6 +68,7 @@ export class Planning {
   /** Goes on from a plan that was made elsewhere. */
   adopt(plan: Plan): void {
     this.#plan = plan;
+    this.#reportWarnings([]);
   }
 
   /** A plan that is under way comes to nothing. */
@@ -96,7 +100,10 @@ export class Planning {
     if (this.#isStopped || begun !== generation() || !isWanted()) return;
     const { plan, solution, failure } = outcome;
     recorders.record({ kind: 'solve', input, times, plan });
-    if (solution !== undefined) this.#solved = { input: outcome.input, solution };
+    if (solution !== undefined) {
+      this.#solved = { input: outcome.input, solution };
+      this.#reportWarnings(solution.warnings);
+    }
     this.#reportFailure(failure, plan !== null);
     if (plan === null) return;
     if (plan !== this.#plan) {
@@ -106,6 +113,17 @@ export class Planning {
       this.#plan = plan;
     }
     onPlan(plan);
+  }
+
+  #reportWarnings(warnings: readonly string[]): void {
+    const { alarms } = this.#options;
+    if (warnings.length === 0) {
+      alarms.clear('plan-input');
+      return;
+    }
+    const more = warnings.length - MOST_WARNINGS;
+    const told = warnings.slice(0, MOST_WARNINGS).join('; ');
+    alarms.raise('plan-input', more > 0 ? `${told}; and ${more} more` : told);
   }
 
   #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {

@@ -10,7 +10,7 @@ const optimizer = new Optimizer();
 afterAll(() => optimizer.close());
 
 /** Two engines of 10 requests/s, near to one frontend each. */
-function inputOf(westRps: number, eastRps: number): OptimizerInput {
+function inputOf(westRps: number, eastRps: number, more = ''): OptimizerInput {
   const config = loadConfig('/none/fleet.yaml', () =>
     [
       'frontends: [{id: west, region: w}, {id: east, region: e}]',
@@ -20,6 +20,7 @@ function inputOf(westRps: number, eastRps: number): OptimizerInput {
       'network: {rttMs: {west: {a: 1, b: 50}, east: {a: 50, b: 1}}}',
       'profiles: {p: {requestsPerSecond: 10}}',
       `demand: {west: {requestsPerSecond: ${westRps}}, east: {requestsPerSecond: ${eastRps}}}`,
+      more,
     ].join('\n'),
   );
   const { state } = new Signals(config, [], 0).evaluate(0);
@@ -57,6 +58,43 @@ describe('whatIf', () => {
     ]);
     const refused = grown.rows.reduce((sum, { refusedRps }) => sum + refusedRps.after, 0);
     expect(refused).toBeCloseTo(16, 1);
+  });
+
+  it('replaces the demand of a pool as a whole, whatever classes it has', async () => {
+    const classes = 'classes: {gold: {priority: 5, when: {header: {x-tier: gold}}}}';
+    const state = inputOf(4, 0, classes);
+    const shares = state.state.demands.map((demand) =>
+      demand.frontendId === 'west' ? { ...demand, requestsPerSecond: demand.priority === 5 ? 1 : 3 } : demand,
+    );
+    const result = await whatIf(
+      optimizer,
+      { ...state, state: { ...state.state, demands: shares } },
+      {
+        without: [],
+        demand: [
+          { frontendId: 'west', requestsPerSecond: 12 },
+          { frontendId: 'east', requestsPerSecond: 7 },
+        ],
+      },
+    );
+    expect(result.rows.map(({ frontendId, demandRps }) => [frontendId, demandRps])).toEqual([
+      ['east', { before: 0, after: 7 }],
+      ['west', { before: 4, after: 12 }],
+    ]);
+  });
+
+  it('tells how near the optimum is and what could not be followed', async () => {
+    const bounds = 'policy: {bounds: [{frontend: east, pool: m, engine: b, min: 0.5}]}';
+    const result = await whatIf(optimizer, inputOf(4, 4, bounds), { without: ['b'], demand: [] });
+    for (const side of ['before', 'after'] as const) {
+      const { objectiveSeconds, lowerBoundSeconds, mixErrorSeconds } = result;
+      expect(lowerBoundSeconds[side]).toBeLessThanOrEqual(objectiveSeconds[side]);
+      expect(lowerBoundSeconds[side]).toBeGreaterThan(0.999 * objectiveSeconds[side]);
+      expect(Math.abs(mixErrorSeconds[side])).toBeLessThan(objectiveSeconds[side]);
+    }
+    expect(result.warnings).toEqual([
+      'bound of east and m on b is not followed: the engine cannot serve them now',
+    ]);
   });
 
   it('refuses names that nothing has', async () => {

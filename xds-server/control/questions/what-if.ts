@@ -4,6 +4,9 @@ import { knownId } from '../../fleet/known-id.js';
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
 import type { Solver } from '../planner.js';
 
+/** Of requests of no class. */
+const DEFAULT_PRIORITY = 0;
+
 /** What is imagined to be different. */
 export interface Changes {
   /** Ids of engines that are gone. */
@@ -11,7 +14,10 @@ export interface Changes {
   readonly demand: readonly DemandChange[];
 }
 
-/** A frontend's demand, of one pool or of all, multiplied or replaced. Replacing needs a pool if there are several. */
+/**
+ * A frontend's demand, of one pool or of all, multiplied or replaced. Replacing needs a pool if there are several; the
+ * classes of the pool keep their shares of it.
+ */
 export interface DemandChange {
   readonly frontendId: string;
   readonly poolId?: string;
@@ -38,6 +44,12 @@ export interface WhatIf {
   }[];
   /** User-seconds of latency per second, of what is served. */
   readonly objectiveSeconds: { readonly before: number; readonly after: number };
+  /** What any weights would come to at least, as proven. */
+  readonly lowerBoundSeconds: { readonly before: number; readonly after: number };
+  /** What is missing in the objective because it takes requests of an engine at their mean size. */
+  readonly mixErrorSeconds: { readonly before: number; readonly after: number };
+  /** What of the changed input was bounded or not followed, and why. */
+  readonly warnings: readonly string[];
 }
 
 /** Solves as things are and as they would be. Both solves charge moves from the weights in force. */
@@ -69,6 +81,9 @@ export async function whatIf(solver: Solver, input: OptimizerInput, changes: Cha
       rho: { before: before.engines.find((engine) => engine.engineId === engineId)!.rho, after: rho },
     })),
     objectiveSeconds: { before: before.objectiveSeconds, after: after.objectiveSeconds },
+    lowerBoundSeconds: { before: before.lowerBoundSeconds, after: after.lowerBoundSeconds },
+    mixErrorSeconds: { before: before.mixErrorSeconds, after: after.mixErrorSeconds },
+    warnings: after.warnings,
   };
 }
 
@@ -99,11 +114,21 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
         `demand of ${frontendId}: say for which pool, as there are ${state.fleet.pools.length}`,
       );
     }
-    return demands.map((entry) =>
-      entry.frontendId === frontendId && (poolId === undefined || entry.poolId === poolId)
-        ? { ...entry, requestsPerSecond: requestsPerSecond ?? entry.requestsPerSecond * factor }
-        : entry,
-    );
+    const isMeant = (entry: Demand) =>
+      entry.frontendId === frontendId && (poolId === undefined || entry.poolId === poolId);
+    const total = demands.filter(isMeant).reduce((sum, entry) => sum + entry.requestsPerSecond, 0);
+    const replaced = (entry: Demand, rps: number) => {
+      if (total > 0) return (rps / total) * entry.requestsPerSecond;
+      return entry.priority === DEFAULT_PRIORITY ? rps : 0;
+    };
+    return demands.map((entry) => {
+      if (!isMeant(entry)) return entry;
+      const rps =
+        requestsPerSecond === undefined
+          ? entry.requestsPerSecond * factor
+          : replaced(entry, requestsPerSecond);
+      return { ...entry, requestsPerSecond: rps };
+    });
   }
 }
 

@@ -3,6 +3,9 @@ import type { EngineCost, EngineUse, Explanation } from './explain.js';
 const WIDTH = 20;
 const LEAST_SHOWN_SECONDS = 5e-5;
 
+/** Full engines end within a few millionths of the hard limit. */
+const FULL_SLACK = 1e-4;
+
 /** An explanation in words and milliseconds, for a terminal. */
 export function explanationText(explanation: Explanation): string {
   const { frontendId, poolId, engineId, engine } = explanation;
@@ -63,22 +66,36 @@ function conclusion({ engine, rowMarginalSeconds, frontendId }: Explanation): st
       `One more request of ${frontendId} costs ${best} wherever it goes among the engines it uses.`,
     ];
   }
+  const short = engine.shortSeconds - Math.min(0, boundSeconds(engine));
+  const why = boundDecides(engine)
+    ? 'without the bound this engine would be used'
+    : `this engine is ${milliseconds(short)} short of being used`;
   return [
     ...boundLines(engine),
-    `One more request of ${frontendId} costs ${best} where it costs least: this engine is ` +
-      `${milliseconds(engine.shortSeconds)} short of being used.`,
+    `One more request of ${frontendId} costs ${best} where it costs least: ${why}.`,
   ];
 }
 
-function boundLines({ bound }: EngineCost): string[] {
+/** Whether the weight would be another without the operator; one of 0 that is too dear anyway would not. */
+function boundDecides(engine: EngineCost): boolean {
+  return !!engine.bound?.binding && (engine.use === 'used' || boundSeconds(engine) > 0);
+}
+
+function boundSeconds({ lines }: EngineCost): number {
+  return lines.find(({ name }) => name === 'bound')?.marginalSeconds ?? 0;
+}
+
+function boundLines(engine: EngineCost): string[] {
+  const { bound } = engine;
   if (!bound) return [];
   const range =
     bound.min === bound.max
       ? `pins the weight to ${percent(bound.min)}`
       : `keeps the weight within ${percent(bound.min)} and ${percent(bound.max)}`;
-  return [
-    `The operator ${range}${bound.binding ? ', and that decides it.' : '; the weight is free within.'}`,
-  ];
+  let effect = '; the weight is free within.';
+  if (boundDecides(engine)) effect = ', and that decides it.';
+  else if (bound.binding) effect = '; it would be that without the bound, too.';
+  return [`The operator ${range}${effect}`];
 }
 
 function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explanation): string[] {
@@ -86,7 +103,9 @@ function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explan
   const scarcity =
     scarcityPriceSeconds > 0
       ? `it is full, and a replica-second more would be worth ${scarcityPriceSeconds.toFixed(3)} s beyond that`
-      : 'its capacity is not scarce';
+      : rho > maxUtilization - FULL_SLACK
+        ? 'it is full'
+        : 'its capacity is not scarce';
   return [
     `Engine ${engineId} is ${percent(rho)} utilised (target ${percent(targetUtilization)}, limit ` +
       `${percent(maxUtilization)}) of ${effectiveCapacity.toFixed(2)} replicas. A replica-second of work costs the others ` +
@@ -94,13 +113,14 @@ function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explan
   ];
 }
 
-function shedLines({ shed, demandRps, maxUtilization }: Explanation): string[] {
+function shedLines({ shed, choices, demandRps, maxUtilization }: Explanation): string[] {
   const refused = shed.filter(({ fraction }) => fraction > 0);
   if (refused.length === 0) return [];
   const parts = refused.map(({ priority, fraction }) => `${percent(fraction)} of priority ${priority}`);
+  const isBound = choices.some(({ bound }) => bound !== null && bound.binding !== null);
   return [
     `Demand above capacity: of ${demandRps.toFixed(1)} requests/s, ${parts.join(' and ')} find no engine below ` +
-      `${percent(maxUtilization)} and are refused.`,
+      `${percent(maxUtilization)}${isBound ? ' that the operator’s bounds allow' : ''} and are refused.`,
   ];
 }
 

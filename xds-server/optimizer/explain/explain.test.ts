@@ -132,6 +132,29 @@ describe('reasons', () => {
   });
 });
 
+test('the text says what a bound of nothing keeps away, and what would not come anyway', async () => {
+  const textOf = async (engineId: string, factor: number) => {
+    const bounds = [{ ...central, engineId, min: 0, max: 0 }];
+    return explanationText(
+      await explained({ ...scaled(threeRegions, factor), policy: { bounds } }, { ...central, engineId }),
+    );
+  };
+  const near = await textOf('b', 1);
+  expect(near).toContain('The operator pins the weight to 0.0 %, and that decides it.');
+  expect(near).toContain('without the bound this engine would be used.');
+  const far = await textOf('c', 0.1);
+  expect(far).toContain('; it would be that without the bound, too.');
+  expect(far).toMatch(/this engine is (?!0\.0)\d+\.\d ms short of being used/);
+});
+
+test('the text does not blame capacity for what a bound refuses', async () => {
+  const bounds = [{ ...central, engineId: 'a', min: 1, max: 1 }];
+  const world = { ...scaled(threeRegions, 1.2), policy: { bounds } };
+  const text = explanationText(await explained(world, { ...central, engineId: 'a' }));
+  expect(text).toMatch(/find no engine below 100\.0 % that the operator’s bounds allow and are refused/);
+  expect(text).not.toContain('its capacity is not scarce');
+});
+
 test('the text names weight, both columns, the limit and the other engines', async () => {
   const text = explanationText(await explained(scaled(threeRegions, 1.5), { ...central, engineId: 'b' }));
   expect(text).toContain('central → b, pool chat: weight');
