@@ -362,6 +362,7 @@ export class ControlServer implements ShownServer {
         planSequence: this.plan?.sequence ?? null,
         orders: this.signals.orders,
       }),
+      onHeardAgain: () => this.#peerIntake.noteHoldUp(),
       onReport: (report) => this.#peerIntake.acceptReport(report),
       onOrders: (orders) => this.#peerIntake.acceptOrders(orders),
       onChange: () => this.#tickSoon(),

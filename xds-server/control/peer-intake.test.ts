@@ -1,4 +1,7 @@
 import { expect, it } from 'vitest';
+import { id64 } from '../../wire/hash.js';
+import { noPoolUsage, noVmUsage } from '../../wire/usage-report.js';
+import { encodeUsageReport } from '../../wire/usage-report-writer.js';
 import { loadConfig } from '../config/load.js';
 import type { Peers } from '../peers/peers.js';
 import { Signals } from '../signals/signals.js';
@@ -11,17 +14,19 @@ function configOf(engines: readonly string[]) {
   return loadConfig('/none/fleet.yaml', () => text);
 }
 
-function started(signals: Signals) {
+function started(signals: Signals, now = () => 1_000) {
   let taken = 0;
   const intake = new PeerIntake({
     peers: { isAlone: false, envoys: () => [], unheard: () => [] } as unknown as Peers,
-    intake: {} as Intake,
+    intake: {
+      acceptReport: (frontendId, nodeId, report) => signals.acceptReport(frontendId, nodeId, report, now()),
+    } as Intake,
     signals,
     sync: { addDisplaced: () => undefined },
     isFrontend: (id) => id === 'f',
     log: { info: () => undefined },
     onOrders: () => taken++,
-    now: () => 1_000,
+    now,
   });
   return { intake, taken: () => taken };
 }
@@ -48,4 +53,25 @@ it('reports that cannot be read are told of until the Envoy is gone', () => {
   expect([...intake.unread.keys()]).toEqual(['n']);
   intake.look(1_000);
   expect(intake.unread.size).toBe(0);
+});
+
+it('reports that waited for a peer which did not run count for all of that time', () => {
+  const signals = new Signals(configOf(['a']), [], 0);
+  let nowMs = 0;
+  const { intake } = started(signals, () => nowMs);
+  let sequence = 0;
+  /** Returns the demand that is seen then. */
+  const tell = (atMs: number, offered: number) => {
+    nowMs = atMs;
+    const vm = { ...noVmUsage(7n, ++sequence), pools: [{ ...noPoolUsage(id64('m')), offered }] };
+    const bytes = encodeUsageReport({ vms: [vm] });
+    intake.acceptReport({ kind: 'report', frontendId: 'f', nodeId: 'n', bytes });
+    return signals.evaluate(nowMs).state.demands[0]!.requestsPerSecond;
+  };
+  for (let second = 0; second <= 60; second++) tell(second * 1_000, 40 * second);
+  nowMs = 70_000;
+  intake.noteHoldUp();
+  tell(70_050, 40 * 61);
+  const seen = [tell(70_300, 40 * 70.3), tell(71_300, 40 * 71.3)];
+  for (const demand of seen) expect(Math.abs(demand - 40)).toBeLessThan(1);
 });

@@ -48,6 +48,12 @@ export class PeerIntake {
     this.#isPartial = isPartial;
   }
 
+  /** A peer may have been stopped for a while: reports that waited for it tell of a time before, as if we had been stopped. */
+  noteHoldUp(): void {
+    const { signals, now } = this.#options;
+    signals.noteHoldUp(now());
+  }
+
   /** Takes a report that came to a peer. */
   acceptReport({ kind, frontendId, nodeId, bytes }: ToldReport): void {
     const { intake, signals, sync, isFrontend, now } = this.#options;

@@ -56,6 +56,8 @@ export interface PeersOptions {
 
 export interface PeersEvents {
   readonly own: () => OwnNews;
+  /** A peer that was silent is heard again; what it tells next has waited for it. */
+  readonly onHeardAgain: () => void;
   readonly onReport: (report: ToldReport) => void;
   readonly onOrders: (orders: Orders) => void;
   /** A peer said something else than reports and orders. */
@@ -244,6 +246,7 @@ export class Peers {
       configured: news.configured === undefined && isSame ? before.configured : new Set(news.configured),
     });
     this.#leadership.hear(peer, claim, nowMs);
+    if (this.#links.find(({ address }) => address === peer)!.isSilent(nowMs)) this.#events?.onHeardAgain();
     for (const report of news.reports) {
       const { frontendId, nodeId } = report;
       this.#nodes.set(`${frontendId} ${nodeId}`, { frontendId, nodeId, peer, atMs: nowMs });

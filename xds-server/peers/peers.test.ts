@@ -1,0 +1,50 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it, vi } from 'vitest';
+import { SILENT_MS } from './leadership.js';
+import { encodeNews, type PeerNews } from './peer-news.js';
+import { Peers } from './peers.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const news: PeerNews = {
+  claim: { instance: 'other', term: 0, leads: false, sinceMs: 0 },
+  known: { instance: 'other', reports: 1, state: 0, live: 0 },
+  configId: 'c',
+  planSequence: null,
+  orders: { drains: [], orders: [], actions: [] },
+  reports: [{ kind: 'report', frontendId: 'f', nodeId: 'n', bytes: new Uint8Array([1]) }],
+};
+
+it('that a peer which was silent is heard again is told before what it says, and only then', async () => {
+  const server = createServer((_request, response) => response.end(encodeNews(news)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  let nowMs = 0;
+  const target = { host: '127.0.0.1', port };
+  const peers = new Peers({ server: { peers: [{ xds: target, sync: target }] }, now: () => nowMs });
+  cleanups.push(() => peers.stop());
+  const events: string[] = [];
+  peers.start({
+    own: () => ({ configId: 'c', planSequence: null, orders: news.orders }),
+    onHeardAgain: () => events.push('heard again'),
+    onReport: () => events.push('report'),
+    onOrders: () => undefined,
+    onChange: () => undefined,
+  });
+  await vi.waitUntil(() => events.length >= 2, 5_000);
+  expect(new Set(events)).toEqual(new Set(['report']));
+  const before = events.length;
+  nowMs = SILENT_MS;
+  await vi.waitUntil(() => events.length >= before + 3, 5_000);
+  const since = events.slice(events.indexOf('heard again'));
+  expect(since.slice(0, 2)).toEqual(['heard again', 'report']);
+  expect(events.filter((event) => event === 'heard again')).toHaveLength(1);
+});
