@@ -119,7 +119,7 @@ describe('a recording as a scenario', () => {
   it.each([
     ['', /no such file|ENOENT/],
     [gzipSync('{"wardropRecording":1}\n'), /holds 0 solves and 0 reports/],
-    ['no gzip', /is no file of wardrop record \(incorrect header check\)/],
+    ['no gzip', /no file of wardrop record \(incorrect header check\)/],
   ])('that is none says so: %#', async (content, message) => {
     const file = join(folder, 'bad.gz');
     if (content !== '') writeFileSync(file, content);

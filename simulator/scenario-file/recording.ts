@@ -45,6 +45,21 @@ export async function scenarioOfRecording(file: string): Promise<Scenario> {
       'WARDROP_RECORDING_INVALID',
       `${file} holds ${solves.length} solves and ${reports.length} reports; a scenario needs a solve and some time of reports`,
     );
+  try {
+    return scenarioOf(file, last, solves, reports);
+  } catch (error) {
+    if (error instanceof WardropError) throw error;
+    const what = `${file} is damaged, or of another version of Wardrop: ${(error as Error).message}`;
+    throw new WardropError('WARDROP_RECORDING_INVALID', what, { cause: error });
+  }
+}
+
+function scenarioOf(
+  file: string,
+  last: RecordedSolve,
+  solves: readonly RecordedSolve[],
+  reports: readonly RecordedReport[],
+): Scenario {
   const { fleet } = last.input.state;
   const startMs = reports[0]!.atMs;
   const endAt = (reports.at(-1)!.atMs - startMs) / 1000;

@@ -92,14 +92,19 @@ function untilAborted(body: ReadableStream<Uint8Array>, signal: AbortSignal): Re
 async function replayFile(file: string, { json }: { json?: boolean }): Promise<void> {
   const optimizer = new Optimizer();
   const results: Replayed[] = [];
+  let fault: unknown;
   try {
     for await (const replayed of replayAll(optimizer, readRecording(file))) results.push(replayed);
+  } catch (error) {
+    fault = error;
   } finally {
     await optimizer.close();
   }
+  // What came before the damage is worth its reading.
+  if (results.length > 0) console.log(json === true ? JSON.stringify(results, null, 2) : describe(results));
+  if (fault !== undefined) throw fault;
   if (results.length === 0)
     throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: holds no solve to make again`);
-  console.log(json === true ? JSON.stringify(results, null, 2) : describe(results));
   const plans = results.filter(({ isSame }) => !isSame).length;
   const states = results.filter(({ isSameState }) => isSameState === false).length;
   if (plans + states === 0) return;

@@ -6,6 +6,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { CONTROL_HEADER } from '../admin/control-header.js';
+import { loadConfig } from '../config/load.js';
+import { makePlan } from '../control/planner.js';
+import { RecordingWriter } from '../control/recording/recording.js';
+import { Optimizer } from '../optimizer/index.js';
+import { Signals } from '../signals/signals.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { run } from './run.js';
 
@@ -216,6 +221,24 @@ w1     west       1.40.0  behind  newest    2 s ago
     expect(await run(['replay', file])).toBe(1);
     rmSync(folder, { recursive: true });
     expect(err).toContain('holds no solve');
+  });
+
+  it('shows what a recording holds before the place where it is damaged', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-replay-'));
+    const file = join(folder, 'damaged.jsonl.gz');
+    const config = loadConfig(fixture('three-regions.yaml'));
+    const { state } = new Signals(config, [], 0).evaluate(1_000);
+    const { profiles, policy } = config;
+    const input = { previous: null, state, profiles, policy };
+    const optimizer = new Optimizer();
+    const { plan } = await makePlan(optimizer, { ...input, nowMs: () => 1_000 });
+    await optimizer.close();
+    const lines = [...new RecordingWriter().lines({ kind: 'solve', input, times: [1_000], plan })];
+    writeFileSync(file, gzipSync(`${lines.join('')}{"kind":"so`));
+    expect(await run(['replay', file])).toBe(1);
+    rmSync(folder, { recursive: true });
+    expect(out).toMatch(/1970-01-01T00:00:01.000Z .* same /);
+    expect(err).toContain('line 3 of the recording is no JSON');
   });
 
   it.each([

@@ -45,6 +45,10 @@ it('names the engine, the signal, the replica and the reason of what has been mi
   const [[name, message]] = [...missingSignals(fleet, readings, up, 11_000)] as [[string, string]];
   expect(name).toBe('a');
   expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
+  good.fail('status 500', 12_000);
+  expect(missingSignals(fleet, readings, up, 22_000).get('a')).toMatch(
+    /: running, kvUse of 10\.0\.0\.1:80: status 500; kvUse of/,
+  );
   const down = () => ({ ...unknownHealth(0), state: 'down' as const });
   expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
 });

@@ -68,13 +68,15 @@ export function missingSignals(
   return new Map(
     fleet.engines.flatMap(({ id, endpoints }): [string, string][] => {
       const present = endpoints.filter((address) => health(address).state !== 'down');
-      const reasons = present.flatMap((address) =>
-        ALARMING.flatMap((signal) => {
+      const reasons = present.flatMap((address) => {
+        const signalsBy = new Map<string, SignalName[]>();
+        for (const signal of ALARMING) {
           const problem = readings.get(address)?.signals.get(signal)?.problem;
-          const isMissing = problem !== undefined && nowMs - problem.sinceMs >= MISSING_ALARM_MS;
-          return isMissing ? [`${signal} of ${address}: ${problem.reason}`] : [];
-        }),
-      );
+          if (problem === undefined || nowMs - problem.sinceMs < MISSING_ALARM_MS) continue;
+          signalsBy.set(problem.reason, [...(signalsBy.get(problem.reason) ?? []), signal]);
+        }
+        return [...signalsBy].map(([reason, signals]) => `${signals.join(', ')} of ${address}: ${reason}`);
+      });
       if (reasons.length === 0) return [];
       const shown = reasons.slice(0, MOST_REASONS).join('; ');
       const rest = reasons.length > MOST_REASONS ? `; and ${reasons.length - MOST_REASONS} more` : '';

@@ -161,6 +161,12 @@ export class RecordedSignals extends Signals {
   }
 }
 
+/** For something in a recording that cannot be used. */
+export function damaged({ kind, atMs }: { kind: string; atMs: number }, cause: Error): WardropError {
+  const what = `the ${kind} of ${atMs} ms is damaged: ${cause.message}`;
+  return new WardropError('WARDROP_RECORDING_INVALID', what, { cause });
+}
+
 /** Tells signals again what was recorded. */
 export class SignalsReplay {
   #signals: Signals | undefined;
@@ -176,8 +182,7 @@ export class SignalsReplay {
       else if (signal.kind === 'known') this.#goOn(signal);
       else if (this.#signals !== undefined) this.#tell(this.#signals, signal);
     } catch (error) {
-      const what = `the ${signal.kind} of ${signal.atMs} ms is damaged: ${(error as Error).message}`;
-      throw new WardropError('WARDROP_RECORDING_INVALID', what, { cause: error });
+      throw damaged(signal, error as Error);
     }
   }
 

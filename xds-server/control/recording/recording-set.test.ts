@@ -173,7 +173,7 @@ describe('a recording in files', () => {
     set.write(reportOf(1));
     set.write(reportOf(2));
     await vi.waitUntil(() => newestSize() > 100, 10_000);
-    expect(await timesIn(name())).toEqual([1]);
+    expect(await timesIn(name())).toEqual([1, 2]);
     await set.close();
     expect(await timesIn(name())).toEqual([1, 2]);
   });
@@ -197,6 +197,14 @@ describe('a recording in files', () => {
     await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
     writeFileSync(name(), gzipSync('{"some":"thing"}\n'));
     await expect(timesIn(name())).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+  });
+
+  it('is read line by line as JSON means it, whatever else looks like the end of a line', async () => {
+    const set = setAt(START_MS);
+    set.write({ ...reportOf(1), nodeId: 'a\u2028b\u2029c\r\nd' } as Recorded);
+    set.write(reportOf(2));
+    await set.close();
+    expect(await timesIn(name())).toEqual([1, 2]);
   });
 
   it('touches no file before it begins, and then writes what came before', async () => {

@@ -87,6 +87,22 @@ describe('a recording', () => {
     expect((await replay(optimizer, changed)).isSame).toBe(false);
   });
 
+  it.each([{ fleet: {} }, { times: null }, { plan: { rows: 1 } }])(
+    'with a damaged solve is refused: %j',
+    async (damage) => {
+      const lines = written(await solves([3, 6, 12]))
+        .trimEnd()
+        .split('\n');
+      const damaged = lines.map((line, at) =>
+        at === 2 ? JSON.stringify({ ...JSON.parse(line), ...damage }) : line,
+      );
+      const all = async () => {
+        for (const solve of read(damaged.join('\n')) as RecordedSolve[]) await replay(optimizer, solve);
+      };
+      await expect(all()).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+    },
+  );
+
   it('holds usage reports as they came in', () => {
     const hash = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
     const pool = fc
@@ -121,6 +137,11 @@ describe('a recording', () => {
     ['{"wardropRecording":3}', /line 1 .* format 3, which a newer version of Wardrop reads/],
     ['{"wardropRecording":1}\n{', /line 2 .* is no JSON/],
     ['{"wardropRecording":1}\n{"kind":"other"}', /line 2 .* neither a solve nor a signal/],
+    ['{"wardropRecording":2}\n{"wardropRecording":2}', /line 2 .* begins another recording/],
+    [
+      '{"wardropRecording":2}\n{"kind":"report","bytes":"AAAA"}',
+      /line 2 .* is damaged, or of another version/,
+    ],
     ['{"wardropRecording":1}\n{"kind":"solve","times":[]}', /line 2 .* lacks what came before it/],
   ])('that is none is refused with the line: %j', (text, reason) => {
     expect(() => read(text)).toThrowError(reason);

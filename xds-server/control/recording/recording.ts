@@ -123,7 +123,9 @@ export class RecordingReader {
     }
     if (typeof kind === 'string' && Object.hasOwn(SIGNAL_KINDS, kind))
       return this.#signal(value as SignalLine);
-    throw this.#invalid(`holds neither a solve nor a signal`);
+    if (typeof value === 'object' && value !== null && 'wardropRecording' in value)
+      throw this.#invalid('begins another recording; replay each by itself');
+    throw this.#invalid('holds neither a solve nor a signal');
   }
 
   #solve(line: SolveLine): RecordedSolve {
@@ -162,7 +164,7 @@ export class RecordingReader {
       return signal;
     } catch (error) {
       const { message } = error as Error;
-      throw this.#invalid(`is of another version of Wardrop, which can replay it: ${message}`);
+      throw this.#invalid(`is damaged, or of another version of Wardrop, which can replay it: ${message}`);
     }
   }
 

@@ -1,5 +1,5 @@
 import { makePlan, type PlanSolver } from '../planner.js';
-import { SignalsReplay } from './recorded-signals.js';
+import { damaged, SignalsReplay } from './recorded-signals.js';
 import type { Recorded, RecordedSolve } from './recording.js';
 
 export interface Replayed {
@@ -27,16 +27,23 @@ export async function* replayAll(
   }
 }
 
-/** Makes the plan of a recorded solve again. */
+/**
+ * Makes the plan of a recorded solve again.
+ *
+ * @throws {WardropError} WARDROP_RECORDING_INVALID for a solve that lacks something
+ */
 export async function replay(
   solver: PlanSolver,
   { input, times, plan }: RecordedSolve,
 ): Promise<Omit<Replayed, 'isSameState'>> {
   let asked = 0;
   const nowMs = () => times[Math.min(asked++, times.length - 1)]!;
-  const outcome = await makePlan(solver, { ...input, nowMs });
+  const { atMs } = input.state;
+  const outcome = await makePlan(solver, { ...input, nowMs }).catch((error) => {
+    throw damaged({ kind: 'solve', atMs }, error);
+  });
   return {
-    atMs: input.state.atMs,
+    atMs,
     sequence: outcome.plan?.sequence ?? null,
     planId: outcome.plan?.id ?? null,
     isSame: JSON.stringify(outcome.plan) === JSON.stringify(plan),
