@@ -173,6 +173,15 @@ describe('fitProfile on data that do not carry a fit', () => {
     expect(found).not.toContain('doubled-tbot');
   });
 
+  it('tells of stages that completed more than was offered, but not of chance', () => {
+    const more = (factor: number, requests: number | undefined) =>
+      codes(sweep().map((s) => ({ ...s, completedRps: factor * s.completedRps, requests })));
+    expect(more(1.3, 6000)).toContain('contradictory-rates');
+    expect(more(1.3, undefined)).toContain('contradictory-rates');
+    expect(more(1.3, 100)).not.toContain('contradictory-rates');
+    expect(more(1.1, 6000)).not.toContain('contradictory-rates');
+  });
+
   it('tells of medians', () => {
     expect(codes(sweep().map((stage) => ({ ...stage, statistic: 'median' as const })))).toContain('medians');
   });

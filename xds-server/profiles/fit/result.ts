@@ -64,6 +64,7 @@ export type FitWarningCode =
   | 'short-stages'
   | 'doubled-tbot'
   | 'contradictory-tbot'
+  | 'contradictory-rates'
   | 'medians'
   | 'narrow-range'
   | 'one-size'

@@ -12,6 +12,13 @@ const wideRange = 0.6;
 const shortStageSeconds = 30;
 const shortStageAnswers = 10;
 
+/**
+ * More answers than requests, beyond this share and this many standard deviations of a Poisson count, is no chance:
+ * the two rates count different things.
+ */
+const excessAnswers = 0.2;
+const chanceDeviations = 4;
+
 type Unwarned = Omit<FitResult, 'warnings'>;
 
 /** Everything a reader must know about the data and the fit. */
@@ -23,6 +30,7 @@ export function warningsOf(result: Unwarned, kappaBounded: boolean): FitWarning[
     ['single-saturated-stage', singleSaturatedStage(result)],
     ['collapse', collapse(result)],
     ['short-stages', shortStages(result)],
+    ['contradictory-rates', contradictoryRates(result)],
     ['doubled-tbot', recomputedTbot(result, true)],
     ['contradictory-tbot', recomputedTbot(result, false)],
     ['medians', medians(result)],
@@ -108,6 +116,19 @@ function shortStages({ stages }: Unwarned): string | undefined {
     `${short.length} of ${stages.length} stages are shorter than ${shortStageSeconds} s or than ` +
     `${shortStageAnswers} answers one after another (first: ${short[0]!.observation.place}). Ramp and drain make ` +
     'their rates too low. Use more requests a stage'
+  );
+}
+
+function contradictoryRates({ stages }: Unwarned): string | undefined {
+  const excessive = stages.filter(({ observation: { offeredRps, completedRps, requests } }) => {
+    const chance = requests === undefined ? 0 : chanceDeviations / Math.sqrt(requests);
+    return completedRps > offeredRps * (1 + Math.max(excessAnswers, chance));
+  });
+  if (excessive.length === 0) return undefined;
+  return (
+    `${excessive.length} of ${stages.length} stages completed more than was offered (first: ` +
+    `${excessive[0]!.observation.place}), so one of the rates counts something else: rates of several clients or ` +
+    'replicas, tokens, or another stage. Correct it before this profile is used'
   );
 }
 
