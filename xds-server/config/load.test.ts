@@ -192,6 +192,21 @@ describe('loadConfig', () => {
     });
   });
 
+  it('warns of a least share for a priority that no class has', () => {
+    const warnings = (priority: number) =>
+      loadConfig(
+        '/none/fleet.yaml',
+        () =>
+          `${minimal}classes: {bulk: {priority: -5, when: {path: /batch}}}\n` +
+          `policy: {minShares: [{pool: m, priority: ${priority}, share: 0.1}]}`,
+      ).warnings.map(({ path, message, hint }) => [path, message, hint]);
+    expect(warnings(-5)).toEqual([]);
+    expect(warnings(0)).toEqual([]);
+    expect(warnings(5)).toEqual([
+      ['policy.minShares[0].priority', 'no class has priority 5, so nothing is kept', 'known: 0, -5'],
+    ]);
+  });
+
   it('takes a pin for equal bounds', () => {
     const pin = '{frontend: f, pool: m, engine: e, pin: 1}';
     const { policy } = loadConfig('/none/fleet.yaml', () => `${minimal}policy: {bounds: [${pin}]}`);

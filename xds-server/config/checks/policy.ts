@@ -12,12 +12,21 @@ export function checkPolicy(config: Draft, found: Findings): void {
   }
   checkBounds(found, policy?.bounds ?? []);
   const classes = new Map<string, Path>();
+  const priorities = new Set([0, ...Object.values(config.classes ?? {}).map((each) => each?.priority)]);
   for (const [index, entry] of (policy?.minShares ?? []).entries()) {
     const path = ['policy', 'minShares', index];
     if (entry?.pool === undefined) continue;
     found.knownPool([...path, 'pool'], entry.pool);
     const name = `the class of pool ${entry.pool} with priority ${entry.priority}`;
     found.once(classes, name, path, name);
+    if (entry.priority !== undefined && !priorities.has(entry.priority)) {
+      const known = [...priorities].filter((priority) => priority !== undefined);
+      found.warn(
+        [...path, 'priority'],
+        `no class has priority ${entry.priority}, so nothing is kept`,
+        `known: ${known.join(', ')}`,
+      );
+    }
   }
 }
 
