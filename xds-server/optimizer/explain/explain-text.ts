@@ -100,6 +100,7 @@ function boundLines(engine: EngineCost): string[] {
 
 function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explanation): string[] {
   const { rho, effectiveCapacity, congestionPriceSeconds, scarcityPriceSeconds } = load;
+  if (effectiveCapacity === 0) return [`Engine ${engineId} has no capacity now.`];
   const scarcity =
     scarcityPriceSeconds > 0
       ? `it is full, and a replica-second more would be worth ${scarcityPriceSeconds.toFixed(3)} s beyond that`

@@ -117,6 +117,8 @@ describe('reasons', () => {
       ['d', 'e', 'f'].map(async (engineId) => (await explained(world, { ...central, engineId })).engine.use),
     );
     expect(uses).toEqual(['without capacity', 'unreachable', 'not eligible']);
+    const text = explanationText(await explained(world, { ...central, engineId: 'd' }));
+    expect(text).toContain('Engine d has no capacity now.');
   });
 
   test('a bound that decides carries the difference in cost', async () => {

@@ -57,5 +57,24 @@ test('the text names the cause and the weights that it moved', async () => {
   const text = whatChangedText(await changes(threeRegions, busierWest));
   expect(text).toMatch(/^demand: \d+\.\d requests\/s moved, \+\d+\.\d+ user-seconds\/s$/m);
   expect(text).toMatch(/^ {2}west → b, pool chat: 0\.0 % → \d+\.\d %$/m);
+  for (const [, before, after] of text.matchAll(/: (\d+\.\d) % → (\d+\.\d) %$/gm))
+    expect(after).not.toBe(before);
   expect(whatChangedText({ effects: [], weights: [] })).toBe('No input changed.');
+});
+
+test('the text leaves out what would read as no change', () => {
+  const pair = { frontendId: 'west', poolId: 'chat', engineId: 'b' };
+  const text = whatChangedText({
+    effects: [
+      {
+        cause: 'time',
+        weights: [{ ...pair, before: 0.5, after: 0.5001 }],
+        movedRps: 0.01,
+        objectiveSeconds: -1e-6,
+        refusedRps: 1e-9,
+      },
+    ],
+    weights: [],
+  });
+  expect(text).toBe('time: 0.0 requests/s moved, 0.000 user-seconds/s');
 });

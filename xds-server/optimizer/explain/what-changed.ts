@@ -68,7 +68,7 @@ export async function whatChanged(
   return { effects, weights: weightChanges(first, solution) };
 }
 
-/** An effect in one line for each change of weight. */
+/** An effect in one line for each change of weight; nothing that would read as no change. */
 export function whatChangedText({ effects }: WhatChanged): string {
   if (effects.length === 0) return 'No input changed.';
   return effects
@@ -76,12 +76,14 @@ export function whatChangedText({ effects }: WhatChanged): string {
       const sums = [
         `${movedRps.toFixed(1)} requests/s moved`,
         `${signed(objectiveSeconds)} user-seconds/s`,
-        ...(refusedRps === 0 ? [] : [`${signed(refusedRps)} requests/s refused`]),
+        ...(isShownAsZero(refusedRps) ? [] : [`${signed(refusedRps)} requests/s refused`]),
       ];
-      const changes = weights.map(
-        ({ frontendId, poolId, engineId, before, after }) =>
-          `  ${frontendId} → ${engineId}, pool ${poolId}: ${percent(before)} → ${percent(after)}`,
-      );
+      const changes = weights
+        .filter(({ before, after }) => percent(before) !== percent(after))
+        .map(
+          ({ frontendId, poolId, engineId, before, after }) =>
+            `  ${frontendId} → ${engineId}, pool ${poolId}: ${percent(before)} → ${percent(after)}`,
+        );
       return [`${cause}: ${sums.join(', ')}`, ...changes].join('\n');
     })
     .join('\n');
@@ -204,7 +206,12 @@ function keyOf({ frontendId, poolId }: { frontendId: string; poolId: string }): 
   return JSON.stringify([frontendId, poolId]);
 }
 
+function isShownAsZero(value: number): boolean {
+  return Math.abs(value) < 0.0005;
+}
+
 function signed(value: number): string {
+  if (isShownAsZero(value)) return '0.000';
   return `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
 }
 
