@@ -159,6 +159,23 @@ w1     west       1.40.0  behind  newest    2 s ago
     ).toHaveLength(4);
   });
 
+  it('says that a control server broke off its answer', async () => {
+    const body = () => new ReadableStream({ pull: (pulled) => pulled.error(new TypeError('terminated')) });
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => {
+      return new Response(body(), { headers: { [CONTROL_HEADER]: '1' } });
+    });
+    expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(err).toBe('error: no control server answers at http://127.0.0.1:1/: terminated\n');
+  });
+
+  it('does not wait for a control server that stands still', async () => {
+    const signal = AbortSignal.abort(new DOMException('too late', 'TimeoutError'));
+    const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(signal);
+    expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(timeout).toHaveBeenCalledWith(10_000);
+    expect(err).toContain('no control server answers at http://127.0.0.1:1/: too late');
+  });
+
   it('finds the control server by a configuration file that is broken elsewhere', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-broken-'));
     const file = join(folder, 'fleet.yaml');

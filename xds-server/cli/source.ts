@@ -31,12 +31,16 @@ export function withOfflineSource(command: Command): Command {
   );
 }
 
+interface Question {
+  readonly method?: string;
+  readonly body?: object;
+  readonly accept?: string;
+  /** For one that is answered at once; others may need a solve or many. */
+  readonly mostSeconds?: number;
+}
+
 /** Asks the running control server. */
-export async function ask(
-  options: SourceOptions,
-  path: string,
-  request: { readonly method?: string; readonly body?: object; readonly accept?: string } = {},
-): Promise<string> {
+export async function ask(options: SourceOptions, path: string, request: Question = {}): Promise<string> {
   return (await answerTo(options, path, request)).toString();
 }
 
@@ -45,13 +49,10 @@ export function askForBytes(options: SourceOptions, path: string): Promise<Buffe
   return answerTo(options, path, { accept: 'application/octet-stream' });
 }
 
-async function answerTo(
-  options: SourceOptions,
-  path: string,
-  request: { readonly method?: string; readonly body?: object; readonly accept?: string },
-): Promise<Buffer> {
+async function answerTo(options: SourceOptions, path: string, request: Question): Promise<Buffer> {
   const base = adminUrl(options);
   let response: Response;
+  let body: Buffer;
   try {
     response = await fetch(new URL(path, base), {
       method: request.method ?? 'GET',
@@ -60,12 +61,16 @@ async function answerTo(
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      ...(request.mostSeconds === undefined
+        ? {}
+        : { signal: AbortSignal.timeout(1_000 * request.mostSeconds) }),
     });
+    refuseStranger(base, response);
+    body = Buffer.from(await response.arrayBuffer());
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     throw noAnswer(base, error as Error);
   }
-  refuseStranger(base, response);
-  const body = Buffer.from(await response.arrayBuffer());
   if (response.ok) return body;
   throw new UsageError(messageOf(body.toString()), response.status === 400 ? 2 : 1);
 }

@@ -10,6 +10,8 @@ interface StatusOptions extends SourceOptions {
 }
 
 const STATUS_WITH_ALARMS = 3;
+/** A control server that needs longer for it is not well. */
+const MOST_SECONDS = 10;
 /** Of more engines or Envoys, those are shown of which there is something to say. */
 const MOST_ROWS = 20;
 
@@ -24,7 +26,7 @@ export function registerStatus(program: Command): void {
       )
       .option('--json', 'print JSON'),
   ).action(async (options: StatusOptions) => {
-    const status = JSON.parse(await ask(options, '/v1/status')) as Status;
+    const status = JSON.parse(await ask(options, '/v1/status', { mostSeconds: MOST_SECONDS })) as Status;
     console.log(options.json === true ? JSON.stringify(status, null, 2) : statusText(status));
     if (status.alarms.length > 0) throw new ExitStatus(STATUS_WITH_ALARMS);
   });
