@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import type { TlsSettings } from '../config/config.js';
 import { type HostPort, targetText } from '../fleet/address.js';
 import { ADMIN_QUESTION_PATH, type AdminAnswer, type AdminQuestion } from './admin-question.js';
@@ -9,6 +9,9 @@ import { decodeNews, encodeQuestion, type Known, PEER_PATH, type PeerNews } from
 /** So long a peer waits for news before it answers. */
 export const PEER_HOLD_MS = 500;
 const TIMEOUT_MS = 2_000;
+/** For the whole of an answer, which may be large; and how large, as anything may listen at a wrong address. */
+const ANSWER_TIMEOUT_MS = 10_000;
+const MOST_ANSWER_BYTES = 64 << 20;
 /** Reasons may take many solves. */
 const REASONS_TIMEOUT_MS = 60_000;
 /** Between two questions, so that many small news come together; longer while the peer does not answer. */
@@ -48,6 +51,7 @@ export class PeerLink {
     this.#agent = new Agent({
       // One for news, which are waited for, and one for questions.
       connections: 2,
+      maxResponseSize: MOST_ANSWER_BYTES,
       connect: { timeout: TIMEOUT_MS, ...(tls && tlsOf(tls)) },
     });
   }
@@ -79,7 +83,7 @@ export class PeerLink {
         encodeQuestion({ instance, known: this.#known }),
         TIMEOUT_MS,
       );
-      const text = await response.body.text();
+      const text = await textOf(response.body);
       if (response.statusCode !== 200)
         throw new Error(`status ${response.statusCode}: ${text.slice(0, 200)}`);
       const news = decodeNews(text);
@@ -140,6 +144,16 @@ export class PeerLink {
       const news = await this.ask();
       if (!signal.aborted) await pause(news === undefined ? FAILED_PAUSE_MS : PAUSE_MS, signal);
     }
+  }
+}
+
+/** Throws when it takes too long: what comes in small pieces lets every other limit of time begin anew. */
+async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const timer = setTimeout(() => body.destroy(new Error('no end of an answer in time')), ANSWER_TIMEOUT_MS);
+  try {
+    return await body.text();
+  } finally {
+    clearTimeout(timer);
   }
 }
 

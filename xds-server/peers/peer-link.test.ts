@@ -1,0 +1,55 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it, vi } from 'vitest';
+import { PeerLink } from './peer-link.js';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function linkTo(listener: RequestListener): Promise<PeerLink> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const target = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  const link = new PeerLink({ target, instance: 'i', onNews: () => undefined, now: Date.now });
+  cleanups.push(() => link.stop());
+  return link;
+}
+
+it('an answer without an end is given up at its largest size, and the reason is told', async () => {
+  const piece = Buffer.alloc(4 << 20, 'x');
+  let sent = 0;
+  const link = await linkTo((_request, response) => {
+    const send = (): void => {
+      if (response.destroyed) return;
+      sent += piece.length;
+      response.write(piece, send);
+    };
+    send();
+  });
+  expect(await link.ask()).toBeUndefined();
+  expect(link.problem).toMatch(/max size/);
+  expect(sent).toBeLessThan(128 << 20);
+});
+
+it('an answer in small pieces without an end is given up in time', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  let hasBegun = false;
+  const link = await linkTo((_request, response) => {
+    response.write(' ');
+    hasBegun = true;
+  });
+  const asked = link.ask();
+  while (link.problem === null) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (hasBegun) await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(await asked).toBeUndefined();
+  expect(link.problem).toMatch(/in time/);
+});
