@@ -44,7 +44,10 @@ function describe({ engines, frontends }: Headroom): string {
     refused.length === 0
       ? 'nobody'
       : refused
-          .map(({ frontendId, poolId, rps }) => `${rps.toFixed(1)}/s of ${frontendId} to ${poolId}`)
+          .map(
+            ({ frontendId, poolId, rps, byPriority }) =>
+              `${rps.toFixed(1)}/s of ${frontendId} to ${poolId}${ofPriorities(byPriority)}`,
+          )
           .join(', '),
     fullest === null ? 'none is left' : `${fullest.engineId} at ${percent(fullest.rho)}`,
   ]);
@@ -56,4 +59,12 @@ function describe({ engines, frontends }: Headroom): string {
     formatTable([['without engine', 'refused', 'then fullest'], ...losses]),
     formatTable([['frontend', 'can grow to'], ...growths]),
   ].join('\n\n');
+}
+
+type Refused = Headroom['engines'][number]['refused'][number];
+
+/** Nothing where there are no classes to tell apart. */
+function ofPriorities(parts: Refused['byPriority']): string {
+  if (parts.every(({ priority }) => priority === 0)) return '';
+  return ` (${parts.map(({ priority, rps }) => `${rps.toFixed(1)} of priority ${priority}`).join(', ')})`;
 }

@@ -1,4 +1,4 @@
-import type { OptimizerInput } from '../../optimizer/solution.js';
+import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
 import type { Solver } from '../planner.js';
 import { applyChanges, type Changes, refusedRps } from './what-if.js';
 
@@ -11,6 +11,8 @@ export interface Headroom {
       readonly frontendId: string;
       readonly poolId: string;
       readonly rps: number;
+      /** The same by priority, from high to low; only those that lose something. */
+      readonly byPriority: readonly { readonly priority: number; readonly rps: number }[];
     }[];
     /** The fullest engine that is left. */
     readonly fullest: { readonly engineId: string; readonly rho: number } | null;
@@ -45,7 +47,12 @@ async function lossOf(
 ): Promise<Headroom['engines'][number]> {
   const solution = await solver.solve(applyChanges(input, { without: [engineId], demand: [] }));
   const refused = solution.rows
-    .map((row) => ({ frontendId: row.frontendId, poolId: row.poolId, rps: refusedRps(row) }))
+    .map((row) => ({
+      frontendId: row.frontendId,
+      poolId: row.poolId,
+      rps: refusedRps(row),
+      byPriority: refusedByPriority(row, input),
+    }))
     .filter(({ rps }) => rps > 0);
   const left = solution.engines.filter(
     (engine) => engine.engineId !== engineId && engine.effectiveCapacity > 0,
@@ -59,6 +66,21 @@ async function lossOf(
     refused,
     fullest: fullest === undefined ? null : { engineId: fullest.engineId, rho: fullest.rho },
   };
+}
+
+function refusedByPriority(
+  { frontendId, poolId, shed }: Solution['rows'][number],
+  { state }: OptimizerInput,
+): { priority: number; rps: number }[] {
+  return shed
+    .map(({ priority, fraction }) => {
+      const demand = state.demands.find(
+        (each) => each.frontendId === frontendId && each.poolId === poolId && each.priority === priority,
+      );
+      return { priority, rps: fraction * (demand?.requestsPerSecond ?? 0) };
+    })
+    .filter(({ rps }) => rps > 0)
+    .sort((a, b) => b.priority - a.priority);
 }
 
 async function growthOf(solver: Solver, input: OptimizerInput, frontendId: string): Promise<number | null> {

@@ -119,6 +119,32 @@ describe('headroom', () => {
     expect(growth.east).toBeCloseTo(1.75, 1);
   });
 
+  it('tells of which priority those are who are refused', async () => {
+    const classes =
+      'classes: {gold: {priority: 5, when: {header: {x-tier: gold}}}, bulk: {priority: -5, when: {header: {x-tier: bulk}}}}';
+    const input = inputOf(6, 0, classes);
+    const rates = new Map([
+      [5, 7],
+      [0, 6],
+      [-5, 2],
+    ]);
+    const demands = input.state.demands.map((demand) =>
+      demand.frontendId === 'west' ? { ...demand, requestsPerSecond: rates.get(demand.priority)! } : demand,
+    );
+    const { engines } = await headroom(optimizer, { ...input, state: { ...input.state, demands } });
+    expect(engines[0]!.refused).toEqual([
+      {
+        frontendId: 'west',
+        poolId: 'm',
+        rps: expect.closeTo(5, 1),
+        byPriority: [
+          { priority: 0, rps: expect.closeTo(3, 1) },
+          { priority: -5, rps: expect.closeTo(2, 1) },
+        ],
+      },
+    ]);
+  });
+
   it('knows no growth without demand, and none when requests are refused already', async () => {
     const result = await headroom(optimizer, inputOf(0, 30));
     expect(result.frontends).toEqual([
