@@ -58,6 +58,14 @@ export function csvObservations(
   if (header === undefined || rows.length === 0) {
     throw invalid(file, 'holds no rows', 'Expected a header line and one line a stage');
   }
+  const separator = header.cells.length === 1 ? /[;\t]/.exec(header.cells[0]!)?.[0] : undefined;
+  if (separator !== undefined) {
+    throw invalid(
+      `${file}:1`,
+      `is separated by ${separator === ';' ? 'semicolons' : 'tabs'}`,
+      'Write it with commas between cells and points in numbers',
+    );
+  }
   const names = header.cells.map((name) => name.trim().toLowerCase());
   for (const filter of filters) {
     if (!names.includes(filter.name)) {

@@ -213,6 +213,11 @@ describe('readBenchmark refuses', () => {
     expect(() => read(JSON.stringify(report))).toThrow(/no requested_rate.*stage_\*_lifecycle_metrics.json/);
   });
 
+  it('a table that is not separated by commas', () => {
+    expect(() => read('offered_rps;ttft_s\n1;0,03\n')).toThrow(/file:1: is separated by semicolons/);
+    expect(() => read('offered_rps\tttft_s\n1\t0.03\n')).toThrow(/file:1: is separated by tabs/);
+  });
+
   it('a filter that names no column, or that no row passes', () => {
     const row = `${csv}1,1,9,9,1,1\n`;
     expect(() => read(row, 1, [{ name: 'gpu', value: 'a' }])).toThrow(
