@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
+import type { TlsSettings } from '../config/config.js';
 import { PeerLink } from './peer-link.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -9,7 +10,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function linkTo(listener: RequestListener): Promise<PeerLink> {
+async function linkTo(listener: RequestListener, tls?: TlsSettings): Promise<PeerLink> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(() => {
@@ -17,7 +18,13 @@ async function linkTo(listener: RequestListener): Promise<PeerLink> {
     server.close();
   });
   const target = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
-  const link = new PeerLink({ target, instance: 'i', onNews: () => undefined, now: Date.now });
+  const link = new PeerLink({
+    target,
+    instance: 'i',
+    onNews: () => undefined,
+    now: Date.now,
+    ...(tls && { tls }),
+  });
   cleanups.push(() => link.stop());
   return link;
 }
@@ -52,4 +59,10 @@ it('an answer in small pieces without an end is given up in time', async () => {
   }
   expect(await asked).toBeUndefined();
   expect(link.problem).toMatch(/in time/);
+});
+
+it('a peer without TLS is told of as such', async () => {
+  const link = await linkTo((_request, response) => response.end(), { cert: '', key: '' });
+  expect(await link.ask()).toBeUndefined();
+  expect(link.problem).toBe('it speaks no TLS, as this server does');
 });

@@ -181,5 +181,8 @@ function reasonOf(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   if (code === 'ECONNREFUSED') return 'nobody listens there';
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') return 'no answer in time';
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'it speaks no TLS, as this server does';
+  // A server with TLS says no more to one without.
+  if (code === 'UND_ERR_SOCKET') return `it ended the connection (${message}); both need TLS, or neither`;
   return message || String(error);
 }
