@@ -534,7 +534,9 @@ export class ControlServer implements ShownServer {
     };
     raiseFleetAlarms(this.alarms, seen, nowMs);
     raiseClockAlarm(this.alarms, this.#clock.behindMs(nowMs));
-    if (nowMs - this.#slowAlarmsAtMs < SLOW_ALARMS_INTERVAL_MS) return;
+    const sinceMs = nowMs - this.#slowAlarmsAtMs;
+    // Below 0, the clock was set back.
+    if (sinceMs >= 0 && sinceMs < SLOW_ALARMS_INTERVAL_MS) return;
     this.#slowAlarmsAtMs = nowMs;
     const envoys = {
       nodes: this.#xds.nodes(),

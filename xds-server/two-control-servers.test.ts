@@ -233,6 +233,18 @@ describe('two control servers', () => {
     expect(silent.status).toBe(401);
   });
 
+  it('raise alarms also while the clock is behind what it has shown', async () => {
+    const sites = await twoSites({ rps: 6 });
+    const { now } = Date;
+    let behindMs = 0;
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() - behindMs);
+    cleanups.push(() => clock.mockRestore());
+    const one = await sites[0].start();
+    behindMs = 3_600_000;
+    await sites[1].start();
+    await vi.waitUntil(() => isAlarmed(one, 'peer-differs', /another configuration/), 5_000);
+  });
+
   it('speak TLS, and show each other certificates where these are asked for', async () => {
     const authority = new CertificateAuthority();
     writeFileSync(join(folder, 'ca.pem'), authority.certificate);
