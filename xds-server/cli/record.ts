@@ -50,6 +50,7 @@ async function record(options: RecordOptions): Promise<void> {
   process.once('SIGINT', end);
   process.once('SIGTERM', end);
   const timer = options.for === undefined ? undefined : setTimeout(end, options.for * 1_000);
+  let brokenOff: string | undefined;
   try {
     const response = await fetch(new URL('/v1/record', base), { signal: controller.signal }).catch(
       (error) => {
@@ -59,7 +60,9 @@ async function record(options: RecordOptions): Promise<void> {
     refuseStranger(base, response);
     if (!response.ok || response.body === null) throw new UsageError(`${base}: status ${response.status}`, 1);
     await pipeline(
-      untilAborted(response.body, controller.signal),
+      untilEnd(response.body, (error) => {
+        if (!controller.signal.aborted) brokenOff = error.message;
+      }),
       createGzip(),
       createWriteStream(options.out, { flags: options.force === true ? 'w' : 'wx' }),
     );
@@ -74,16 +77,20 @@ async function record(options: RecordOptions): Promise<void> {
     process.off('SIGINT', end);
     process.off('SIGTERM', end);
   }
+  if (brokenOff !== undefined) {
+    const kept = `${options.out} holds what it told before`;
+    throw new UsageError(`the control server at ${base} broke off (${brokenOff}); ${kept}`, 1);
+  }
   console.log(`recorded to ${options.out}`);
 }
 
-/** Ends as a stream does, not with an error, when the recording is over. */
-function untilAborted(body: ReadableStream<Uint8Array>, signal: AbortSignal): Readable {
+/** Ends as a stream does, not with an error, however it ends, so that the file is complete. */
+function untilEnd(body: ReadableStream<Uint8Array>, onError: (error: Error) => void): Readable {
   async function* chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) yield chunk;
     } catch (error) {
-      if (!signal.aborted) throw error;
+      onError(error as Error);
     }
   }
   return Readable.from(chunks());

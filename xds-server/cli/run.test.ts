@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
@@ -166,6 +167,24 @@ w1     west       1.40.0  behind  newest    2 s ago
     });
     expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(1);
     expect(err).toBe('error: no control server answers at http://127.0.0.1:1/: terminated\n');
+  });
+
+  it('keeps what was recorded before a control server broke off', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-record-'));
+    const out = join(folder, 'r.jsonl.gz');
+    async function* told() {
+      yield Buffer.from('{"wardropRecording":2}\n');
+      throw new TypeError('terminated');
+    }
+    const body = Readable.toWeb(Readable.from(told())) as ReadableStream;
+    vi.spyOn(globalThis, 'fetch').mockResolvedValue(
+      new Response(body, { headers: { [CONTROL_HEADER]: '1' } }),
+    );
+    expect(await run(['record', '--out', out, '--url', 'http://127.0.0.1:1'])).toBe(1);
+    const written = gunzipSync(readFileSync(out)).toString();
+    rmSync(folder, { recursive: true });
+    expect(written).toBe('{"wardropRecording":2}\n');
+    expect(err).toContain('the control server at http://127.0.0.1:1/ broke off (terminated)');
   });
 
   it('does not wait for a control server that stands still', async () => {
