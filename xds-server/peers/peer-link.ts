@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { TlsSettings } from '../config/config.js';
 import { type HostPort, targetText } from '../fleet/address.js';
@@ -142,7 +143,8 @@ export class PeerLink {
     const { signal } = this.#stopping;
     while (!signal.aborted && !this.#isSelf) {
       const news = await this.ask();
-      if (!signal.aborted) await pause(news === undefined ? FAILED_PAUSE_MS : PAUSE_MS, signal);
+      // Rejects when it is stopped, which ends the loop.
+      await sleep(news === undefined ? FAILED_PAUSE_MS : PAUSE_MS, undefined, { signal }).catch(() => {});
     }
   }
 }
@@ -163,18 +165,6 @@ function tlsOf({ cert, key, clientCa, peerCa }: TlsSettings) {
     // Whoever wants to see the certificates of Envoys wants to see ours.
     ...(clientCa !== undefined && { cert, key }),
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', finish);
-      resolve();
-    };
-    const timer = setTimeout(finish, ms);
-    signal.addEventListener('abort', finish);
-  });
 }
 
 function reasonOf(error: unknown): string {
