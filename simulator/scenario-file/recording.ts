@@ -8,6 +8,7 @@ import type { RecordedSolve } from '../../xds-server/control/recording/recording
 import { readRecording } from '../../xds-server/control/recording/recording-file.js';
 import { WardropError } from '../../xds-server/errors.js';
 import type { Fleet, Pool } from '../../xds-server/fleet/fleet.js';
+import { eligibleIds } from '../../xds-server/fleet/last-resort.js';
 import { idleTbotSeconds, idleTtftSeconds } from '../../xds-server/profiles/curves.js';
 import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
@@ -204,7 +205,7 @@ function classOf(pool: Pool, { needs = [] }: Fleet, engines: readonly ScenarioEn
   return {
     id: pool.id,
     headers: Object.fromEntries([[MODEL_HEADER, pool.model], ...headers]),
-    eligible: engines.map(({ engineId }) => pool.engineIds.includes(engineId)),
+    eligible: engines.map(({ engineId }) => eligibleIds(pool).includes(engineId)),
   };
 }
 

@@ -86,6 +86,11 @@ describe('eligibility through a real Envoy', () => {
     }
     return counts;
   };
+  /** Engines with a weight. */
+  const plannedFor = async (pool: string): Promise<string[]> => {
+    const { rows } = await mesh.api<PlanJson>('/v1/plan');
+    return rows.find(({ poolId }) => poolId === pool)!.weights.map(({ engineId }) => engineId);
+  };
   const attempts = () => all.reduce((sum, stub) => sum + stub.attempts.length, 0);
 
   it('sends an adapter only to the engine that has it, and the base model to all', async () => {
@@ -310,6 +315,21 @@ describe('eligibility through a real Envoy', () => {
     });
     // Others are served by whom is left; that took no request of the region.
     await eventually('others to be served', async () => (await ask(BASE, { key: 'k' })).status === 200);
+    // The lost ones stay in use for those that have nobody else, and for nobody else.
+    await eventually('a plan of the one that is left', async () => (await plannedFor(BASE)).join() === 'e3');
+    const explained = [
+      'explain',
+      '--url',
+      mesh.adminUrl,
+      '--frontend',
+      'west',
+      '--pool',
+      BASE,
+      '--engine',
+      'e2',
+    ];
+    expect(await mesh.wardrop(...explained)).toContain('only in service for pools that have nobody else');
+    expect(await plannedFor(ADAPTER)).toEqual(['e2']);
     const resident = stubs.e3.attempts.slice(atThird).filter((one) => one.headers['x-data-residency']);
     expect(resident).toEqual([]);
     await Promise.all([stubs.e1.start(), stubs.e2.start()]);
@@ -454,6 +474,13 @@ interface Ask {
   readonly key?: string;
   readonly prompt?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+interface PlanJson {
+  readonly rows: readonly {
+    readonly poolId: string;
+    readonly weights: readonly { readonly engineId: string }[];
+  }[];
 }
 
 function engine(

@@ -78,7 +78,8 @@ function alarmList({ alarms, atMs }: Overview): string {
 }
 
 function engineTable({ engines, plan }: Overview): string {
-  const rows = engines.map(({ state, inFlight, isLeftOut }) => {
+  const rows = engines.map((engine) => {
+    const { state, inFlight } = engine;
     const planned = plan?.engines.find(({ engineId }) => engineId === state.id);
     const ready = state.replicas.filter((replica) => replica.ready).length;
     return [
@@ -87,7 +88,7 @@ function engineTable({ engines, plan }: Overview): string {
       effectiveCapacity(state).toFixed(2),
       `${ready} of ${state.replicas.length}`,
       inFlight === null ? '–' : String(inFlight),
-      escapeHtml(engineRemarks(state, isLeftOut).join(', ')),
+      escapeHtml(engineRemarks(engine).join(', ')),
     ];
   });
   const header = ['engine', 'planned load', '>capacity, replicas', '>ready', '>requests there', 'remarks'];

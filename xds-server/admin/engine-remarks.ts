@@ -1,12 +1,13 @@
-import type { EngineState } from '../fleet/fleet-state.js';
+import type { EngineView } from './overview.js';
 
 /** What keeps an engine below its capacity, in words. */
-export function engineRemarks(
-  { health, ramp, drain, penalty, latencyFactor }: EngineState,
-  isLeftOut: boolean,
-): readonly string[] {
+export function engineRemarks({ state, isLeftOut, lastResortOf }: EngineView): readonly string[] {
+  const { health, ramp, drain, penalty, latencyFactor } = state;
   return [
     ...(isLeftOut ? ['left out after failures'] : []),
+    ...(lastResortOf.length === 0
+      ? []
+      : [`lost or drained, and kept for pools with nobody else: not for ${lastResortOf.join(', ')}`]),
     ...(health === 1 ? [] : [`gets done ${percent(health)} of its profile`]),
     ...(ramp === 1 ? [] : [`starting, at ${percent(ramp)}`]),
     ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain)}`]),

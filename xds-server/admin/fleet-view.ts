@@ -1,4 +1,5 @@
 import { type Demand, effectiveCapacity, settledSecondsOf } from '../fleet/fleet-state.js';
+import { lastResortsOf } from '../fleet/last-resort.js';
 import { type RateEstimate, rateConfidence } from '../signals/demand/demand-estimator.js';
 import type { TurnGapView } from '../signals/demand/turn-gaps.js';
 import { measuredConfidence } from '../signals/measured-confidence.js';
@@ -16,6 +17,7 @@ export function fleetView(server: ShownServer): object {
   const nowMs = Date.now();
   const inFlight = server.signals.inFlight(nowMs);
   const { state, drifts, heldPools, rates } = server.view;
+  const resorts = lastResortsOf(state.fleet);
   return {
     atMs: state.atMs,
     settledSeconds: state.settledSeconds,
@@ -23,6 +25,7 @@ export function fleetView(server: ShownServer): object {
     pools: fleet.pools.map((pool) => ({
       ...pool,
       readinessHeld: heldPools.includes(pool.id),
+      lastResortIds: resorts.get(pool.id) ?? [],
       settledSeconds: settledSecondsOf(state, pool.id),
     })),
     engines: fleet.engines.map((engine, at) => ({

@@ -27,6 +27,8 @@ export interface EngineView {
   readonly inFlight: number | null;
   /** Left out of plans for a while, after failures that frontends saw. */
   readonly isLeftOut: boolean;
+  /** Ids of pools that plans leave it out of, as they have others, while it is kept in service for those that have nobody else. */
+  readonly lastResortOf: readonly string[];
 }
 
 export interface EnvoyView {
@@ -57,6 +59,9 @@ export function overview(server: ShownServer): Overview {
       state: engine,
       inFlight: inFlight?.get(engine.id) ?? null,
       isLeftOut: vetoes.has(engine.id),
+      lastResortOf: state.fleet.pools.flatMap(({ id, lastResortIds = [] }) =>
+        lastResortIds.includes(engine.id) ? [id] : [],
+      ),
     })),
     envoys: envoyOverview(server),
   };

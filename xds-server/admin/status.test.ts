@@ -25,7 +25,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     frontends: [{ id: 'west' }, { id: 'east' }],
     pools: [],
     demands: [demand('west', 3, 'measured'), demand('west', 4, 'held'), demand('east', 0, 'expected')],
-    engines: [{ state, inFlight: 2, isLeftOut: true }],
+    engines: [{ state, inFlight: 2, isLeftOut: true, lastResortOf: [] }],
     envoys: [
       { ...envoy, nodeId: 'w1', frontendId: 'west' },
       { ...envoy, nodeId: 'w2', frontendId: 'west' },

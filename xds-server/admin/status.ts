@@ -65,7 +65,8 @@ function frontendStatus({ demands, envoys }: Overview, frontendId: string): Fron
   };
 }
 
-function engineStatus({ plan }: Overview, { state, inFlight, isLeftOut }: EngineView): EngineStatus {
+function engineStatus({ plan }: Overview, engine: EngineView): EngineStatus {
+  const { state, inFlight } = engine;
   return {
     engineId: state.id,
     utilization: plan?.engines.find(({ engineId }) => engineId === state.id)?.rho ?? null,
@@ -73,6 +74,6 @@ function engineStatus({ plan }: Overview, { state, inFlight, isLeftOut }: Engine
     readyReplicas: state.replicas.filter(({ ready }) => ready).length,
     replicas: state.replicas.length,
     inFlight,
-    remarks: engineRemarks(state, isLeftOut),
+    remarks: engineRemarks(engine),
   };
 }

@@ -1,4 +1,5 @@
 import type { FleetState } from '../fleet/fleet-state.js';
+import { eligibleIds } from '../fleet/last-resort.js';
 import type { Plan } from '../plan/plan.js';
 import { checkSnapshots } from './planner.js';
 
@@ -6,10 +7,12 @@ import { checkSnapshots } from './planner.js';
 export function whyUnfit(plan: Plan, state: FleetState): string | undefined {
   const { frontends, pools } = state.fleet;
   for (const { id: frontendId } of frontends) {
-    for (const { id: poolId, engineIds } of pools) {
+    for (const pool of pools) {
+      const poolId = pool.id;
       const row = plan.rows.find((entry) => entry.frontendId === frontendId && entry.poolId === poolId);
       if (row === undefined) return `it says nothing about ${poolId} for ${frontendId}`;
-      const isServed = row.segments.some(({ ownerId }) => engineIds.includes(ownerId));
+      const eligible = eligibleIds(pool);
+      const isServed = row.segments.some(({ ownerId }) => eligible.includes(ownerId));
       if (row.segments.length > 0 && !isServed) return `nobody of ${poolId} for ${frontendId} is left`;
     }
   }

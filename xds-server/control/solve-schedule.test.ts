@@ -20,6 +20,11 @@ const lessSupply: FleetState = {
   })),
 };
 
+const lessInPool: FleetState = {
+  ...state,
+  fleet: { ...state.fleet, pools: state.fleet.pools.map((pool) => ({ ...pool, lastResortIds: ['b'] })) },
+};
+
 const withDemand = (change: Partial<FleetState['demands'][number]>): FleetState => ({
   ...state,
   demands: state.demands.map((demand) => ({ ...demand, ...change })),
@@ -41,6 +46,7 @@ it('the first solve is due at once', () => {
 it('lost replicas and a new configuration are solved for at once, new demand and other round trips after a second', () => {
   const schedule = solvedAt(10_000);
   expect(schedule.isDue(1, lessSupply, 10_001)).toBe(true);
+  expect(schedule.isDue(1, lessInPool, 10_001)).toBe(true);
   expect(schedule.isDue(2, state, 10_001)).toBe(true);
   expect(schedule.isDue(1, moreDemand, 10_999)).toBe(false);
   expect(schedule.isDue(1, moreDemand, 11_000)).toBe(true);

@@ -65,7 +65,7 @@ function isSame(a: Reason, b: Reason): boolean {
 
 function reasonOf(generation: number, { fleet, engines, demands }: FleetState): Reason {
   return {
-    supply: JSON.stringify([generation, engines]),
+    supply: JSON.stringify([generation, engines, fleet.pools.map(({ lastResortIds }) => lastResortIds)]),
     demand: JSON.stringify(
       demands.map((demand) => [
         demand.requestsPerSecond,

@@ -75,6 +75,8 @@ export interface Pool {
   readonly needs: readonly string[];
   /** Ids of eligible engines, sorted, never empty. */
   readonly engineIds: readonly string[];
+  /** In a state: eligible engines, not in `engineIds`, that are in service only for pools that have nobody else. */
+  readonly lastResortIds?: readonly string[];
 }
 
 /** A name by which requests may ask for a model. */

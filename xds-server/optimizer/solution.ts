@@ -30,7 +30,7 @@ export interface SolverState extends Omit<FleetState, 'fleet' | 'engines'> {
 export interface SolverFleet {
   readonly frontends: readonly Pick<Frontend, 'id'>[];
   readonly engines: readonly Pick<Engine, 'id' | 'profile'>[];
-  readonly pools: readonly Pick<Pool, 'id' | 'engineIds'>[];
+  readonly pools: readonly Pick<Pool, 'id' | 'engineIds' | 'lastResortIds'>[];
   readonly networkSeconds: Matrix;
   readonly egressDollarsPerRequest?: Matrix;
 }

@@ -18,7 +18,8 @@ import { OperatorOrders, type OperatorRequest } from './operator-orders.js';
 import { latencySamples } from './penalty/latency-evidence.js';
 import { type OutlierView, OutlierWatch, type ProfileDrift } from './penalty/outlier-watch.js';
 import { capacityPenalty } from './penalty/penalty.js';
-import type { Readiness } from './readiness/last-stand.js';
+import type { Fitness } from './readiness/last-resort.js';
+import type { HeldReadiness } from './readiness/last-stand.js';
 
 /** Utilisation may have been higher over so short a time. */
 const PEAK_SECONDS = 3;
@@ -137,7 +138,7 @@ export class EngineStates {
 
   /** Engines as they look now, in the order of the fleet. */
   evaluate(
-    readiness: Readiness,
+    readiness: Pick<HeldReadiness, 'readiness' | 'heldEngines'>,
     known: KnownConfig,
     hearing: Hearing,
     nowMs: number,
@@ -150,7 +151,28 @@ export class EngineStates {
     return this.#penalised(this.#corrected(unmeasured, known), known, hearing, nowMs);
   }
 
-  #unmeasured(readiness: Readiness, { fleet }: KnownConfig, nowMs: number): readonly EngineState[] {
+  /** Of those with capacity, by engine id. */
+  fitness(
+    engines: readonly EngineState[],
+    heldEngines: ReadonlySet<string>,
+    nowMs: number,
+  ): ReadonlyMap<string, Fitness> {
+    const fitnessOf = (id: string): Fitness => {
+      if (heldEngines.has(id)) return 'lost';
+      return this.#orders.drainFactor(id, nowMs) === 0 ? 'drained' : 'fit';
+    };
+    return new Map(
+      engines.flatMap((engine): [string, Fitness][] =>
+        effectiveCapacity(engine) > 0 ? [[engine.id, fitnessOf(engine.id)]] : [],
+      ),
+    );
+  }
+
+  #unmeasured(
+    { readiness, heldEngines }: Pick<HeldReadiness, 'readiness' | 'heldEngines'>,
+    { fleet }: KnownConfig,
+    nowMs: number,
+  ): readonly EngineState[] {
     const { engines, pools } = fleet;
     const ramps = this.#slowStart.ramps(engines, pools, readiness, nowMs);
     const states = engines.map((engine, at) => ({
@@ -163,7 +185,8 @@ export class EngineStates {
       latencyFactor: 1,
     }));
     // Drained engines serve when there is nobody else.
-    const serving = new Set(states.filter((state) => effectiveCapacity(state) > 0).map(({ id }) => id));
+    const isServing = (state: EngineState) => effectiveCapacity(state) > 0 && !heldEngines.has(state.id);
+    const serving = new Set(states.filter(isServing).map(({ id }) => id));
     const exempt = new Set(
       pools.flatMap(({ engineIds }) => (engineIds.some((id) => serving.has(id)) ? [] : engineIds)),
     );

@@ -1,6 +1,7 @@
 import { classKey, id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Address, Engine } from '../fleet/fleet.js';
+import { type LastResorts, withoutLastResorts } from '../fleet/last-resort.js';
 import type { Operations, Orders } from '../fleet/operations.js';
 import { type AnsweredOf, answeredByEnvoy, answeredByFilter, EngineWork } from './capacity/engine-work.js';
 import type { ClassAverages } from './demand/class-averages.js';
@@ -18,6 +19,7 @@ import {
 } from './known-config.js';
 import { Network } from './network/network.js';
 import { currentOrders, type OperatorRequest } from './operator-orders.js';
+import { changedResorts, lastResorts } from './readiness/last-resort.js';
 import { ReadinessWatch } from './readiness/readiness-watch.js';
 import type { ProbeResult, ReplicaHealth } from './readiness/replica-health.js';
 import type { SignalsView } from './signals-view.js';
@@ -44,6 +46,7 @@ export class Signals {
   readonly #network: Network;
   #known: KnownConfig;
   #settledSince: SettledSince;
+  #lastResorts: LastResorts = new Map();
   /** When many conversations last had to move. */
   #unrestMs = Number.NEGATIVE_INFINITY;
   /** Another control server has Envoys of which nothing is heard here. */
@@ -324,11 +327,9 @@ export class Signals {
     if ([...moves.values()].includes('large')) this.#unrestMs = nowMs;
     this.#states.expireOrders(this.#known, nowMs);
     const isDrained = (address: Address) => this.#states.isReplicaDrained(address);
-    const { readiness, heldPools, vetoes, changed } = this.#readiness.evaluate(fleet, isDrained, nowMs);
-    if (changed.size > 0) {
-      this.#settledSince.enginesChanged(changed, nowMs);
-      this.#unrestMs = nowMs;
-    }
+    const readiness = this.#readiness.evaluate(fleet, isDrained, nowMs);
+    const { heldPools, vetoes } = readiness;
+    this.#noteChanged(readiness.changed, nowMs);
     const rates = this.#demand.rates(nowMs);
     const silentFrontends = this.#demand.silentFrontends(fleet, nowMs);
     const inFlight = this.#ledger.inFlight(nowMs);
@@ -340,9 +341,13 @@ export class Signals {
       unrestMs: this.#unrestMs,
     };
     const engines = this.#states.evaluate(readiness, this.#known, hearing, nowMs);
+    this.#noteResorts(
+      lastResorts(fleet.pools, this.#states.fitness(engines, readiness.heldEngines, nowMs)),
+      nowMs,
+    );
     return {
       state: {
-        fleet: this.#network.evaluate(nowMs),
+        fleet: withoutLastResorts(this.#network.evaluate(nowMs), this.#lastResorts),
         atMs: nowMs,
         engines,
         demands: rates.map((rate) => this.#demand.demandOf(rate, this.#known, silentFrontends)),
@@ -363,6 +368,18 @@ export class Signals {
     };
   }
 
+  /** Engines, or some of their replicas, came into service or went out of it. */
+  #noteChanged(engineIds: ReadonlySet<string>, nowMs: number): void {
+    if (engineIds.size === 0) return;
+    this.#settledSince.enginesChanged(engineIds, nowMs);
+    this.#unrestMs = nowMs;
+  }
+
+  #noteResorts(resorts: LastResorts, nowMs: number): void {
+    this.#noteChanged(changedResorts(this.#lastResorts, resorts), nowMs);
+    this.#lastResorts = resorts;
+  }
+
   /** Whether all that send requests tell of them. */
   #isHeardOf(nowMs: number): boolean {
     return !this.#isPartial && this.#demand.silentFrontends(this.#known.fleet, nowMs).length === 0;
@@ -378,6 +395,7 @@ export class Signals {
       states: this.#states.save(),
       network: this.#network.save(),
       settledSince: this.#settledSince.save(),
+      lastResorts: [...this.#lastResorts],
       unrestMs: this.#unrestMs,
       isPartial: this.#isPartial,
     };
@@ -392,6 +410,7 @@ export class Signals {
     this.#states.restore(saved.states);
     this.#network.restore(saved.network);
     this.#settledSince.restore(saved.settledSince);
+    this.#lastResorts = new Map(saved.lastResorts);
     this.#unrestMs = saved.unrestMs;
     this.#isPartial = saved.isPartial;
     this.#known = withSizes(this.#known, this.#demand.sizes);
@@ -401,7 +420,7 @@ export class Signals {
 export type SavedSignals = ReturnType<Signals['save']>;
 
 /** Grows with every change of what is saved, or of what it means: nobody goes on with what others saved in another form. */
-export const SAVED_FORMAT = 4;
+export const SAVED_FORMAT = 5;
 
 /** Names of the ledger; the filter of a node and its Envoy count apart. */
 function filterOf(frontendId: string, nodeId: string): string {

@@ -1,5 +1,6 @@
 import type { Fleet } from '../../fleet/fleet.js';
 import { knownId } from '../../fleet/known-id.js';
+import { eligibleIds } from '../../fleet/last-resort.js';
 import {
   type ExplainedPair,
   type Explanation,
@@ -43,7 +44,7 @@ export function explainedPair({ frontend, pool, engine }: ExplainQuery, fleet: F
   const frontendId = knownId('frontend', frontend, fleet.frontends);
   const engineId = knownId('engine', engine, fleet.engines);
   if (pool !== undefined) return { frontendId, poolId: knownId('pool', pool, fleet.pools), engineId };
-  const serving = fleet.pools.filter(({ engineIds }) => engineIds.includes(engineId));
+  const serving = fleet.pools.filter((each) => eligibleIds(each).includes(engineId));
   const onlyPool = serving.length === 1 ? serving[0]!.id : undefined;
   return { frontendId, poolId: knownId('pool', onlyPool, serving), engineId };
 }

@@ -30,6 +30,8 @@ function reason(use: EngineUse): string {
   switch (use) {
     case 'not eligible':
       return 'because the engine is not in the pool';
+    case 'last resort':
+      return 'because the engine is lost or drained and only in service for pools that have nobody else';
     case 'unreachable':
       return 'because the frontend cannot reach the engine';
     case 'without capacity':

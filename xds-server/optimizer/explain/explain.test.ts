@@ -121,6 +121,18 @@ describe('reasons', () => {
     expect(text).toContain('Engine d has no capacity now.');
   });
 
+  test('an engine that only other pools have nobody else than says so', async () => {
+    const input = worldInput(threeRegions);
+    const [chat] = input.state.fleet.pools;
+    const pools = [{ ...chat!, engineIds: ['a', 'b'], lastResortIds: ['c'] }];
+    const narrowed = { ...input, state: { ...input.state, fleet: { ...input.state.fleet, pools } } };
+    const found = explain(narrowed, await optimizer.solve(narrowed), { ...central, engineId: 'c' });
+    expect(found.engine).toMatchObject({ use: 'last resort', weight: 0 });
+    expect(explanationText(found)).toContain(
+      'weight 0, because the engine is lost or drained and only in service for pools that have nobody else',
+    );
+  });
+
   test('a bound that decides carries the difference in cost', async () => {
     const bounds = [{ ...central, engineId: 'a', min: 0.1, max: 0.1 }];
     const { engine, rowMarginalSeconds } = await explained(

@@ -51,7 +51,13 @@ export type CostName =
   | 'bound';
 
 /** Why an engine of the fleet takes part in a row or not. */
-export type EngineUse = 'used' | 'unused' | 'not eligible' | 'unreachable' | 'without capacity';
+export type EngineUse =
+  | 'used'
+  | 'unused'
+  | 'not eligible'
+  | 'last resort'
+  | 'unreachable'
+  | 'without capacity';
 
 export interface EngineCost {
   readonly engineId: string;
@@ -106,7 +112,8 @@ export function explain(input: SolverInput, solution: Solution, pair: ExplainedP
     demandRps,
     shed,
     rowMarginalSeconds: choices.length > 0 ? row.marginal : null,
-    engine: choices.find(({ engineId }) => engineId === pair.engineId) ?? absent(checked, pair, engineAt),
+    engine:
+      choices.find(({ engineId }) => engineId === pair.engineId) ?? absent(checked, input, pair, engineAt),
     load: solution.engines.find(({ engineId }) => engineId === pair.engineId)!,
     targetUtilization: checked.policy.targetUtilization,
     maxUtilization: checked.policy.maxUtilization,
@@ -123,17 +130,25 @@ function servedRates({ state }: SolverInput, { rows }: Solution): number[] {
   });
 }
 
-function absent(input: SolverInput, { frontendId, poolId, engineId }: ExplainedPair, at: number): EngineCost {
-  const { fleet, engines } = input.state;
+function absent(
+  checked: SolverInput,
+  { state }: SolverInput,
+  { frontendId, poolId, engineId }: ExplainedPair,
+  at: number,
+): EngineCost {
+  const { fleet, engines } = checked.state;
   const network = fleet.networkSeconds[indexById(fleet.frontends, frontendId)]![at]!;
   const eligible = fleet.pools[indexById(fleet.pools, poolId)]!.engineIds.includes(engineId);
-  const use = !eligible
-    ? 'not eligible'
-    : !isUsable(engines[at]!)
-      ? 'without capacity'
-      : network === Infinity
-        ? 'unreachable'
-        : 'unused';
+  const pool = state.fleet.pools[indexById(state.fleet.pools, poolId)]!;
+  const use = pool.lastResortIds?.includes(engineId)
+    ? 'last resort'
+    : !eligible
+      ? 'not eligible'
+      : !isUsable(engines[at]!)
+        ? 'without capacity'
+        : network === Infinity
+          ? 'unreachable'
+          : 'unused';
   return {
     engineId,
     use,

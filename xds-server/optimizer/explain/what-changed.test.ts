@@ -32,6 +32,21 @@ test('one change is blamed, and nothing else', async () => {
   ]);
 });
 
+test('an engine that is left to other pools is a change of capacity', async () => {
+  const before = worldInput(threeRegions);
+  const [chat] = before.state.fleet.pools;
+  const pools = [{ ...chat!, engineIds: ['a', 'c'], lastResortIds: ['b'] }];
+  const after = { ...before, state: { ...before.state, fleet: { ...before.state.fleet, pools } } };
+  for (const [from, to] of [
+    [before, after],
+    [after, before],
+  ] as const) {
+    const { effects } = await whatChanged(optimizer, from, to);
+    expect(effects.map(({ cause }) => cause)).toEqual(['capacity']);
+    expect(effects[0]!.weights.some(({ engineId }) => engineId === 'b')).toBe(true);
+  }
+});
+
 test('effects of several changes add up to the whole', async () => {
   const { effects, weights } = await changes(threeRegions, {
     ...busierWest,

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../../fleet/fleet.js';
+import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
 import type { OptimizerInput, Solution, SolutionRow } from '../solution.js';
 
 /**
  * Kinds of input, in the order in which they are exchanged.
  * - `time`: the weights in force and how long conditions have held, which makes moves cheaper.
  * - `config`: the fleet and its pools, the policy. `network`: latencies and egress. `profile`: curves, work, reference mix.
- * - `capacity`: readiness, health, ramp, drain and penalty. `demand`: rates and sizes of requests.
+ * - `capacity`: readiness, health, ramp, drain and penalty, and what engines are the last resort of. `demand`: rates and sizes of requests.
  */
 const causes = ['time', 'config', 'network', 'profile', 'capacity', 'demand'] as const;
 
@@ -97,10 +98,12 @@ function exchanged(before: OptimizerInput, after: OptimizerInput, taken: Readonl
   const demand = taken.has('demand') ? after : before;
   const frontends = new Set(config.state.fleet.frontends.map(({ id }) => id));
   const pools = new Set(config.state.fleet.pools.map(({ id }) => id));
+  const capacity = taken.has('capacity') ? after : before;
+  const fleet = withoutLastResorts(config.state.fleet, lastResortsOf(capacity.state.fleet));
   return {
     state: {
-      fleet: withNetwork(config.state.fleet, taken.has('network') ? [after, before] : [before, after]),
-      engines: enginesFor(config.state.fleet, taken.has('capacity') ? [after, before] : [before, after]),
+      fleet: withNetwork(fleet, taken.has('network') ? [after, before] : [before, after]),
+      engines: enginesFor(fleet, taken.has('capacity') ? [after, before] : [before, after]),
       demands: demand.state.demands.filter(
         ({ frontendId, poolId }) => frontends.has(frontendId) && pools.has(poolId),
       ),

@@ -15,6 +15,8 @@ export interface HeldReadiness {
   readonly readiness: Readiness;
   /** Pools that would have nobody without it, in the order of the fleet. */
   readonly heldPools: readonly string[];
+  /** Ids of the engines that are ready only by that. */
+  readonly heldEngines: ReadonlySet<string>;
 }
 
 /** Replicas that were lost within this time of each other were probably lost by one cause: the observer's. */
@@ -33,13 +35,17 @@ export function holdLast(
   const index = new Map(fleet.engines.map((engine, at) => [engine.id, at]));
   const readiness = observed.map((replicas) => [...replicas]);
   const heldPools: string[] = [];
+  const heldEngines = new Set<string>();
   for (const { id, engineIds } of fleet.pools) {
     const engines = engineIds.map((engineId) => index.get(engineId)!);
     if (engines.some((at) => observed[at]!.includes(true))) continue;
     heldPools.push(id);
-    for (const [engine, replica] of lastOnes(engines, observed, past)) readiness[engine]![replica] = true;
+    for (const [engine, replica] of lastOnes(engines, observed, past)) {
+      readiness[engine]![replica] = true;
+      heldEngines.add(fleet.engines[engine]!.id);
+    }
   }
-  return { readiness, heldPools };
+  return { readiness, heldPools, heldEngines };
 }
 
 function lastOnes(
