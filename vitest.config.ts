@@ -10,7 +10,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             '{wire,xds-server,simulator,bench}/**/*.test.ts',
-            'test/{unit,filter,conformance}/**/*.test.ts',
+            'test/{unit,filter,conformance,control-server}/**/*.test.ts',
           ],
           // Seconds on an idle machine may be a minute on a busy one.
           testTimeout: 60_000,

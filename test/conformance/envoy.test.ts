@@ -25,9 +25,10 @@ import {
   EXTENSION_TYPE,
   LISTENER_TYPE,
 } from '../../xds-server/xds/protocol/type-url.js';
-import { freePorts, suspiciousLines } from '../e2e/harness/mesh.js';
+import { suspiciousLines } from '../e2e/harness/mesh.js';
 import { eventually, sleep } from '../e2e/harness/process.js';
 import { answerOk, StubEngine } from '../e2e/harness/stub-engine.js';
+import { freePorts } from '../free-ports.js';
 import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { decide, steeringModule } from './envoy/steering-module.js';

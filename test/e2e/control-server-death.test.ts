@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
+import { freePorts } from '../free-ports.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
-import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 

@@ -5,8 +5,9 @@ import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
 import type { DecisionView } from '../../xds-server/admin/decision.js';
+import { freePorts } from '../free-ports.js';
 import { chat, keysOf, type Result } from './harness/load.js';
-import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually, sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
 

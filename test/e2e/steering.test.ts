@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
+import { freePorts } from '../free-ports.js';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
-import { type EnvoyHandle, engineEntry, freePorts, Mesh, suspiciousLines } from './harness/mesh.js';
+import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
 import { eventually } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 

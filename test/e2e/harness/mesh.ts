@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
+import { freePorts } from '../../free-ports.js';
 import { eventually, Process } from './process.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -243,28 +243,4 @@ function listenOf(configFile: string, frontend: string): string {
   const found = config.frontends.find((entry) => entry.id === frontend);
   if (!found) throw new Error(`no frontend ${frontend}`);
   return found.listen;
-}
-
-/** Below the ports that systems give to outgoing connections and to whoever asks for any. */
-const FIRST_PORT = 24_000;
-const PORTS = 8_000;
-
-/** Ports that were free a moment ago, drawn so that nobody else is likely to take them; together, so that they differ. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, serverOnAnyPort));
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
-
-async function serverOnAnyPort(): Promise<Server> {
-  for (;;) {
-    const server = createServer();
-    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
-    const isListening = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (isListening) return server;
-  }
 }

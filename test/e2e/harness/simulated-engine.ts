@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { freePorts } from './mesh.js';
+import { freePorts } from '../../free-ports.js';
 import { eventually, Process } from './process.js';
 
 const MAIN = fileURLToPath(new URL('../../../dist/simulator/engine/main.js', import.meta.url));

@@ -1,53 +1,29 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import { type AddressInfo, createServer as createNetServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CertificateAuthority } from '../test/conformance/certificates.js';
-import { id64 } from '../wire/hash.js';
+import { id64 } from '../../wire/hash.js';
 import {
   SYNC_DISPLACED_HEADER,
   SYNC_FRONTEND_HEADER,
   SYNC_NODE_HEADER,
   SYNC_SNAPSHOT_HEADER,
-} from '../wire/names.js';
-import { noPoolUsage, noVmUsage, type UsageReport } from '../wire/usage-report.js';
-import { encodeUsageReport } from '../wire/usage-report-writer.js';
-import { ControlServer } from './control-server.js';
-import { Optimizer } from './optimizer/index.js';
+} from '../../wire/names.js';
+import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
+import { encodeUsageReport } from '../../wire/usage-report-writer.js';
+import type { ControlServer } from '../../xds-server/control-server.js';
+import { CertificateAuthority } from '../conformance/certificates.js';
+import { freePorts } from '../free-ports.js';
+import { afterwards, cleanUp, startControlServer, startEngine, temporaryFolder } from './site.js';
 
-const cleanups: (() => unknown)[] = [];
-const optimizer = new Optimizer();
 let folder = '';
 let engine = '';
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'wardrop-two-'));
-  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-  const server: Server = createServer((_request, response) => response.end());
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanups.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  engine = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  folder = temporaryFolder();
+  engine = (await startEngine()).address;
 });
 
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createNetServer());
-  await Promise.all(
-    servers.map((server) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))),
-  );
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
+afterEach(cleanUp);
 
 /** A control server that may be started. */
 class Site {
@@ -88,15 +64,7 @@ class Site {
   }
 
   async start(): Promise<ControlServer> {
-    const server = await ControlServer.start({
-      configFile: this.#file,
-      optimizer,
-      questionSolver: optimizer,
-      wasmModule: new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]),
-      runFilter: () => ({ decision: {}, requestHeaders: new Map() }),
-      log: pino({}, { write: () => undefined }),
-    });
-    cleanups.push(() => server.stop());
+    const server = await startControlServer(this.#file);
     await vi.waitUntil(() => server.plan, 10_000);
     return server;
   }
@@ -238,7 +206,7 @@ describe('two control servers', () => {
     const { now } = Date;
     let behindMs = 0;
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() - behindMs);
-    cleanups.push(() => clock.mockRestore());
+    afterwards(() => clock.mockRestore());
     const one = await sites[0].start();
     behindMs = 3_600_000;
     await sites[1].start();

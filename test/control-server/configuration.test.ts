@@ -1,0 +1,96 @@
+import { readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { cleanUp, hasTwoEngines, planned, Site, startEngine } from './site.js';
+
+afterEach(cleanUp);
+
+describe('the control server', () => {
+  it('a broken file changes nothing, and the next good one applies', async () => {
+    const [a, b, c] = [await startEngine(), await startEngine(), await startEngine()];
+    const site = await Site.create({ e1: a.address, e2: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    const { id } = server.plan!;
+
+    const fixed = site.text({ e1: a.address, e3: c.address });
+    site.write(fixed.replace('"]}', '"]'));
+    const alarm = await vi.waitUntil(() => server.alarms.list.find((one) => one.id === 'config'), 5_000);
+    expect(alarm.message).toMatch(/fleet\.yaml:\d+:\d+: /);
+    expect(server.plan!.id).toBe(id);
+    expect(server.config.fleet.engines.map((engine) => engine.id)).toEqual(['e1', 'e2']);
+
+    site.write(fixed);
+    await vi.waitFor(async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e3']), 8_000);
+    expect(server.alarms.list).toEqual([]);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const probes = b.probes();
+    const others = c.probes();
+    await vi.waitUntil(() => c.probes() > others + 2, 5_000);
+    expect(b.probes()).toBe(probes);
+  });
+
+  it('announces new endpoints also when the plan stays the same', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ e: a.address });
+    const server = await site.start();
+    await planned(server);
+    const { id } = server.plan!;
+    site.write(site.text({ e: b.address }));
+    expect(await server.reload('test')).toBe(true);
+    await vi.waitFor(async () => {
+      expect((await site.sync())!.engines[0]!.replicas[0]!.address).toBe(b.address);
+    }, 5_000);
+    expect(server.plan!.id).toBe(id);
+  });
+
+  it('sees files that are renamed into place, deleted and brought back, and changed often', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ e1: a.address });
+    const server = await site.start();
+    const engines = () => server.config.fleet.engines.map((engine) => engine.id);
+    await planned(server);
+
+    writeFileSync(`${site.configFile}.new`, site.text({ e1: a.address, e2: b.address }));
+    renameSync(`${site.configFile}.new`, site.configFile);
+    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), 8_000);
+
+    unlinkSync(site.configFile);
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toContain('config'), 8_000);
+    expect(engines()).toEqual(['e1', 'e2']);
+    site.write(site.text({ e2: b.address }));
+    await vi.waitFor(() => expect(engines()).toEqual(['e2']), 10_000);
+
+    for (let change = 0; change < 20; change++) {
+      site.write(site.text(change % 2 === 0 ? { e1: a.address } : { e1: a.address, e2: b.address }));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), 10_000);
+    await vi.waitFor(async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e2']), 8_000);
+  });
+
+  it('takes a change of the file that comes while it is still looking for replicas at its start', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const [host, port] = engine.address.split(':');
+    const listed = readFileSync(site.configFile, 'utf8');
+    const found = listed.replace(/endpoints: \[.*?\]/, `discovery: {dns: "e.invalid:${port}"}`);
+    site.write(found);
+    const server = await site.start(undefined, async () => {
+      site.write(found.replace('requestsPerSecond: 5}', 'requestsPerSecond: 6}'));
+      return { addresses: [`${host}:${port}`], secondsToLive: 60 };
+    });
+    await vi.waitUntil(() => server.view.state.demands[0]!.requestsPerSecond === 6, 10_000);
+  });
+
+  it('keeps server settings that need a restart, and says so', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    site.write(readFileSync(site.configFile, 'utf8').replace('state.json', 'other.json'));
+    expect(await server.reload('test')).toBe(true);
+    expect(server.alarms.list.map(({ id }) => id)).toEqual(['restart-needed']);
+    expect(server.config.server.stateFile).toBe(join(site.folder, 'state.json'));
+  });
+});

@@ -1,0 +1,104 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer as createNetServer } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Optimizer } from '../../xds-server/optimizer/index.js';
+import { afterwards, cleanUp, planned, Site, startEngine } from './site.js';
+
+afterEach(cleanUp);
+
+describe('the control server', () => {
+  it('is ready once a plan is published, and not before', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const optimizer = new Optimizer();
+    const server = await site.start({
+      solveChecked: async (input) => {
+        await held;
+        return optimizer.solveChecked(input);
+      },
+    });
+    expect((await site.get('/live')).status).toBe(200);
+    expect((await site.get('/ready')).status).toBe(503);
+    expect((await site.get('/v1/plan')).status).toBe(503);
+    expect(await site.sync()).toBeUndefined();
+    release();
+    expect(await planned(server)).toEqual({ a: 1 });
+    expect((await site.get('/ready')).body).toEqual({ ready: true, planId: server.plan!.id });
+    expect(await site.sync()).toMatchObject({ planId: server.plan!.id, frontendId: 'f' });
+    await optimizer.close();
+  });
+
+  it('goes on with the same plan after a restart, under newer snapshot versions', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const first = await site.start();
+    await planned(first);
+    const { id, sequence } = first.plan!;
+    const before = (await site.sync())!;
+    await first.stop();
+    const second = await site.start({ solveChecked: () => new Promise(() => undefined) });
+    expect([second.plan!.id, second.plan!.sequence]).toEqual([id, sequence]);
+    const after = (await site.sync())!;
+    expect(after.version).toBeGreaterThan(before.version);
+    expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
+  });
+
+  it('keeps every conversation where it is when a newer version wrote the state file, and its file, too', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const first = await site.start();
+    await planned(first);
+    const before = (await site.sync())!;
+    await first.stop();
+    const file = join(site.folder, 'state.json');
+    const stored = JSON.parse(readFileSync(file, 'utf8'));
+    stored.plan.engines = 'said in another way';
+    writeFileSync(file, JSON.stringify({ ...stored, format: 2, novelty: {} }));
+    await site.start({ solveChecked: () => new Promise(() => undefined) });
+    const after = (await site.sync())!;
+    const own = { version: 0, issuedAtMs: 0, planId: '' };
+    expect({ ...after, ...own }).toEqual({ ...before, ...own });
+    expect(JSON.parse(readFileSync(`${file}.broken`, 'utf8'))).toMatchObject({ format: 2, novelty: {} });
+  });
+
+  it('makes a first plan when the state file is broken, and says so', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    writeFileSync(join(site.folder, 'state.json'), '{"format": 1');
+    const server = await site.start();
+    expect(server.alarms.list.map(({ id }) => id)).toEqual(['state-file']);
+    expect(await planned(server)).toEqual({ a: 1 });
+  });
+
+  it('says when something else writes its state file, too', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const server = await site.start();
+    await planned(server);
+    const file = join(site.folder, 'state.json');
+    // A write that falls into one of the server's own goes unnoticed.
+    const alarm = await vi.waitUntil(() => {
+      writeFileSync(file, '{}');
+      server.act({ action: 'drain', target: 'a', by: 'test' });
+      return server.alarms.list.find(({ id }) => id === 'state-file');
+    }, 10_000);
+    expect(alarm.message).toContain('state.json, too: run one control server');
+    await vi.waitUntil(() => readFileSync(file, 'utf8').includes('"target":"a"'), 10_000);
+  });
+
+  it('frees its sockets when one of them is taken', async () => {
+    const engine = await startEngine();
+    const site = await Site.create({ a: engine.address });
+    const blocker = createNetServer();
+    const [, sync] = /sync: \{listen: "127\.0\.0\.1:(\d+)"/.exec(readFileSync(site.configFile, 'utf8'))!;
+    await new Promise<void>((resolve) => blocker.listen(Number(sync), '127.0.0.1', resolve));
+    afterwards(() => blocker.close());
+    await expect(site.start()).rejects.toMatchObject({ code: 'WARDROP_PORT_IN_USE' });
+    await expect(fetch(`${site.admin}/live`)).rejects.toThrow();
+  });
+});
