@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +29,13 @@ describe('scripts of package.json', () => {
   it('replace the shell of npm, which would not pass on a signal that npm alone is sent', () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     for (const command of Object.values(scripts)) expect(command).toMatch(/^exec node /);
+  });
+});
+
+describe('a build', () => {
+  it('leaves a command that can be run, which npm sees to only once for a folder', () => {
+    const { bin } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    accessSync(join(ROOT, bin.wardrop), constants.X_OK);
   });
 });
 

@@ -1,7 +1,12 @@
 import type { EngineView } from './overview.js';
 
 /** What keeps an engine below its capacity, in words. */
-export function engineRemarks({ state, isLeftOut, lastResortOf }: EngineView): readonly string[] {
+export function engineRemarks({
+  state,
+  isLeftOut,
+  drainedReplicas,
+  lastResortOf,
+}: EngineView): readonly string[] {
   const { health, ramp, drain, penalty, latencyFactor } = state;
   return [
     ...(isLeftOut ? ['left out after failures'] : []),
@@ -11,6 +16,7 @@ export function engineRemarks({ state, isLeftOut, lastResortOf }: EngineView): r
     ...(health === 1 ? [] : [`gets done ${percent(health)} of its profile`]),
     ...(ramp === 1 ? [] : [`starting, at ${percent(ramp)}`]),
     ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain)}`]),
+    ...(drainedReplicas === 0 ? [] : [`${drainedReplicas} of its replicas drained`]),
     ...(penalty === 0 ? [] : [`penalty ${percent(penalty)}, ${latencyFactor.toFixed(1)} times as slow`]),
   ];
 }

@@ -27,6 +27,8 @@ export interface EngineView {
   readonly inFlight: number | null;
   /** Left out of plans for a while, after failures that frontends saw. */
   readonly isLeftOut: boolean;
+  /** Replicas that an operator took out of service by themselves. */
+  readonly drainedReplicas: number;
   /** Ids of pools that plans leave it out of, as they have others, while it is kept in service for those that have nobody else. */
   readonly lastResortOf: readonly string[];
 }
@@ -46,6 +48,7 @@ export function overview(server: ShownServer): Overview {
   const atMs = Date.now();
   const inFlight = server.signals.inFlight(atMs);
   const { state, vetoes } = server.view;
+  const { drains } = server.signals.orders;
   return {
     atMs,
     startedAtMs: server.startedAtMs,
@@ -59,6 +62,8 @@ export function overview(server: ShownServer): Overview {
       state: engine,
       inFlight: inFlight?.get(engine.id) ?? null,
       isLeftOut: vetoes.has(engine.id),
+      drainedReplicas: drains.filter(({ engineId, address }) => engineId === engine.id && address !== null)
+        .length,
       lastResortOf: state.fleet.pools.flatMap(({ id, lastResortIds = [] }) =>
         lastResortIds.includes(engine.id) ? [id] : [],
       ),

@@ -2,19 +2,21 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { loadConfig } from './load.js';
 import { ConfigError, type ConfigProblem, formatProblem } from './problem.js';
 
 const fixture = (name: string) => resolve(import.meta.dirname, 'testdata', name);
 
-/** Problems of a text, as a file that lies beside the fixtures. */
-function problemsOf(text: string): readonly ConfigProblem[] {
+/** Problems of a text, as a file that lies beside the fixtures and `more` files. */
+function problemsOf(text: string, more: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {
   const file = fixture('inline.yaml');
   const files: Record<string, string> = {
     [file]: text,
     [fixture('regions.csv')]: 'source,n,s\nn,0,1\ns,1,0\n',
     [fixture('bad.csv')]: 'source,n,s\nn,0\ns,1,x\n',
     [fixture('short-token')]: 'abc\n',
+    ...more,
   };
   try {
     loadConfig(file, (path) => {
@@ -133,6 +135,45 @@ describe('loadConfig', () => {
 
   it('says where YAML is broken', () => {
     expect(() => loadConfig(fixture('reload-2-broken.txt'))).toThrowError(/reload-2-broken\.txt:6:\d+: /);
+  });
+
+  it.each([
+    ['a bracket', 'a: {b: [1, 2\nc: 1\n', '2:1', 'Flow sequence', 'line 1, column 8'],
+    ['a quote', 'a: {b: [1, "2]}\nc: 1\n', '3:1', 'Missing closing "quote', 'line 1, column 12'],
+    ['the end of a half-written file', '[{"a": {"b": 1', '1:15', 'Flow map', 'line 1, column 8'],
+  ])('tells once that %s is missing, and what it would close', (_, text, place, what, begin) => {
+    const problems = problemsOf(text);
+    expect(problems.map(({ line, column }) => `${line}:${column}`)).toEqual([place]);
+    expect(problems[0]!.message).toContain(what);
+    expect(problems[0]!.hint).toBe(`it begins in ${begin}`);
+  });
+
+  it('knows what other YAML calls true, and merging of mappings', () => {
+    const problems = problemsOf(`${minimal}filter: {readBodies: off}\nneeds: {<<: {}}\nserver: {<<: {}}\n`);
+    expect(problems.map(({ hint }) => hint)).toEqual(
+      expect.arrayContaining(['write false', 'mappings are not merged; write the keys out']),
+    );
+  });
+
+  it('refuses files for TLS that hold something else, each at its key', () => {
+    const authority = new CertificateAuthority();
+    const [own, other] = [authority.issue('one'), authority.issue('other')];
+    const pathsOf = (files: Readonly<Record<'cert' | 'key' | 'clientCa' | 'peerCa', Buffer | string>>) => {
+      const names = Object.keys(files).map((name) => `${name}: ${name}.pem`);
+      const texts = Object.entries(files).map(([name, text]) => [fixture(`${name}.pem`), `${text}`]);
+      const text = `${minimal}server: {tls: {${names.join(', ')}}}\n`;
+      return problemsOf(text, Object.fromEntries(texts)).map(({ path }) => path);
+    };
+    const cert = own.certificate;
+    const ca = authority.certificate;
+    expect(pathsOf({ cert, key: own.key, clientCa: ca, peerCa: ca })).toEqual([]);
+    expect(pathsOf({ cert, key: other.key, clientCa: ca, peerCa: ca })).toEqual(['server.tls']);
+    expect(pathsOf({ cert: own.key, key: cert, clientCa: own.key, peerCa: '' })).toEqual([
+      'server.tls.cert',
+      'server.tls.key',
+      'server.tls.clientCa',
+      'server.tls.peerCa',
+    ]);
   });
 
   it('turns a file into a fleet that does not depend on the order of its lists', () => {

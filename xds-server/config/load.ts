@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -147,11 +147,7 @@ class NamedFiles {
     if (tls?.sni === undefined) return undefined;
     const ca = this.#text(path, tls.caFile);
     if (ca === undefined) return { sni: tls.sni };
-    try {
-      new X509Certificate(ca);
-    } catch (error) {
-      this.problems.push(this.#source.problem(path, `cannot be used: ${messageOf(error)}`));
-    }
+    this.#checkCertificate(path, ca);
     return { sni: tls.sni, ca };
   }
 
@@ -165,12 +161,30 @@ class NamedFiles {
   }
 
   #checkTls({ cert, key, clientCa, peerCa }: TlsSettings): void {
+    const tls = ['server', 'tls'];
+    const noKey = 'the file must hold a private key in PEM, without a password';
+    const isCertificate = this.#checkCertificate([...tls, 'cert'], cert);
+    const isKey = this.#check([...tls, 'key'], noKey, () => createPrivateKey(key));
+    if (isCertificate && isKey) {
+      this.#check(tls, 'cert and key cannot be used together', () => createSecureContext({ cert, key }));
+    }
+    // TLS itself would take anything for authorities, and then nobody's certificate.
+    if (clientCa !== undefined) this.#checkCertificate([...tls, 'clientCa'], clientCa);
+    if (peerCa !== undefined) this.#checkCertificate([...tls, 'peerCa'], peerCa);
+  }
+
+  #checkCertificate(path: Path, pem: string): boolean {
+    return this.#check(path, 'the file must hold a certificate in PEM', () => new X509Certificate(pem));
+  }
+
+  /** Whether `use` works; what it throws is a problem. */
+  #check(path: Path, problem: string, use: () => unknown): boolean {
     try {
-      createSecureContext({ cert, key, ca: clientCa });
-      createSecureContext({ ca: peerCa });
+      use();
+      return true;
     } catch (error) {
-      const message = `certificate and key cannot be used: ${messageOf(error)}`;
-      this.problems.push(this.#source.problem(['server', 'tls'], message, { at: 'key' }));
+      this.problems.push(this.#source.problem(path, `${problem} (${messageOf(error)})`));
+      return false;
     }
   }
 
@@ -210,6 +224,8 @@ function byPlace(file: string): (a: ConfigProblem, b: ConfigProblem) => number {
     Number(a.file !== file) - Number(b.file !== file) || a.line - b.line || a.column - b.column;
 }
 
+/** Of the file system's messages only the reason: `ENOENT: no such file or directory, open 'a.pem'`. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  return error.message.replace(/^E[A-Z]+: (.*?), \w+(?: '.*')?$/, '$1');
 }

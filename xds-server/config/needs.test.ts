@@ -253,7 +253,7 @@ describe('the filter in a configuration', () => {
       tenantHeader: 'x-tenant',
     });
     expect(problemsOf('filter: {readBodies: "yes"}')).toEqual([
-      'filter.readBodies: must be true or false, not the text "yes"',
+      'filter.readBodies: must be true or false, not the text "yes" (write true)',
     ]);
   });
 });

@@ -60,6 +60,6 @@ it('a missing file, one that is no certificate and a value of several lines are 
   const other = ', tls: {sni: x, caFile: other.pem}';
   expect(problems(other, other)).toMatch(/other\.pem cannot be read/);
   const broken = { '/none/ca.pem': '-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n' };
-  expect(problems(both, both, broken)).toMatch(/cannot be used/);
+  expect(problems(both, both, broken)).toMatch(/must hold a certificate in PEM/);
   expect(problems(both, both, { '/none/token': 'a\nb' })).toMatch(/one line of printable characters/);
 });

@@ -83,7 +83,10 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
       const known = knownKeys(error);
       return source.problem([...path, key], 'unknown key', {
         at: 'key',
-        hint: suggest(key, known) ?? `known keys: ${known.join(', ')}`,
+        hint:
+          key === '<<'
+            ? 'mappings are not merged; write the keys out'
+            : (suggest(key, known) ?? `known keys: ${known.join(', ')}`),
       });
     }
     case 'required':
@@ -145,8 +148,17 @@ function typeHint(type: string | readonly string[], data: unknown): string | und
   if (isNumber && typeof data === 'string' && data.trim() !== '' && Number.isFinite(Number(data))) {
     return `write ${data.trim()} without quotes`;
   }
+  if (type === 'boolean' && typeof data === 'string') return truthHint(data);
   if (type === 'string' && ['number', 'boolean'].includes(typeof data)) return `write "${data}" in quotes`;
   if (type === 'array' && data !== null && typeof data !== 'object') return `write [${data}]`;
+  return undefined;
+}
+
+/** Earlier versions of YAML had more words for it, and quotes make a text of any. */
+function truthHint(data: string): string | undefined {
+  const word = data.trim().toLowerCase();
+  if (['true', 'yes', 'on', 'y'].includes(word)) return 'write true';
+  if (['false', 'no', 'off', 'n'].includes(word)) return 'write false';
   return undefined;
 }
 

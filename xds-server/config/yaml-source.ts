@@ -1,15 +1,27 @@
 import {
   type Document,
   isAlias,
+  isCollection,
   isMap,
   isNode,
   isSeq,
   LineCounter,
   type Node,
   parseDocument,
+  Scalar,
   visit,
+  type YAMLError,
 } from 'yaml';
 import { ConfigError, type ConfigProblem, formatPath, type Path } from './problem.js';
+
+/** How the parser says that a bracket or a quote is missing; it says so where it notices, which may be many lines later. */
+const UNCLOSED = /end with a [\]}]$|^Missing closing/;
+
+/** Whether a node ends with a bracket or a quote. */
+function isClosable(node: Node): boolean {
+  if (isCollection(node)) return node.flow === true;
+  return node instanceof Scalar && (node.type === 'QUOTE_DOUBLE' || node.type === 'QUOTE_SINGLE');
+}
 
 /** A parsed YAML file that knows where each value was written. */
 export class YamlSource {
@@ -47,12 +59,33 @@ export class YamlSource {
 
   #syntaxErrors(): ConfigProblem[] {
     // Its warnings are of tags and directives that it leaves out, and with them what they were to do.
-    return [...this.#document.errors, ...this.#document.warnings].map(({ code, message, pos }) => {
-      if (code === 'MULTIPLE_DOCS') return this.#problemAt(pos[0], 'a second document starts here; keep one');
-      // What the parser says when its own stack is full.
-      if (code === 'RESOURCE_EXHAUSTION') return this.#problemAt(pos[0], 'values are nested too deeply');
-      return this.#problemAt(pos[0], message);
+    const errors = [...this.#document.errors, ...this.#document.warnings];
+    // Where something is not closed, all around it is not either: the first error there says it.
+    const first = new Map<number, YAMLError>();
+    for (const error of errors) if (!first.has(error.pos[0])) first.set(error.pos[0], error);
+    return [...first.values()].map((error) => this.#described(error));
+  }
+
+  #described({ code, message, pos: [offset] }: YAMLError): ConfigProblem {
+    if (code === 'MULTIPLE_DOCS') return this.#problemAt(offset, 'a second document starts here; keep one');
+    // What the parser says when its own stack is full.
+    if (code === 'RESOURCE_EXHAUSTION') return this.#problemAt(offset, 'values are nested too deeply');
+    const problem = this.#problemAt(offset, message);
+    const opening = UNCLOSED.test(message) ? this.#openingOf(offset) : undefined;
+    if (opening === undefined) return problem;
+    const { line, column } = this.#position(opening);
+    return { ...problem, hint: `it begins in line ${line}, column ${column}` };
+  }
+
+  /** Where the innermost of what the parser gave up at `offset` begins. */
+  #openingOf(offset: number): number | undefined {
+    let opening: number | undefined;
+    visit(this.#document, {
+      Node: (_, node) => {
+        if (isClosable(node) && node.range?.[1] === offset) opening = node.range[0];
+      },
     });
+    return opening;
   }
 
   /** The parser finds them only when values are made, and then stops at the first. */

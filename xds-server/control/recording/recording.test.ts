@@ -72,7 +72,8 @@ describe('a recording', () => {
   it('of a version for which all pools were one gives the same plans, too', async () => {
     const recorded = await solves([3, 12]);
     const text = written(recorded)
-      .replace('{"wardropRecording":2}', '{"wardropRecording":1}')
+      .replace('{"wardropRecording":3}', '{"wardropRecording":1}')
+      .replaceAll(/"line":\d+,/g, '')
       .replaceAll(/"settledSecondsByPool":\{.*?\},/g, '');
     const back = read(text) as RecordedSolve[];
     for (const solve of back) {
@@ -102,6 +103,31 @@ describe('a recording', () => {
       await expect(all()).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
     },
   );
+
+  it('says where lines are missing, after what came before; none may come twice or change places', async () => {
+    const lines = written(await solves([3, 6, 12, 24]))
+      .trimEnd()
+      .split('\n');
+    /** How many solves are read of these lines, and what is said then. */
+    const reading = (...kept: number[]) => {
+      const reader = new RecordingReader();
+      let count = 0;
+      try {
+        for (const at of kept) if (reader.read(lines[at]!) !== undefined) count++;
+      } catch (error) {
+        return [count, (error as Error).message];
+      }
+      return [count, 'no fault'];
+    };
+    expect(reading(0, 1, 2)).toEqual([2, 'no fault']);
+    expect(reading(0, 1, 2, 4)).toEqual([
+      2,
+      expect.stringMatching(/^line 4 .* was line 5 .* 1 line is missing/),
+    ]);
+    expect(reading(0, 3)).toEqual([0, expect.stringMatching(/^line 2 .* was line 4 .* 2 lines are missing/)]);
+    expect(reading(0, 1, 1)).toEqual([1, expect.stringMatching(/^line 3 .* was not written there/)]);
+    expect(reading(0, 1, 3, 2)).toEqual([1, expect.stringMatching(/^line 3 .* was line 4/)]);
+  });
 
   it('holds usage reports as they came in', () => {
     const hash = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
@@ -134,10 +160,11 @@ describe('a recording', () => {
 
   it.each([
     ['{}', /line 1 .* does not name its format/],
-    ['{"wardropRecording":3}', /line 1 .* format 3, which a newer version of Wardrop reads/],
+    ['{"wardropRecording":4}', /line 1 .* format 4, which a newer version of Wardrop reads/],
     ['{"wardropRecording":1}\n{', /line 2 .* is no JSON/],
     ['{"wardropRecording":1}\n{"kind":"other"}', /line 2 .* neither a solve nor a signal/],
-    ['{"wardropRecording":2}\n{"wardropRecording":2}', /line 2 .* begins another recording/],
+    ['{"wardropRecording":3}\n{"wardropRecording":3}', /line 2 .* begins another recording/],
+    ['{"wardropRecording":3}\n{"kind":"evaluate","atMs":1}', /line 2 .* was not written there/],
     [
       '{"wardropRecording":2}\n{"kind":"report","bytes":"AAAA"}',
       /line 2 .* is damaged, or of another version/,

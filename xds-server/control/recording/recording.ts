@@ -24,11 +24,16 @@ export type Recorded = RecordedSolve | RecordedSignal;
 
 /**
  * A recording is lines of JSON. The parts of a solve that are as in the one before are left out, so that a long one is
- * mostly demand and weights. The first line names the format.
+ * mostly demand and weights. The first line names the format, all others say which line they are: what follows on
+ * something that is missing would be taken for something else.
  */
-const FORMAT = 2;
-/** The first one did not say what signals knew when a recording began later than the control server. */
-const FORMATS: readonly unknown[] = [1, FORMAT];
+const FORMAT = 3;
+/**
+ * The first one did not say what signals knew when a recording began later than the control server; lines had no numbers
+ * before the third one.
+ */
+const FORMATS: readonly unknown[] = [1, 2, FORMAT];
+const FIRST_WITH_NUMBERS = 3;
 
 /** The parts of a solve, each of which may stay the same from one to the next. */
 interface Parts {
@@ -56,15 +61,22 @@ interface SolveLine extends Partial<Parts> {
 /** Writes a recording, line by line. */
 export class RecordingWriter {
   #last: Partial<Parts> = {};
-  #hasBegun = false;
+  #lines = 0;
 
   /** Lines with their ends, each made when it is asked for. Those of the last one must be taken before. */
   *lines(recorded: Recorded): Generator<string> {
-    if (!this.#hasBegun) yield `${JSON.stringify({ wardropRecording: FORMAT })}\n`;
-    this.#hasBegun = true;
-    if (recorded.kind === 'known') for (const line of partLines(recorded.saved)) yield `${line}\n`;
+    if (this.#lines === 0) {
+      this.#lines++;
+      yield `${JSON.stringify({ wardropRecording: FORMAT })}\n`;
+    }
+    if (recorded.kind === 'known') for (const line of partLines(recorded.saved)) yield this.#numbered(line);
     const line = recorded.kind === 'solve' ? this.#solve(recorded) : signalLine(recorded);
-    yield `${exactJson(line)}\n`;
+    yield this.#numbered(exactJson(line));
+  }
+
+  #numbered(object: string): string {
+    this.#lines++;
+    return `{"line":${this.#lines},${object.slice(1)}\n`;
   }
 
   #solve({ input, times, plan }: RecordedSolve): SolveLine {
@@ -90,6 +102,7 @@ export class RecordingWriter {
 export class RecordingReader {
   #last: Partial<Parts> = {};
   #lines = 0;
+  #hasNumbers = false;
   /** Of what was known, until the rest of it is read. */
   #parts: PartLine[] = [];
 
@@ -111,10 +124,14 @@ export class RecordingReader {
       if (format === undefined) throw this.#invalid('does not name its format, {"wardropRecording":…}');
       if (!FORMATS.includes(format))
         throw this.#invalid(
-          `says format ${format}, which a newer version of Wardrop reads; this one reads 1 and 2`,
+          `says format ${format}, which a newer version of Wardrop reads; this one reads ${FORMATS.join(', ')}`,
         );
+      this.#hasNumbers = Number(format) >= FIRST_WITH_NUMBERS;
       return undefined;
     }
+    if (typeof value === 'object' && value !== null && 'wardropRecording' in value)
+      throw this.#invalid('begins another recording; replay each by itself');
+    if (this.#hasNumbers) this.#checkNumber(value);
     const kind = (value as { kind?: unknown } | null)?.kind;
     if (kind === 'solve') return this.#solve(value as SolveLine);
     if (kind === 'part') {
@@ -123,9 +140,18 @@ export class RecordingReader {
     }
     if (typeof kind === 'string' && Object.hasOwn(SIGNAL_KINDS, kind))
       return this.#signal(value as SignalLine);
-    if (typeof value === 'object' && value !== null && 'wardropRecording' in value)
-      throw this.#invalid('begins another recording; replay each by itself');
     throw this.#invalid('holds neither a solve nor a signal');
+  }
+
+  /** Lines that are missing, there twice or in another order are found by this. */
+  #checkNumber(value: unknown): void {
+    const { line } = (value ?? {}) as { line?: unknown };
+    if (line === this.#lines) return;
+    if (typeof line !== 'number' || line < this.#lines) throw this.#invalid('was not written there');
+    const gap = line - this.#lines;
+    throw this.#invalid(
+      `was line ${line} when it was written: ${gap} ${gap === 1 ? 'line is' : 'lines are'} missing before it`,
+    );
   }
 
   #solve(line: SolveLine): RecordedSolve {
@@ -195,6 +221,7 @@ const SIGNAL_KINDS: Readonly<Record<RecordedSignal['kind'], true>> = {
 type SignalLine = Omit<RecordedSignal, 'report' | 'config'> & {
   /** A report's bytes in base64. */
   readonly bytes?: string;
+  readonly line?: number;
   readonly config?: Omit<SignalsConfig, 'profiles'> & { readonly profiles: readonly [string, Profile][] };
 };
 
@@ -213,7 +240,7 @@ function signalLine(signal: RecordedSignal): SignalLine {
   };
 }
 
-function signalOf({ bytes, config, ...rest }: SignalLine): RecordedSignal {
+function signalOf({ bytes, config, line: _, ...rest }: SignalLine): RecordedSignal {
   return {
     ...rest,
     ...(bytes !== undefined && { report: decodeUsageReport(Buffer.from(bytes, 'base64')) }),
