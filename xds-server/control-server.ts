@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
-import { ServerMetrics } from './admin/server-metrics.js';
+import { ServerMetrics } from './admin/metrics/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
 import type { Config } from './config/config.js';
 import { Alarms } from './control/alarms/alarms.js';

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import { EngineWatch } from '../../xds-server/signals/pages/engine-watch.js';
 import { unknownHealth } from '../../xds-server/signals/readiness/replica-health.js';
@@ -80,8 +81,4 @@ function fleetOf(ports: readonly number[], kind: 'vllm' | 'none'): Fleet {
     pools: [],
     networkSeconds: [],
   };
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

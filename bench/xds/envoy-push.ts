@@ -4,6 +4,7 @@ import { Agent, createServer as createHttpServer, get } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { INLINE_SNAPSHOT_VERSION, KEY_HEADER } from '../../wire/names.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { readWasmModule } from '../../xds-server/cli/package-files.js';
@@ -247,8 +248,4 @@ async function freeAddresses(count: number): Promise<string[]> {
   const addresses = await listenOnMany(count, closers);
   for (const close of closers) close();
   return addresses;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -7,7 +7,7 @@ const SERVER = fileURLToPath(new URL('../../xds-server/', import.meta.url));
 
 /** Each folder, and the files beside them, may import what stands before it; those of one line know nothing of each other. */
 const ORDER = [
-  ['errors', 'gen'],
+  ['collections', 'errors', 'gen', 'percent'],
   ['listen-error', 'fleet'],
   ['profiles'],
   ['config'],

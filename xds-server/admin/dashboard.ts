@@ -1,4 +1,5 @@
 import { effectiveCapacity } from '../fleet/fleet-state.js';
+import { percent } from '../percent.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
 import { ageText } from './age.js';
 import { engineRemarks } from './engine-remarks.js';
@@ -128,13 +129,13 @@ function poolWeights(plan: Plan, { id, engineIds }: Overview['pools'][number]): 
 function weightCell({ frontendId, poolId, weights: all }: PlanRow, engineId: string): string {
   const weight = all.find((entry) => entry.engineId === engineId)?.weight;
   const why = new URLSearchParams({ frontend: frontendId, pool: poolId, engine: engineId });
-  const text = weight === undefined ? '–' : percent(weight, 1);
+  const text = weight === undefined ? '–' : percent(weight);
   return `<a href="/v1/explain?${escapeHtml(String(why))}" title="why">${text}</a>`;
 }
 
 function shed({ shed: entries }: PlanRow): string {
   const some = entries.filter(({ fraction }) => fraction > 0);
-  return some.map(({ priority, fraction }) => `${percent(fraction, 1)} of priority ${priority}`).join(', ');
+  return some.map(({ priority, fraction }) => `${percent(fraction)} of priority ${priority}`).join(', ');
 }
 
 function envoyTable({ envoys, atMs }: Overview): string {
@@ -163,10 +164,6 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
 function bar(share: number): string {
   const width = Math.min(100, Math.max(0, 100 * share)).toFixed(0);
   return `<span class="bar"><i${share >= 1 ? ' class="over"' : ''} style="width:${width}%"></i></span>`;
-}
-
-function percent(share: number, digits: number): string {
-  return `${(100 * share).toFixed(digits)} %`;
 }
 
 function escapeHtml(text: string): string {

@@ -1,3 +1,4 @@
+import { percent } from '../percent.js';
 import type { EngineView } from './overview.js';
 
 /** What keeps an engine below its capacity, in words. */
@@ -13,14 +14,10 @@ export function engineRemarks({
     ...(lastResortOf.length === 0
       ? []
       : [`lost or drained, and kept for pools with nobody else: not for ${lastResortOf.join(', ')}`]),
-    ...(health === 1 ? [] : [`gets done ${percent(health)} of its profile`]),
-    ...(ramp === 1 ? [] : [`starting, at ${percent(ramp)}`]),
-    ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain)}`]),
+    ...(health === 1 ? [] : [`gets done ${percent(health, 0)} of its profile`]),
+    ...(ramp === 1 ? [] : [`starting, at ${percent(ramp, 0)}`]),
+    ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain, 0)}`]),
     ...(drainedReplicas === 0 ? [] : [`${drainedReplicas} of its replicas drained`]),
-    ...(penalty === 0 ? [] : [`penalty ${percent(penalty)}, ${latencyFactor.toFixed(1)} times as slow`]),
+    ...(penalty === 0 ? [] : [`penalty ${percent(penalty, 0)}, ${latencyFactor.toFixed(1)} times as slow`]),
   ];
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(0)} %`;
 }

@@ -1,5 +1,6 @@
 import type { Explained } from '../control/questions/explain.js';
 import { explanationText } from '../optimizer/index.js';
+import { percent } from '../percent.js';
 
 /** Weights that differ by less read the same. */
 const LEAST_SHOWN_DIFFERENCE = 5e-4;
@@ -14,10 +15,10 @@ export function explainedText(explained: Explained): string {
 function corrected({ capacity }: Explained): string {
   if (capacity === null || capacity.sinceMs === null) return '';
   const { engineId, state, share, sinceMs, endsWhen } = capacity;
-  const percent = `${(100 * share).toFixed(0)} % of what its profile says`;
+  const done = `${percent(share, 0)} of what its profile says`;
   const since = new Date(sinceMs).toISOString();
   const consequence = state === 'corrected' ? 'is planned with' : 'would be planned with';
-  return `\nEngine ${engineId} ${consequence} ${percent}, by what it got done, since ${since}; ${endsWhen}.`;
+  return `\nEngine ${engineId} ${consequence} ${done}, by what it got done, since ${since}; ${endsWhen}.`;
 }
 
 function network({ configuredNetworkSeconds: seconds }: Explained): string {
@@ -29,5 +30,5 @@ function inForce({ weightInForce, failure, explanation }: Explained): string {
   if (weightInForce === null) return '';
   if (Math.abs(weightInForce - explanation.engine.weight) < LEAST_SHOWN_DIFFERENCE) return '';
   const reason = failure === null ? ': the difference is too small to move conversations for' : '';
-  return ` gives it ${(100 * weightInForce).toFixed(1)} %${reason}`;
+  return ` gives it ${percent(weightInForce)}${reason}`;
 }

@@ -3,8 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { DecisionView } from '../admin/decision.js';
 import { WardropError } from '../errors.js';
+import { percent } from '../percent.js';
 import { ask, type SourceOptions, withSource } from './source.js';
-import { percent } from './table.js';
 
 interface DecideOptions extends SourceOptions {
   readonly frontend: string;

@@ -3,8 +3,9 @@ import { loadConfig } from '../config/load.js';
 import { offlineInput } from '../control/offline.js';
 import { type Headroom, headroom, MOST_GROWTH } from '../control/questions/headroom.js';
 import { Optimizer } from '../optimizer/index.js';
+import { percent } from '../percent.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';
-import { formatTable, percent } from './table.js';
+import { formatTable } from './table.js';
 
 interface HeadroomOptions extends SourceOptions {
   readonly json?: boolean;

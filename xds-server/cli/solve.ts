@@ -3,9 +3,10 @@ import { loadConfig } from '../config/load.js';
 import { offlineInput } from '../control/offline.js';
 import { type Changes, type DemandChange, type WhatIf, whatIf } from '../control/questions/what-if.js';
 import { Optimizer } from '../optimizer/index.js';
+import { percent } from '../percent.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';
-import { formatTable, percent } from './table.js';
+import { formatTable } from './table.js';
 
 interface SolveOptions extends SourceOptions {
   readonly without?: readonly string[];

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { ageText } from '../admin/age.js';
 import type { EngineStatus, Status } from '../admin/status.js';
+import { percent } from '../percent.js';
 import { ExitStatus } from './exit-status.js';
 import { ask, type SourceOptions, withSource } from './source.js';
-import { formatTable, percent } from './table.js';
+import { formatTable } from './table.js';
 
 interface StatusOptions extends SourceOptions {
   readonly json?: boolean;

@@ -12,7 +12,3 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
     )
     .join('\n');
 }
-
-export function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`;
-}

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { byId } from '../collections.js';
 import { normaliseAddress, parseHostPort } from '../fleet/address.js';
 import type { Engine, Fleet, Frontend, MetricsSource } from '../fleet/fleet.js';
 import type { Policy } from '../fleet/policy.js';
@@ -186,8 +187,4 @@ export function buildPolicy(config: ConfigFile): Policy {
     })),
     minShares: minShares.map(({ pool, priority, share }) => ({ poolId: pool, priority, share })),
   };
-}
-
-function byId(a: { readonly id: string }, b: { readonly id: string }): number {
-  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }

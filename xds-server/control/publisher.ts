@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
@@ -244,8 +245,4 @@ function hasSameHealth(a: readonly EngineState[], b: readonly EngineState[]): bo
       engine.replicas.every((replica, index) => replica.ready === other.replicas[index]?.ready)
     );
   });
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,5 +1,6 @@
 import { MAX_MODEL_NEEDS } from '../../wire/layout.js';
 import type { NeedCondition } from '../../wire/snapshot-view.js';
+import { byId } from '../collections.js';
 import type { Engine, Pool } from './fleet.js';
 import type { ModelNeeds, Need } from './needs.js';
 
@@ -101,8 +102,4 @@ function implies(a: NeedCondition, b: NeedCondition): boolean {
     return a.name === b.name && (b.value === undefined || a.value === b.value);
   }
   return false;
-}
-
-function byId(a: { readonly id: string }, b: { readonly id: string }): number {
-  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }

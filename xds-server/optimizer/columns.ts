@@ -1,7 +1,7 @@
+import { groupBy, mean, sum } from '../collections.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { workSeconds } from '../profiles/profile.js';
-import { groupBy, sum } from './collections.js';
 import { Congestion } from './congestion.js';
 import { meanOfPools, type PooledDemand, pooledDemand, poolOf } from './demand.js';
 import type { Matrix, ReferenceMix, SolverEngine, SolverInput } from './solution.js';
@@ -248,8 +248,4 @@ function mixOf(profile: Profile, tokens: TokenMix): ReferenceMix {
     requestsPerWorkSecond,
     outputTokensPerWorkSecond: requestsPerWorkSecond * tokens.outputTokens,
   };
-}
-
-function mean(values: readonly number[]): number {
-  return sum(values) / values.length;
 }

@@ -1,8 +1,8 @@
+import { byId, compare } from '../collections.js';
 import { WardropError } from '../errors.js';
 import { type Demand, MOST_HEALTH } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
-import { compare } from './collections.js';
 import type {
   Matrix,
   ReferenceMix,
@@ -340,10 +340,6 @@ function orderOf(items: readonly Named[]): Int32Array {
   ids.sort(compare);
   for (let at = 0; at < ids.length; at++) order[at] = indices.get(ids[at]!)!;
   return order;
-}
-
-function byId(a: Named, b: Named): number {
-  return compare(a.id, b.id);
 }
 
 function unique(kind: string, items: readonly { readonly id: string }[]): void {

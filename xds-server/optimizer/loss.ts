@@ -1,6 +1,6 @@
+import { sum } from '../collections.js';
 import { WardropError } from '../errors.js';
 import type { ArcShare } from './backups.js';
-import { sum } from './collections.js';
 import type { Optimum } from './optimum.js';
 import type { Problem } from './problem.js';
 import type { RowWeights, SolutionRow, SolverInput } from './solution.js';

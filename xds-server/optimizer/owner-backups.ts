@@ -1,5 +1,5 @@
+import { compare } from '../collections.js';
 import { type ArcShare, BackupPlanner, type ColumnBackup } from './backups.js';
-import { compare } from './collections.js';
 import type { Column } from './columns.js';
 import { LossPlanner, type Placed, type Solve } from './loss.js';
 import type { Optimum } from './optimum.js';

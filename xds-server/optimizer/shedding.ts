@@ -1,6 +1,6 @@
+import { groupBy } from '../collections.js';
 import type { MinShare } from '../fleet/policy.js';
 import { type TokenMix, workSeconds } from '../profiles/profile.js';
-import { groupBy } from './collections.js';
 import { flowUnit } from './flow-problem.js';
 import type { Problem } from './problem.js';
 import {

@@ -1,5 +1,5 @@
+import { compare, sum } from '../collections.js';
 import type { Demand } from '../fleet/fleet-state.js';
-import { compare, sum } from './collections.js';
 import { type DescribedRow, describe } from './explain/describe.js';
 import { checkInput } from './input.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';

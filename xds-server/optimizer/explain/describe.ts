@@ -1,6 +1,6 @@
+import { compare } from '../../collections.js';
 import type { Demand } from '../../fleet/fleet-state.js';
 import { tbotDelaySeconds, ttftDelaySeconds } from '../../profiles/curves.js';
-import { compare } from '../collections.js';
 import type { Optimum } from '../optimum.js';
 import type { Problem } from '../problem.js';
 import type {

@@ -1,3 +1,4 @@
+import { percent } from '../../percent.js';
 import type { EngineCost, EngineUse, Explanation } from './explain.js';
 
 const WIDTH = 20;
@@ -151,8 +152,4 @@ function row(name: string, ...cells: readonly string[]): string {
 
 function milliseconds(seconds: number): string {
   return `${(seconds * 1000).toFixed(1)} ms`;
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`;
 }

@@ -1,6 +1,6 @@
+import { sum } from '../../collections.js';
 import { indexById } from '../../fleet/fleet.js';
 import { tbotDelaySeconds, tbotSeconds, ttftDelaySeconds, ttftSeconds } from '../../profiles/curves.js';
-import { sum } from '../collections.js';
 import { type Column, isUsable } from '../columns.js';
 import { checkInput } from '../input.js';
 import { buildProblem, type Problem, type Row } from '../problem.js';

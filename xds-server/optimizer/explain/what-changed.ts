@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../../fleet/fleet.js';
 import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
+import { percent } from '../../percent.js';
 import type { OptimizerInput, Solution, SolutionRow } from '../solution.js';
 
 /**
@@ -216,8 +217,4 @@ function isShownAsZero(value: number): boolean {
 function signed(value: number): string {
   if (isShownAsZero(value)) return '0.000';
   return `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`;
 }

@@ -1,3 +1,4 @@
+import { mean } from '../../collections.js';
 import { drainFactor, type Stage } from './stage.js';
 
 /** What one replica can serve of requests of one size. */
@@ -93,8 +94,4 @@ function intervalOf(full: readonly Stage[], best: number): Capacity['interval'] 
 /** 95 % bound for a rate from a Poisson count; a server at its limit varies less. */
 function countingError({ completedRps, requests }: Stage['observation']): number {
   return requests === undefined ? 0 : (1.96 * completedRps) / Math.sqrt(requests);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -1,3 +1,4 @@
+import { percent } from '../../percent.js';
 import type { Capacity } from './capacity.js';
 import type { FitResult, Fitted, FittedStage, Range } from './result.js';
 import type { WorkFit } from './work.js';
@@ -114,8 +115,4 @@ function significant(value: number): string {
 
 function milliseconds(seconds: number): string {
   return `${significant(1000 * seconds)} ms`;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

@@ -1,3 +1,4 @@
+import { percent } from '../../percent.js';
 import { minStages } from './curve-fit.js';
 import type { FitResult, Fitted, FittedStage, FitWarning, FitWarningCode } from './result.js';
 import { trueTbot } from './stage.js';
@@ -44,7 +45,7 @@ export function warningsOf(result: Unwarned, kappaBounded: boolean): FitWarning[
   return checks.flatMap(([code, message]) => (message === undefined ? [] : [{ code, message }]));
 }
 
-const percent = (share: number) => `${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+const inShort = (share: number) => percent(share, Math.abs(share) < 0.1 ? 1 : 0);
 
 function closedLoop({ stages, profile }: Unwarned): string | undefined {
   const closed = stages.filter(({ use }) => use === 'closed-loop').length;
@@ -100,7 +101,7 @@ function collapse({ capacities }: Unwarned): string | undefined {
   const worst = Math.max(...capacities.map((capacity) => capacity.collapse));
   if (worst <= 0.1) return undefined;
   return (
-    `Under overload the throughput falls by up to ${percent(worst)} below the best stage: keep maxUtilization ` +
+    `Under overload the throughput falls by up to ${inShort(worst)} below the best stage: keep maxUtilization ` +
     'below 1 for this engine'
   );
 }
@@ -173,14 +174,14 @@ function oneSize({ capacities, profile }: Unwarned): string | undefined {
 function workMisfit({ work }: Unwarned): string | undefined {
   return work === undefined || work.maxError <= misfit
     ? undefined
-    : `Work linear in tokens misses a measured capacity by ${percent(work.maxError)}`;
+    : `Work linear in tokens misses a measured capacity by ${inShort(work.maxError)}`;
 }
 
 function ttftMisfit({ stages }: Unwarned): string | undefined {
   const worst = worstError(stages, ({ ttft }) => ttft);
   if (worst === undefined || worst.error <= misfit) return undefined;
   return (
-    `The TTFT curve misses a measurement by ${percent(worst.error)} (${worst.stage.observation.place}). ` +
+    `The TTFT curve misses a measurement by ${inShort(worst.error)} (${worst.stage.observation.place}). ` +
     (isConcave(stages)
       ? 'Measured TTFT rises ever more slowly (concave), which no queue does; the curve must stay convex'
       : 'See the errors of all stages')
@@ -190,7 +191,7 @@ function ttftMisfit({ stages }: Unwarned): string | undefined {
 function tbotMisfit({ stages }: Unwarned): string | undefined {
   const worst = worstError(stages, ({ tbot }) => tbot);
   if (worst === undefined || worst.error <= misfit) return undefined;
-  return `The TBOT curve misses a measurement by ${percent(worst.error)} (${worst.stage.observation.place})`;
+  return `The TBOT curve misses a measurement by ${inShort(worst.error)} (${worst.stage.observation.place})`;
 }
 
 const kappaBound =

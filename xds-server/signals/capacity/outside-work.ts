@@ -1,3 +1,4 @@
+import { mean, sum } from '../../collections.js';
 import type { Profile, TokenMix } from '../../profiles/profile.js';
 import { packRows, unpackRows } from '../saved.js';
 import { rhoOf } from './load-by-profile.js';
@@ -169,12 +170,4 @@ function jitter(values: readonly number[]): number {
 function meanOf(readings: readonly LoadReading[]): LoadReading {
   const of = (name: keyof LoadReading) => mean(readings.map((reading) => reading[name]));
   return { requests: of('requests'), ours: of('ours'), ourRho: of('ourRho'), replicas: of('replicas') };
-}
-
-function mean(values: readonly number[]): number {
-  return sum(values) / values.length;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -16,8 +16,18 @@ export function sum(values: Iterable<number>): number {
   return total;
 }
 
+/** NaN of none. */
+export function mean(values: readonly number[]): number {
+  return sum(values) / values.length;
+}
+
 /** Code-unit order for strings: the same on every machine, whatever its locale. */
 export function compare<T extends string | number>(a: T, b: T): number {
   if (a < b) return -1;
   return a > b ? 1 : 0;
+}
+
+/** Order of ids, by code units. */
+export function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return compare(a.id, b.id);
 }

@@ -1,0 +1,79 @@
+import type { ShownServer } from '../shown-server.js';
+import { gauge, type Registers } from './gauge.js';
+
+export function registerPlan(server: ShownServer, registers: Registers): void {
+  const one = (value: number | undefined) => (value === undefined ? [] : [[{}, value] as const]);
+  const engines = (value: 'rho' | 'congestionPriceSeconds' | 'scarcityPriceSeconds') => () =>
+    (server.plan?.engines ?? []).map((engine) => [{ engine: engine.engineId }, engine[value]] as const);
+  gauge(registers, 'wardrop_plan_sequence', 'Number of the plan in force.', [], () =>
+    one(server.plan?.sequence),
+  );
+  gauge(registers, 'wardrop_plan_age_seconds', 'Time since the plan in force was made.', [], () =>
+    one(server.plan === null ? undefined : (Date.now() - server.plan.createdAtMs) / 1_000),
+  );
+  gauge(
+    registers,
+    'wardrop_plan_objective_seconds',
+    'User-seconds per second under the plan, moves included.',
+    [],
+    () => one(server.plan?.objectiveSeconds),
+  );
+  gauge(
+    registers,
+    'wardrop_weight',
+    'Share of the traffic of a frontend and pool for an engine.',
+    ['frontend', 'pool', 'engine'],
+    () =>
+      (server.plan?.rows ?? []).flatMap((row) =>
+        row.weights.map(
+          ({ engineId, weight }) =>
+            [{ frontend: row.frontendId, pool: row.poolId, engine: engineId }, weight] as const,
+        ),
+      ),
+  );
+  gauge(
+    registers,
+    'wardrop_shed_fraction',
+    'Share of requests of a frontend, pool and priority that are refused.',
+    ['frontend', 'pool', 'priority'],
+    () =>
+      (server.plan?.rows ?? []).flatMap((row) =>
+        row.shed.map(
+          ({ priority, fraction }) =>
+            [{ frontend: row.frontendId, pool: row.poolId, priority: String(priority) }, fraction] as const,
+        ),
+      ),
+  );
+  gauge(registers, 'wardrop_steered_share', 'Share of keys that filters are to steer.', [], () =>
+    one(server.config.steered),
+  );
+  gauge(
+    registers,
+    'wardrop_overflow_fraction',
+    'Share of the keys of an engine that go elsewhere because it has too much in flight.',
+    ['engine'],
+    () => [...server.relief.engines].map(([engine, fraction]) => [{ engine }, fraction] as const),
+  );
+  gauge(
+    registers,
+    'wardrop_replica_in_flight_limit',
+    'Requests in flight that each Envoy may have per ready replica of an engine.',
+    ['engine'],
+    () => [...server.relief.limits].map(([engine, limit]) => [{ engine }, limit] as const),
+  );
+  gauge(registers, 'wardrop_engine_rho', 'Planned utilisation of an engine.', ['engine'], engines('rho'));
+  gauge(
+    registers,
+    'wardrop_engine_congestion_price_seconds',
+    'User-seconds that one more replica-second of work costs through queueing.',
+    ['engine'],
+    engines('congestionPriceSeconds'),
+  );
+  gauge(
+    registers,
+    'wardrop_engine_scarcity_price_seconds',
+    'User-seconds that one more replica-second of capacity would save at the hard limit.',
+    ['engine'],
+    engines('scarcityPriceSeconds'),
+  );
+}
