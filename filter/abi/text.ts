@@ -68,6 +68,11 @@ export function startsWith(at: usize, length: usize, text: Text): bool {
   return true;
 }
 
+/** Whether bytes are a lower-case text, whatever the case of their letters. */
+export function equalsIgnoringCase(at: usize, length: usize, text: Text): bool {
+  return length == text.length && startsWith(at, length, text);
+}
+
 // @ts-ignore: decorator
 @inline
 export function lower(byte: u8): u8 {

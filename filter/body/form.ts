@@ -105,7 +105,7 @@ const truths: StaticArray<Text> = [
 ];
 
 /** The boundary that `findBoundary` has found. */
-let boundaryAt: usize = 0;
+const FOUND_BOUNDARY: usize = memory.data(80);
 let boundaryLength: usize = 0;
 
 /** Whether a content type is that of a form, whatever its parameters. */
@@ -127,37 +127,51 @@ export function findBoundary(at: usize, length: usize): bool {
     while (p < end && load<u8>(p) != 0x3d && load<u8>(p) != 0x3b) p++;
     const nameLength = p - name;
     if (p == end || load<u8>(p++) == 0x3b) return false;
-    let value = p;
-    let valueEnd: usize;
-    if (p < end && load<u8>(p) == 0x22) {
-      value = ++p;
-      while (p < end && load<u8>(p) != 0x22) {
-        if (load<u8>(p) == 0x5c) return false;
-        p++;
-      }
-      valueEnd = p;
-      if (p == end) return false;
-      p = skipSpace(p + 1, end);
-      if (p < end && load<u8>(p) != 0x3b) return false;
-    } else {
-      while (p < end && load<u8>(p) != 0x3b) p++;
-      valueEnd = p;
-      while (valueEnd > value && isSpace(load<u8>(valueEnd - 1))) valueEnd--;
-    }
+    const isQuoted = p < end && load<u8>(p) == 0x22;
+    const value = isQuoted ? p + 1 : p;
+    const valueEnd = isQuoted ? endOfQuoted(value, end) : endOfToken(value, end);
+    if (!valueEnd) return false;
+    p = skipSpace(isQuoted ? valueEnd + 1 : valueEnd, end);
+    if (p < end && load<u8>(p) != 0x3b) return false;
     if (!startsWith(name, nameLength, BOUNDARY)) continue;
     // An extended or a second boundary means different things to different readers.
-    if (nameLength != BOUNDARY.length || boundaryLength || !isBoundary(value, valueEnd - value)) return false;
-    boundaryAt = value;
-    boundaryLength = valueEnd - value;
+    if (nameLength != BOUNDARY.length || boundaryLength) return false;
+    if (!takeBoundary(value, valueEnd, isQuoted)) return false;
   }
 }
 
-function isBoundary(at: usize, length: usize): bool {
-  for (let i: usize = 0; i < length; i++) {
-    const byte = load<u8>(at + i);
-    if (byte < 0x20 || byte > 0x7e || byte == 0x22 || byte == 0x5c) return false;
+/**
+ * The quote that ends a quoted text; 0 if there is none, or if there is anything before it that readers disagree about: an
+ * escape of anything but a quote or a backslash, or of a backslash right before the end.
+ */
+function endOfQuoted(at: usize, end: usize): usize {
+  let p = at;
+  for (; p < end && load<u8>(p) != 0x22; p++) {
+    if (load<u8>(p) != 0x5c) continue;
+    if (end - ++p < 2) return 0;
+    if (load<u8>(p) != 0x22 && (load<u8>(p) != 0x5c || load<u8>(p, 1) == 0x22)) return 0;
   }
-  return length > 0 && length <= BOUNDARY_LIMIT && load<u8>(at + length - 1) != 0x20;
+  return p < end ? p : 0;
+}
+
+/** The end of a text without quotes, space behind it left out. */
+function endOfToken(at: usize, end: usize): usize {
+  let p = at;
+  while (p < end && load<u8>(p) != 0x3b) p++;
+  while (p > at && isSpace(load<u8>(p - 1))) p--;
+  return p;
+}
+
+/** Keeps a boundary without its escapes; false if it can be none. */
+function takeBoundary(at: usize, end: usize, isQuoted: bool): bool {
+  for (let p = at; p < end; p++) {
+    let byte = load<u8>(p);
+    if (byte == 0x5c && isQuoted) byte = load<u8>(++p);
+    else if (byte == 0x5c || byte == 0x22) return false;
+    if (byte < 0x20 || byte > 0x7e || boundaryLength == BOUNDARY_LIMIT) return false;
+    store<u8>(FOUND_BOUNDARY + boundaryLength++, byte);
+  }
+  return boundaryLength > 0 && load<u8>(FOUND_BOUNDARY + boundaryLength - 1) != 0x20;
 }
 
 /**
@@ -169,7 +183,7 @@ export function startForm(at: usize, filesAre: u8): Form {
   clearFound(at);
   const delimiter = at + DELIMITER;
   store<u32>(delimiter, 0x2d2d0a0d);
-  memory.copy(delimiter + 4, boundaryAt, boundaryLength);
+  memory.copy(delimiter + 4, FOUND_BOUNDARY, boundaryLength);
   const f = changetype<Form>(at);
   f.isForm = true;
   f.filesAre = filesAre;
@@ -182,10 +196,8 @@ export function startForm(at: usize, filesAre: u8): Form {
 export function restartAtHead(f: Form): void {
   const at = changetype<usize>(f);
   const filesAre = f.filesAre;
-  // Texts are not cleared.
-  boundaryAt = at + TEXT_BYTES;
   boundaryLength = <usize>f.delimiterLength - 4;
-  memory.copy(boundaryAt, at + DELIMITER + 4, boundaryLength);
+  memory.copy(FOUND_BOUNDARY, at + DELIMITER + 4, boundaryLength);
   startForm(at, filesAre).headOnly = true;
 }
 

@@ -18,12 +18,23 @@ export class Tokens {
   hasPrompt: bool;
   hasOutput: bool;
   hasCached: bool;
-  /** Nothing but its end has been seen of the line being read. */
-  lineIsEmpty: bool;
+  /** What the line being read is, as far as it has been seen. */
+  line: u8;
   /** Something has been seen of the event being read. */
   inEvent: bool;
   events: u32;
+  // Of a stream whose first token has not come: how many of a line's first bytes have been seen, these, and its last eight,
+  // with the latest in the lowest byte; and whether the event being read says by its name that it is no token.
+  begun: u32;
+  isPrelude: bool;
+  first: u64;
+  last: u64;
 }
+
+// What a line of a stream is.
+const EMPTY: u8 = 0;
+const COMMENT: u8 = 1;
+const FIELD: u8 = 2;
 
 const USAGE: u64 = word('"usage"');
 const PROMPT_TOKENS = new Text('prompt_tokens');
@@ -201,7 +212,74 @@ function is(name: Text, at: usize): bool {
   return sameName(at, name.at, name.length);
 }
 
-/** Counts the events that end in these bytes of a stream, however it is cut into pieces. */
+/** Bytes of a line that tell what it is. */
+const TELLING: u32 = 6;
+const EVENT: u64 = ending('event:');
+const DATA: u64 = ending('data:');
+// How the names of events end that come before the first token, whatever engines do before they send them: of OpenAI's
+// responses that they were queued and have begun, of Anthropic's messages and parts of either that they begin.
+const QUEUED: u64 = ending('.queued');
+const CREATED: u64 = ending('.created');
+const IN_PROGRESS: u64 = ending('progress');
+const ADDED: u64 = ending('.added');
+const START: u64 = ending('_start');
+const PING: u64 = ending('ping');
+
+/** At most eight characters, the last in the lowest byte. */
+function ending(text: string): u64 {
+  let bytes: u64 = 0;
+  for (let i = 0; i < text.length; i++) bytes = (bytes << 8) | <u64>text.charCodeAt(i);
+  return bytes;
+}
+
+/** Whether the first token of a stream is among the next of its bytes, however it is cut into pieces. */
+export function hasToken(at: usize, length: usize, tokens: Tokens): bool {
+  const end = at + length;
+  let p = at;
+  while (p < end) {
+    const byte = load<u8>(p++);
+    if (byte == 0x0a) {
+      if (!tokens.begun) tokens.isPrelude = false;
+      else if (tokens.first == EVENT) tokens.isPrelude = isPreludeName(tokens.last);
+      tokens.begun = 0;
+      tokens.first = 0;
+      continue;
+    }
+    if (byte == 0x0d) continue;
+    tokens.last = (tokens.last << 8) | <u64>byte;
+    if (tokens.begun < TELLING) {
+      tokens.first = (tokens.first << 8) | <u64>byte;
+      if (++tokens.begun == TELLING && tokens.first >> 8 == DATA && !tokens.isPrelude) return true;
+    } else if (tokens.first != EVENT) {
+      p = findLineEnd(p, end);
+    }
+  }
+  return false;
+}
+
+function isPreludeName(last: u64): bool {
+  return (
+    (last << 8) >> 8 == QUEUED ||
+    last == CREATED ||
+    last == IN_PROGRESS ||
+    (last << 16) >> 16 == ADDED ||
+    (last << 16) >> 16 == START ||
+    (last << 32) >> 32 == PING
+  );
+}
+
+/** The next line feed, `end` if there is none. */
+function findLineEnd(at: usize, end: usize): usize {
+  let p = at;
+  for (; p + 16 <= end; p += 16) {
+    const places = i8x16.bitmask(i8x16.eq(v128.load(p), i8x16.splat(0x0a)));
+    if (places) return p + <usize>ctz(places);
+  }
+  while (p < end && load<u8>(p) != 0x0a) p++;
+  return p;
+}
+
+/** Counts the events that end in these bytes of a stream, however it is cut into pieces; comments are none. */
 export function countEvents(at: usize, length: usize, tokens: Tokens): void {
   const end = at + length;
   let start = at;
@@ -214,24 +292,29 @@ export function countEvents(at: usize, length: usize, tokens: Tokens): void {
     }
   }
   for (; p < end; p++) if (load<u8>(p) == 0x0a) start = endLine(start, p, tokens);
-  if (hasContent(start, end)) {
-    tokens.lineIsEmpty = false;
-    tokens.inEvent = true;
-  }
+  noteLine(start, end, tokens);
 }
 
 /** Takes in the rest of a line up to its end; an empty one ends an event. The next line's start is returned. */
 // @ts-ignore: decorator
 @inline
 function endLine(start: usize, lineEnd: usize, tokens: Tokens): usize {
-  if (hasContent(start, lineEnd)) {
-    tokens.inEvent = true;
-  } else if (tokens.lineIsEmpty && tokens.inEvent) {
+  noteLine(start, lineEnd, tokens);
+  if (tokens.line == EMPTY && tokens.inEvent) {
     tokens.events++;
     tokens.inEvent = false;
   }
-  tokens.lineIsEmpty = true;
+  tokens.line = EMPTY;
   return lineEnd + 1;
+}
+
+/** Takes in some of a line, without its end. */
+// @ts-ignore: decorator
+@inline
+function noteLine(start: usize, end: usize, tokens: Tokens): void {
+  if (tokens.line != EMPTY || !hasContent(start, end)) return;
+  tokens.line = load<u8>(start) == 0x3a ? COMMENT : FIELD;
+  if (tokens.line == FIELD) tokens.inEvent = true;
 }
 
 // @ts-ignore: decorator

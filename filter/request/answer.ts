@@ -4,13 +4,13 @@
 import { allocate } from '../abi/blocks';
 import { getBuffer, OK, RESPONSE_BODY } from '../abi/host';
 import { clearBlock, copyBytes, RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
-import { countEvents, readUsage, Tokens } from '../body/tokens';
+import { countEvents, hasToken, readUsage, Tokens } from '../body/tokens';
 import { Stream } from './streams';
 
 /** Bytes kept of an answer: `usage` comes last, with little behind it. */
 const KEPT: usize = 1024;
-/** Most bytes of a piece that are looked at, so that it fits scratch memory. */
-const LOOKED_AT: u32 = 16384;
+/** Most bytes of a stream that are fetched at once, so that they fit scratch memory. */
+const PIECE: u32 = 16384;
 /** Answers read at the same time, at most; others are measured but not read. */
 const MOST: u32 = 1024;
 
@@ -45,21 +45,35 @@ export function closeAnswer(stream: Stream): void {
   stream.answer = 0;
 }
 
-/** Takes in a piece of the answer's body. False for a comment of a stream, which engines send while they are busy. */
+/** Takes in a piece of the answer's body. False while a stream has not come to its first token. */
 export function readAnswer(stream: Stream, size: u32): bool {
   const answer = changetype<Answer>(stream.answer);
-  const length = min(size, stream.streamed ? LOOKED_AT : <u32>KEPT);
+  if (stream.streamed) return readEvents(stream, answer, size);
+  const length = min<u32>(size, <u32>KEPT);
+  if (readPiece(size - length, length)) keep(answer, resultAt(), resultLength());
+  return true;
+}
+
+function readEvents(stream: Stream, answer: Answer, size: u32): bool {
+  let hasBegun = stream.firstByteSeen;
+  for (let offset: u32 = 0; offset < size; offset += PIECE) {
+    if (!readPiece(offset, min(size - offset, PIECE))) return true;
+    const at = resultAt();
+    countEvents(at, resultLength(), answer);
+    if (!hasBegun) {
+      // Anthropic's streams tell the prompt's tokens at their beginning.
+      readUsage(at, resultLength(), answer);
+      hasBegun = hasToken(at, resultLength(), answer);
+    }
+    keep(answer, at, resultLength());
+  }
+  return hasBegun;
+}
+
+function readPiece(offset: u32, length: u32): bool {
   resetArena();
   store<u64>(RESULT, 0);
-  if (getBuffer(RESPONSE_BODY, size - length, length, RESULT, RESULT + 4) != OK) return true;
-  const at = resultAt();
-  if (stream.streamed) {
-    countEvents(at, resultLength(), answer);
-    // Anthropic's streams tell the prompt's tokens at their beginning.
-    if (!stream.firstByteSeen) readUsage(at, resultLength(), answer);
-  }
-  keep(answer, at, resultLength());
-  return !stream.streamed || resultLength() == 0 || load<u8>(at) != 0x3a;
+  return getBuffer(RESPONSE_BODY, offset, length, RESULT, RESULT + 4) == OK;
 }
 
 /** What the answer, now complete, tells of its tokens. */

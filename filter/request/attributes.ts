@@ -30,7 +30,7 @@ const FIRST_STEERING: i32 = FIRST_KEY + MAX_KEY_HEADERS;
 
 export let pathAt: usize = 0;
 export let pathLength: usize = 0;
-/** GET, HEAD or OPTIONS. */
+/** GET, HEAD, OPTIONS or CONNECT. */
 export let bodyless: bool = false;
 export let modelAt: usize = 0;
 export let modelLength: usize = 0;
@@ -276,11 +276,14 @@ const TRUE = new Text('true');
 const GET = new Text('GET');
 const HEAD = new Text('HEAD');
 const OPTIONS = new Text('OPTIONS');
+const CONNECT = new Text('CONNECT');
 
 function hasNoBody(at: usize, length: usize): bool {
   return (
     equals(at, length, GET.at, GET.length) ||
     equals(at, length, HEAD.at, HEAD.length) ||
-    equals(at, length, OPTIONS.at, OPTIONS.length)
+    equals(at, length, OPTIONS.at, OPTIONS.length) ||
+    // What comes then is none either, and never ends; Envoy refuses it.
+    equals(at, length, CONNECT.at, CONNECT.length)
   );
 }

@@ -5,7 +5,7 @@ import { KEY_FIELDS } from '../../wire/names';
 import { allocate } from '../abi/blocks';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
 import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
-import { equals, startsWith, Text } from '../abi/text';
+import { equalsIgnoringCase, Text } from '../abi/text';
 import { AUDIO, FIRST_KEY_FIELD, Field, IMAGE, keyFieldNamed } from '../body/fields';
 import {
   findBoundary,
@@ -107,7 +107,7 @@ export function judgeBody(): Unread {
   }
   const form = isForm();
   if (!form && !isJsonType()) return Unread.TYPE;
-  if (encodingLength > 0 && !equals(encodingAt, encodingLength, IDENTITY.at, IDENTITY.length))
+  if (encodingLength > 0 && !equalsIgnoringCase(encodingAt, encodingLength, IDENTITY))
     return Unread.ENCODING;
   if (form) return findBoundary(typeAt, typeLength) ? Unread.READ : Unread.NO_BOUNDARY;
   return contentLength > maxBodyBytes ? Unread.LARGE : Unread.READ;
@@ -207,7 +207,8 @@ export function takeFromBody(stream: Stream): void {
   if (!at) return;
   const body = changetype<Found>(at);
   if (modelLength == 0 && kindOf(body, Field.MODEL) == Kind.TEXT) {
-    supplyModel(textOf(body, Field.MODEL), <usize>min(lengthOf(body, Field.MODEL), TEXT_LIMIT));
+    // Of a longer text one byte more, so that it is no name: none is longer than what is kept.
+    supplyModel(textOf(body, Field.MODEL), <usize>min(lengthOf(body, Field.MODEL), TEXT_LIMIT + 1));
   }
   if (keyLength > 0) return;
   for (let i = 0; i < keyFieldCount; i++) {
@@ -261,8 +262,4 @@ function isJsonType(): bool {
     equalsIgnoringCase(typeAt, length, JSON_TYPE) ||
     equalsIgnoringCase(typeAt + length - JSON_SUFFIX.length, JSON_SUFFIX.length, JSON_SUFFIX)
   );
-}
-
-function equalsIgnoringCase(at: usize, length: usize, text: Text): bool {
-  return length == text.length && startsWith(at, length, text);
 }

@@ -101,7 +101,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
     stream.countsTokens = stream.answeredWell && countsTokens(stream.served, stream.streamed);
     if (stream.countsTokens && isReadable && !ended) openAnswer(stream);
   }
-  if (ended) noteComplete(stream);
+  if (ended) noteWhole(stream);
   tellDecision(stream);
 }
 
@@ -164,7 +164,13 @@ export function noteBody(stream: Stream, size: u32, ended: bool): void {
       }
     }
   }
-  if (ended) noteComplete(stream);
+  if (ended) noteWhole(stream);
+}
+
+/** The answer has come to its end, which speaks for the engine also when there was no token in it. */
+function noteWhole(stream: Stream): void {
+  if (stream.streamed && !stream.firstByteSeen && !stream.complete) noteServed(stream, stream.entry);
+  noteComplete(stream);
 }
 
 /** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */

@@ -3,7 +3,7 @@
 import { ATTEMPTS_HEADER, DECISION_HEADER } from '../../wire/names';
 import { getHeaders, RESPONSE_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { equals, sameName, startsWith, Text } from '../abi/text';
+import { equalsIgnoringCase, sameName, startsWith, Text } from '../abi/text';
 import { LOAD_HEADER, LOAD_HEADER_BINARY } from './load-report';
 
 const STATUS = new Text(':status');
@@ -64,7 +64,7 @@ export function readResponse(): void {
         break;
       }
       case 16: {
-        if (sameName(name, ENCODING.at, 16)) isEncoded = !equals(value, length, IDENTITY.at, IDENTITY.length);
+        if (sameName(name, ENCODING.at, 16)) isEncoded = !equalsIgnoringCase(value, length, IDENTITY);
         break;
       }
       case 21: {

@@ -46,6 +46,15 @@ describe('a body that is read', () => {
     }
   });
 
+  it('names a model with all of its text, however long', () => {
+    const longest = 'é'.repeat(128);
+    const vm = new Host(module).startVm({ frontendId: 'west', readBodies: true });
+    deliver(vm, sketch(engines, { models: [{ name: longest, pool: 0 }] }));
+    expect(post(vm, JSON.stringify({ model: longest, user: 'u' })).forwarded).toBe(true);
+    for (const longer of [`${longest}é`, `${longest}x`, longest + longest])
+      expect(code(post(vm, JSON.stringify({ model: longer, user: 'u' })))).toBe('model_not_found');
+  });
+
   it('holds the request back until its end, then lets it go or answers it', () => {
     const vm = started();
     const stream = vm.request({ 'content-type': 'application/json' });
@@ -193,6 +202,7 @@ describe('a body that is not read', () => {
     ]) {
       expect(post(vm, '{"model":"m"}', { 'content-type': type }).forwarded).toBe(true);
     }
+    expect(post(vm, '{"model":"m"}', { 'content-encoding': 'Identity' }).forwarded).toBe(true);
   });
 
   it('is one that is too large, announced or not: 413, or no key when a header names the model', () => {
@@ -210,7 +220,8 @@ describe('a body that is not read', () => {
   it('is one that nobody needs: the request goes on at its headers', () => {
     const vm = started();
     expect(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': 'a' }).forwarded).toBe(true);
-    expect(vm.request({ ':method': 'GET' }).forwarded).toBe(true);
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'CONNECT'])
+      expect(vm.request({ ':method': method }).forwarded).toBe(true);
     const headersOnly = new Host(module).startVm();
     deliver(headersOnly, sketch(engines));
     expect(headersOnly.request({ 'content-type': 'application/json' }).forwarded).toBe(true);

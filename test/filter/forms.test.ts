@@ -228,7 +228,12 @@ describe('the reader of forms', () => {
     ['multipart/form-data', false],
     ['multipart/form-data; boundary=', false],
     ['multipart/form-data; boundary=""', false],
-    ['multipart/form-data; boundary="a\\"b"', false],
+    ['multipart/form-data; charset="a\\";b"; boundary="a\\"\\\\b"', true],
+    ['multipart/form-data; boundary="a\\\\"', false],
+    ['multipart/form-data; boundary="a\\b"', false],
+    ['multipart/form-data; boundary=a\\"b', false],
+    ['multipart/form-data; boundary=a"b', false],
+    ['multipart/form-data; boundary="a\\"', false],
     ['multipart/form-data; boundary="a', false],
     ['multipart/form-data; boundary="a"b', false],
     ['multipart/form-data; boundary="a "', false],
@@ -240,6 +245,19 @@ describe('the reader of forms', () => {
     ['', false],
   ])('reads forms of the type %s: %s', (type, expected) => {
     expect(scanner.accepts(type)).toBe(expected);
+  });
+
+  it('takes the escapes out of a boundary', () => {
+    const form = Buffer.from(
+      ['--a"\\b', 'content-disposition: form-data; name="model"', '', 'm', '--a"\\b--', ''].join('\r\n'),
+    );
+    for (const headOnly of [false, true]) {
+      expect(scanner.accepts('multipart/form-data; boundary="a\\"\\\\b"')).toBe(true);
+      expect(scanner.read(form, [9], { headOnly })).toMatchObject({
+        complete: true,
+        found: { texts: { model: hex('m') } },
+      });
+    }
   });
 
   const content = fc.oneof(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host, type Vm } from '../../simulator/filter-host/host.js';
+import { type Headers, Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -85,6 +85,24 @@ describe('the guardrail', () => {
     request(vm).respond(404).end();
     fail(vm, 2);
     expect(request(vm).endpoints[0]).toBe(OWNER);
+  });
+
+  it('takes a stream for a success once it has its first token, or ends well without any', () => {
+    const headers: Headers = [['content-type', 'text/event-stream']];
+    const beginnings: ((stream: Stream) => void)[] = [
+      (stream) => stream.responseBody(': ping\n\ndata: token\n\n'),
+      (stream) => stream.responseBody(': ping\n\n', true),
+    ];
+    for (const begin of beginnings) {
+      const vm = started();
+      fail(vm, 2);
+      begin(request(vm).respond(200, { headers }));
+      fail(vm, 2);
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+      request(vm).respond(200, { headers }).responseBody(': ping\n\n');
+      fail(vm);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+    }
   });
 
   it('tests an ejected engine with 1, 2, then 4 requests at a time and takes it back after 3 successes', () => {

@@ -64,7 +64,7 @@ it('what an engine says under the name of our header is replaced', () => {
 });
 
 describe('a streamed answer', () => {
-  it('has its first token with its first body byte, not with its headers', () => {
+  it('has its first token with its body, not with its headers', () => {
     const vm = started();
     const stream = ask(vm);
     vm.host.nowMs += 10;
@@ -80,12 +80,44 @@ describe('a streamed answer', () => {
     });
   });
 
-  it('does not begin with a comment that only keeps the connection open', () => {
-    const vm = started();
-    const stream = ask(vm).respond(200, { headers: SSE }).responseBody(': still waiting\n\n');
-    vm.host.nowMs += 2000;
-    stream.responseBody(token).end();
-    expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2 });
+  const named = (name: string, data: object = {}, end = '\n') =>
+    `event: ${name}${end}data: ${JSON.stringify({ type: name, ...data })}${end}${end}`;
+
+  it.each([
+    ['a comment that only keeps the connection open', ': still waiting\n\n', token],
+    ['comments and empty lines', ':\n\n\r\n: data: x\n\n:\n', token],
+    ['an id and when to come back', 'id: 1\nretry: 3000\n\n', token],
+    [
+      'events that say that a response begins',
+      named('response.created', { response: { instructions: 'x'.repeat(300), usage: null } }) +
+        named('response.in_progress') +
+        named('response.output_item.added') +
+        named('response.content_part.added'),
+      named('response.output_text.delta', { delta: 'x' }),
+    ],
+    [
+      'events that say that a message begins',
+      named('message_start', {}, '\r\n') +
+        named('content_block_start', {}, '\r\n') +
+        named('ping', {}, '\r\n'),
+      named('content_block_delta', { delta: { text: 'x' } }, '\r\n'),
+    ],
+  ])('does not begin with %s, however it is cut', (_what, prelude, first) => {
+    for (const pieces of [1, 2, 3, 7, 16, 17, 1_000]) {
+      const vm = started();
+      const stream = ask(vm).respond(200, { headers: SSE });
+      const size = Math.ceil(prelude.length / pieces);
+      for (let at = 0; at < prelude.length; at += size) stream.responseBody(prelude.slice(at, at + size));
+      vm.host.nowMs += 2000;
+      stream.responseBody(first).responseBody('', true).end();
+      expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2, firstTokenCount: 1 });
+      // All in one piece.
+      ask(vm)
+        .respond(200, { headers: SSE })
+        .responseBody(prelude + first, true)
+        .end();
+      expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2, firstTokenCount: 2 });
+    }
   });
 
   it('has the pace of its tokens after the first, as its usage counts them, however its end is cut', () => {
@@ -123,6 +155,13 @@ describe('a streamed answer', () => {
       });
       expect(reportOf(vm).pools[0]).toMatchObject({ outputCount: 1, outputTokens: 20, promptCount: 0 });
     }
+  });
+
+  it('has its events counted without comments, also when many come in one piece', () => {
+    const vm = started();
+    const body = `${token}: ping\n\n:\n${token}`.repeat(2_000);
+    ask(vm).respond(200, { headers: SSE }).responseBody(body).responseBody('', true).end();
+    expect(reportOf(vm).pools[0]).toMatchObject({ outputTokens: 4_000 - 2 });
   });
 
   it('is measured, however many there are', () => {
@@ -214,12 +253,14 @@ describe('an answer that is not streamed', () => {
 
   it('is not looked into when it is encoded', () => {
     const vm = started();
-    const headers: Headers = [...JSON_BODY, ['content-encoding', 'gzip']];
-    ask(vm)
-      .respond(200, { headers })
-      .responseBody(JSON.stringify(usage(1, 1)), true)
-      .end();
-    expect(engineOf(vm)).toMatchObject({ usageCount: 0, wholeCount: 1 });
+    for (const encoding of ['gzip', 'Identity']) {
+      const headers: Headers = [...JSON_BODY, ['content-encoding', encoding]];
+      ask(vm)
+        .respond(200, { headers })
+        .responseBody(JSON.stringify(usage(1, 1)), true)
+        .end();
+    }
+    expect(engineOf(vm)).toMatchObject({ usageCount: 1, wholeCount: 2 });
   });
 });
 
