@@ -90,7 +90,9 @@ describe('the control server', () => {
     await planned(server);
     site.write(readFileSync(site.configFile, 'utf8').replace('state.json', 'other.json'));
     expect(await server.reload('test')).toBe(true);
-    expect(server.alarms.list.map(({ id }) => id)).toEqual(['restart-needed']);
+    expect(server.alarms.list).toMatchObject([
+      { id: 'restart-needed', message: 'changes of server.stateFile take effect at the next start' },
+    ]);
     expect(server.config.server.stateFile).toBe(join(site.folder, 'state.json'));
   });
 });

@@ -75,6 +75,27 @@ describe('dashboard', () => {
     expect(page).toContain('39 engines without weight are not shown.');
   });
 
+  it('shows of a pool with many engines in use the largest weights of each row', () => {
+    const engineIds = Array.from({ length: 30 }, (_, index) => `engine-${index}`);
+    const one = plan('m', 'engine-0');
+    const weights = engineIds.map((engineId, index) => ({ engineId, weight: (index + 1) / 465 }));
+    const wide = { ...one, rows: [{ ...one.rows[0]!, weights }] };
+    const page = dashboard({ ...empty, plan: wide, pools: [{ id: 'm', engineIds }] });
+    expect(page).toMatch(/<td>engine-29 <a [^>]*>6\.5 %<\/a>, engine-28 .* and 24 more<\/td>/);
+    expect(page).not.toContain('engine-23 ');
+  });
+
+  it('shows of many alarms some of each kind', () => {
+    const alarm = (id: string) => ({ id, sinceMs: atMs, message: `the message of ${id}` });
+    const down = Array.from({ length: 30 }, (_, index) => alarm(`replica-down:${index + 10}`));
+    const page = dashboard({ ...empty, alarms: [...down, alarm('shedding:west')] });
+    expect(page).toContain('the message of replica-down:14');
+    expect(page).not.toContain('replica-down:15');
+    expect(page).toContain('and 25 more of replica-down');
+    expect(page).toContain('the message of shedding:west');
+    expect(dashboard({ ...empty, alarms: down.slice(0, 20) })).toContain('replica-down:29');
+  });
+
   it('takes names and messages for text', () => {
     const alarms = [{ id: 'config', sinceMs: atMs, message: '<script>' }];
     const envoys = [
@@ -82,6 +103,6 @@ describe('dashboard', () => {
     ];
     const page = dashboard({ ...empty, alarms, envoys, engines: [engine('<i>')] });
     expect(page).not.toMatch(/<script>|<b>|<td><i>/);
-    expect(page).toContain('&lt;script&gt; (since 0 s ago)');
+    expect(page).toContain('&lt;script&gt; (for 0 s)');
   });
 });

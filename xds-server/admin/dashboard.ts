@@ -4,12 +4,17 @@ import type { Plan, PlanRow } from '../plan/plan.js';
 import { ageText } from './age.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { Overview } from './overview.js';
+import { shownAlarms } from './shown-alarms.js';
 
 const REFRESH_SECONDS = 5;
 
-/** More pools are a list to choose from, more engines of a pool are shown only where they have weight. */
+/**
+ * More pools are a list to choose from, more engines of a pool are shown only where they have weight. Where that is still
+ * more, a row has its largest weights.
+ */
 const MOST_POOLS = 8;
 const MOST_COLUMNS = 12;
+const MOST_IN_ROW = 6;
 
 const LINKS = [
   ['/v1/status', 'all of this in short'],
@@ -36,7 +41,7 @@ h1{margin:0}h2{font-size:1.15rem;margin:1.6rem 0 .4rem}.scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 .n{text-align:right}td:last-child{white-space:normal}
-.alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0}
+.alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0;white-space:pre-line}
 .bar{display:inline-block;width:8rem;height:.7rem;background:var(--line);margin-right:.5rem}
 .bar i{display:block;height:100%;background:var(--bar)}.bar i.over{background:var(--over)}
 `;
@@ -72,9 +77,14 @@ function planLine({ plan, atMs }: Overview): string {
 }
 
 function alarmList({ alarms, atMs }: Overview): string {
-  const items = alarms.map(
-    ({ message, sinceMs }) => `<li>${escapeHtml(message)} (since ${ageText(sinceMs, atMs)} ago)</li>`,
-  );
+  const { shown, more } = shownAlarms(alarms);
+  const items = [
+    ...shown.map(({ message, sinceMs }) => `<li>${escapeHtml(message)} (for ${ageText(sinceMs, atMs)})</li>`),
+    ...more.map(
+      ({ kind, count }) =>
+        `<li>… and ${count} more of ${escapeHtml(kind)}: <a href="/v1/alarms">all</a></li>`,
+    ),
+  ];
   return `<ul class="alarms">${items.join('')}</ul>`;
 }
 
@@ -111,19 +121,28 @@ function poolWeights(plan: Plan, { id, engineIds }: Overview['pools'][number]): 
   const columns = engineIds.length <= MOST_COLUMNS ? engineIds : engineIds.filter((it) => used.has(it));
   const left = engineIds.length - columns.length;
   const note = left === 0 ? '' : `<p>${left} engines without weight are not shown.</p>`;
+  const isWide = columns.length > MOST_COLUMNS;
   const header = [
     'frontend',
     '>requests/s',
-    ...columns.map((engineId) => `>${escapeHtml(engineId)}`),
+    ...(isWide ? ['largest weights'] : columns.map((engineId) => `>${escapeHtml(engineId)}`)),
     'shed',
   ];
   const cells = rows.map((row) => [
     escapeHtml(row.frontendId),
     row.demandRps.toFixed(1),
-    ...columns.map((engineId) => weightCell(row, engineId)),
+    ...(isWide ? [largestWeights(row)] : columns.map((engineId) => weightCell(row, engineId))),
     shed(row),
   ]);
   return `<h2>Weights of ${escapeHtml(id)}</h2>${table(header, cells)}${note}`;
+}
+
+function largestWeights(row: PlanRow): string {
+  const all = row.weights.toSorted((a, b) => b.weight - a.weight);
+  const shown = all.slice(0, MOST_IN_ROW);
+  const texts = shown.map(({ engineId }) => `${escapeHtml(engineId)} ${weightCell(row, engineId)}`);
+  const left = all.length - shown.length;
+  return texts.join(', ') + (left === 0 ? '' : ` and ${left} more`);
 }
 
 function weightCell({ frontendId, poolId, weights: all }: PlanRow, engineId: string): string {

@@ -6,7 +6,7 @@ import { Optimizer } from '../optimizer/index.js';
 import { percent } from '../percent.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';
-import { formatTable } from './table.js';
+import { formatTable, shortTable } from './table.js';
 
 interface SolveOptions extends SourceOptions {
   readonly without?: readonly string[];
@@ -51,40 +51,47 @@ async function solveHere(options: SolveOptions, changes: Changes): Promise<WhatI
   }
 }
 
-function describe(result: WhatIf): string {
-  const { rows, engines, warnings } = result;
-  const weights = rows.flatMap((row) =>
-    row.weights.map(({ engineId, before, after }) => [
-      row.frontendId,
-      row.poolId,
-      engineId,
-      percent(before),
-      percent(after),
-    ]),
+/** Of many rows those that a change makes a difference to. */
+function describe({ rows, engines, ...result }: WhatIf): string {
+  const weights = rows.flatMap(({ frontendId, poolId, weights }) =>
+    weights.map((weight) => [frontendId, poolId, weight.engineId, ...both(weight, percent)]),
   );
   const demands = rows.map(({ frontendId, poolId, demandRps, refusedRps }) => [
-    frontendId,
-    poolId,
-    demandRps.before.toFixed(1),
-    demandRps.after.toFixed(1),
-    refusedRps.before.toFixed(1),
-    refusedRps.after.toFixed(1),
+    ...[frontendId, poolId, ...both(demandRps, rate), ...both(refusedRps, rate)],
   ]);
-  const loads = engines.map(({ engineId, rho }) => [engineId, percent(rho.before), percent(rho.after)]);
+  const loads = engines.map(({ engineId, rho }) => [engineId, ...both(rho, percent)]);
   return [
-    formatTable([['frontend', 'pool', 'requests/s', 'then', 'refused/s', 'then'], ...demands]),
-    formatTable([['frontend', 'pool', 'engine', 'weight', 'then'], ...weights]),
-    formatTable([['engine', 'utilisation', 'then'], ...loads]),
+    changed(['frontend', 'pool', 'requests/s', 'then', 'refused/s', 'then'], demands),
+    changed(['frontend', 'pool', 'engine', 'weight', 'then'], weights),
+    changed(['engine', 'utilisation', 'then'], loads),
     formatTable([
       ['user-seconds per second', 'now', 'then'],
-      ['in all', ...seconds(result.objectiveSeconds)],
-      ['with any weights, at least', ...seconds(result.lowerBoundSeconds)],
-      ['not counted, as sizes differ', ...seconds(result.mixErrorSeconds)],
+      ['in all', ...both(result.objectiveSeconds, seconds)],
+      ['with any weights, at least', ...both(result.lowerBoundSeconds, seconds)],
+      ['not counted, as sizes differ', ...both(result.mixErrorSeconds, seconds)],
     ]),
-    ...warnings.map((warning) => `warning: ${warning}`),
+    ...result.warnings.map((warning) => `warning: ${warning}`),
   ].join('\n\n');
 }
 
-function seconds({ before, after }: { readonly before: number; readonly after: number }): string[] {
-  return [before, after].map((value) => (Math.round(value * 1_000) / 1_000 + 0).toFixed(3));
+/** Each cell below `then` is compared with the one before it. */
+function changed(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+  const differs = (row: readonly string[]) =>
+    heading.some((title, column) => title === 'then' && row[column] !== row[column - 1]);
+  return shortTable(heading, rows, differs, (row) => row, 'which stay as they are');
+}
+
+function both(
+  { before, after }: Record<'before' | 'after', number>,
+  text: (value: number) => string,
+): [string, string] {
+  return [text(before), text(after)];
+}
+
+function rate(rps: number): string {
+  return rps.toFixed(1);
+}
+
+function seconds(value: number): string {
+  return (Math.round(value * 1_000) / 1_000 + 0).toFixed(3);
 }

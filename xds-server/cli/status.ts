@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { ageText } from '../admin/age.js';
+import { shownAlarms } from '../admin/shown-alarms.js';
 import type { EngineStatus, Status } from '../admin/status.js';
 import { percent } from '../percent.js';
 import { ExitStatus } from './exit-status.js';
 import { ask, type SourceOptions, withSource } from './source.js';
-import { formatTable } from './table.js';
+import { formatTable, shortTable } from './table.js';
 
 interface StatusOptions extends SourceOptions {
   readonly json?: boolean;
@@ -13,8 +14,7 @@ interface StatusOptions extends SourceOptions {
 const STATUS_WITH_ALARMS = 3;
 /** A control server that needs longer for it is not well. */
 const MOST_SECONDS = 10;
-/** Of more engines or Envoys, those are shown of which there is something to say. */
-const MOST_ROWS = 20;
+const OF_THE_REST = 'of which there is nothing to say';
 
 export function registerStatus(program: Command): void {
   withSource(
@@ -52,10 +52,19 @@ function serverLines({ atMs, startedAtMs, plan, plannedBy }: Status): string {
 
 function alarmLines({ alarms, atMs }: Status): string {
   if (alarms.length === 0) return 'no alarms';
-  const lines = alarms.map(
-    ({ id, sinceMs, message }) => `  ${id}, for ${ageText(sinceMs, atMs)}: ${message}`,
-  );
+  const { shown, more } = shownAlarms(alarms);
+  const lines = [
+    ...shown.map(
+      ({ id, sinceMs, message }) => `  ${id}, for ${ageText(sinceMs, atMs)}: ${indented(message)}`,
+    ),
+    ...more.map(({ kind, count }) => `  … and ${count} more of ${kind}; --json lists all`),
+  ];
   return [alarms.length === 1 ? '1 alarm:' : `${alarms.length} alarms:`, ...lines].join('\n');
+}
+
+/** Messages may have several lines, such as a problem of the configuration each. */
+function indented(message: string): string {
+  return message.replaceAll('\n', '\n    ');
 }
 
 function frontendTable({ frontends }: Status): string {
@@ -83,6 +92,7 @@ function engineTable({ engines }: Status): string {
       engine.inFlight === null ? '' : String(engine.inFlight),
       engine.remarks.join(', '),
     ],
+    OF_THE_REST,
   );
 }
 
@@ -104,18 +114,6 @@ function envoyTable({ envoys, atMs }: Status): string {
       snapshot === null ? 'fetches none' : snapshot.isNewest ? 'newest' : 'not the newest',
       snapshot === null ? '' : `${ageText(snapshot.lastCallAtMs, atMs)} ago`,
     ],
+    OF_THE_REST,
   );
-}
-
-/** All of few; of many those that are worth it. */
-function shortTable<T>(
-  heading: readonly string[],
-  items: readonly T[],
-  isWorthIt: (item: T) => boolean,
-  row: (item: T) => readonly string[],
-): string {
-  const shown = items.length <= MOST_ROWS ? items : items.filter(isWorthIt);
-  const table = formatTable([heading, ...shown.map(row)]);
-  const left = items.length - shown.length;
-  return left === 0 ? table : `${table}\n… and ${left} more, of which there is nothing to say`;
 }

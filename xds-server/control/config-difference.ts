@@ -1,10 +1,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ServerSettings } from '../config/config.js';
 
-/** Whether settings differ that are only read at the start. */
-export function needsRestart(before: ServerSettings, after: ServerSettings): boolean {
-  const { edsIntervalSeconds, logLevel } = after;
-  return !isDeepStrictEqual({ ...before, edsIntervalSeconds, logLevel }, after);
+/** Settings that are only read at the start, as the configuration calls them. */
+const READ_AT_START: Readonly<
+  Record<Exclude<keyof ServerSettings, 'edsIntervalSeconds' | 'logLevel'>, string>
+> = {
+  xdsListen: 'server.xds',
+  syncListen: 'server.sync',
+  adminListen: 'server.admin',
+  stateFile: 'server.stateFile',
+  token: 'server.token',
+  tls: 'server.tls',
+  peers: 'server.peers',
+};
+
+/** Those of them that differ. */
+export function waitingForRestart(before: ServerSettings, after: ServerSettings): readonly string[] {
+  const keys = Object.keys(READ_AT_START) as (keyof typeof READ_AT_START)[];
+  return keys.filter((key) => !isDeepStrictEqual(before[key], after[key])).map((key) => READ_AT_START[key]);
 }
 
 /** Whether two configurations mean the same to a running server. */

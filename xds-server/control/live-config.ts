@@ -6,7 +6,7 @@ import type { Address } from '../fleet/fleet.js';
 import { type Discovered, Discovery } from '../signals/discovery/discovery.js';
 import { type Lookup, systemLookup } from '../signals/discovery/lookup.js';
 import type { Alarms } from './alarms/alarms.js';
-import { isSameConfig, needsRestart, takeOver } from './config-difference.js';
+import { isSameConfig, takeOver, waitingForRestart } from './config-difference.js';
 import { ConfigWatch } from './config-watch.js';
 import { isUndiscovered, withDiscovered } from './discovered-fleet.js';
 
@@ -129,8 +129,9 @@ export class LiveConfig {
     this.#watch.setFiles(config.files);
     onRead(true);
     alarms.clear('config');
-    if (!needsRestart(this.#current.server, config.server)) alarms.clear('restart-needed');
-    else alarms.raise('restart-needed', 'changed server settings take effect at the next start');
+    const waiting = waitingForRestart(this.#current.server, config.server);
+    if (waiting.length === 0) alarms.clear('restart-needed');
+    else alarms.raise('restart-needed', `changes of ${waiting.join(', ')} take effect at the next start`);
     // What is looked for now and was listed before stays until it is found.
     const engines = this.#current.fleet.engines.filter(({ endpoints }) => endpoints.length > 0);
     const known = new Map(engines.map(({ id, endpoints }) => [id, endpoints]));

@@ -85,7 +85,7 @@ it('names the round trips that are measured too far from what is configured to b
   expect([...doubtfulRoundTrips(view)]).toEqual([
     [
       'west/a',
-      'the network from west to a counts as 160 ms, no further from what is configured than is believed: 500 ms are measured and 40 ms configured',
+      'the round trip from west to a is measured as 500 ms and configured as 40 ms; plans take 160 ms, the nearest to the measurement that is believed. Correct the configuration',
     ],
   ]);
 });

@@ -133,11 +133,11 @@ export function doubtfulRoundTrips({ configuredFleet, roundTrips }: SignalsView)
         if (!isLimited || measured === undefined) return [];
         const from = frontends[frontend]!.id;
         const to = engines[engine]!.id;
-        const numbers = `${ms(measured.seconds)} are measured and ${ms(configuredSeconds)} configured`;
+        const numbers = `measured as ${ms(measured.seconds)} and configured as ${ms(configuredSeconds)}`;
         return [
           [
             `${from}/${to}`,
-            `the network from ${from} to ${to} counts as ${ms(seconds)}, no further from what is configured than is believed: ${numbers}`,
+            `the round trip from ${from} to ${to} is ${numbers}; plans take ${ms(seconds)}, the nearest to the measurement that is believed. Correct the configuration`,
           ],
         ];
       }),
