@@ -117,7 +117,9 @@ describe('the resources of a frontend', () => {
     const listener = JSON.stringify(json(viewOf())[LISTENER_TYPE]);
     expect(listener).toContain('"inlineBytes":"AGFzbQ=="');
     expect(listener).toContain('"value":"frontendId=west\\nrouteRetries=2\\n"');
-    expect(listener).toContain('"failurePolicy":"FAIL_RELOAD"');
+    expect(listener).toContain(
+      '"failurePolicy":"FAIL_RELOAD","reloadConfig":{"backoff":{"baseInterval":"0.100s"}}',
+    );
     for (const header of CLIENT_STEERING_HEADERS) expect(listener).toContain(`{"remove":"${header}"}`);
   });
 

@@ -6,10 +6,13 @@ import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm
 import { FailurePolicy } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.js';
 import type { Resource } from '../protocol/resource.js';
 import type { EnvoyFeatures } from './envoy-features.js';
-import { extension, pack, resource } from './pack.js';
+import { duration, extension, pack, resource } from './pack.js';
 
 /** Name of the filter, in our listener and as a resource for listeners of others. */
 export const FILTER_NAME = 'wardrop';
+
+/** Its requests are refused while a VM that has trapped is down; a new one takes some milliseconds, so there is little to wait for. */
+const RELOAD_BACKOFF_MS = 100;
 
 /** Also the scope of the filter's shared data, whatever configurations its VMs have. */
 const VM_ID = 'wardrop';
@@ -60,6 +63,7 @@ export function wasmConfig({ wasmModule, filter }: FilterInput) {
       rootId: 'wardrop',
       configuration: pack(StringValueSchema, { value: configuration }),
       failurePolicy: FailurePolicy.FAIL_RELOAD,
+      reloadConfig: { backoff: { baseInterval: duration(RELOAD_BACKOFF_MS) } },
       // Lets the filter hold the headers and still see the body.
       allowOnHeadersStopIteration: true,
       vm: {
