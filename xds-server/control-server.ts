@@ -155,7 +155,7 @@ export class ControlServer implements ShownServer {
     const plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
     this.recorders = new Recorders(options.recorder, () => signals.known(Date.now()));
-    const signals = new RecordedSignals(config, ratesOf(plan), Date.now(), (signal) =>
+    const signals = new RecordedSignals(config, ratesOf(state), Date.now(), (signal) =>
       this.recorders.record(signal),
     );
     this.signals = signals;
@@ -478,8 +478,8 @@ export class ControlServer implements ShownServer {
 
   #isSolveDue(nowMs: number): boolean {
     if (!this.#isPublished && this.#firstPlan.isUndiscovered(nowMs)) return false;
-    const isFirst = !this.#cycle.schedule.hasBegun && !this.#isPublished;
-    const isWaiting = isFirst && this.#firstPlan.isUnprobed(nowMs);
+    // Also with a saved plan in force: who has died since, or was dead, would get conversations for a moment.
+    const isWaiting = !this.#cycle.schedule.hasBegun && this.#firstPlan.isUnprobed(nowMs);
     return !isWaiting && this.#cycle.isDue(this.#live.generation, this.#view, this.#isPublished, nowMs);
   }
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Optimizer } from '../../xds-server/optimizer/index.js';
+import { Optimizer, type OptimizerInput } from '../../xds-server/optimizer/index.js';
 import { afterwards, cleanUp, planned, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
@@ -46,6 +46,25 @@ describe('the control server', () => {
     const after = (await site.sync())!;
     expect(after.version).toBeGreaterThan(before.version);
     expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
+  });
+
+  it('makes no plan after a restart before it knows who is dead', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const first = await site.start();
+    await planned(first);
+    await first.stop();
+    a.kill();
+    const solved: OptimizerInput[] = [];
+    await site.start({
+      solveChecked: (input) => {
+        solved.push(input);
+        return new Promise(() => undefined);
+      },
+    });
+    await vi.waitUntil(() => solved.length > 0, 5_000);
+    const ready = solved[0]!.state.engines.map(({ replicas }) => replicas.map((replica) => replica.ready));
+    expect(ready).toEqual([[false], [true]]);
   });
 
   it('keeps every conversation where it is when a newer version wrote the state file, and its file, too', async () => {

@@ -3,19 +3,21 @@ import { readFile } from 'node:fs/promises';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import type { Config } from '../config/config.js';
 import { WardropError } from '../errors.js';
+import type { ClassRate } from '../fleet/operations.js';
 import type { OptimizerInput } from '../optimizer/solution.js';
 import type { Plan } from '../plan/plan.js';
 import type { ServerState } from '../plan/server-state.js';
 import { buildSnapshotView } from '../plan/snapshot-view.js';
 import { readState } from '../plan/state-salvage.js';
-import type { HeldRate } from '../signals/known-config.js';
 import { Signals } from '../signals/signals.js';
 import { withDiscovered } from './discovered-fleet.js';
 import { makePlan, optimizerInput, type PlanInput, type PlanSolver } from './planner.js';
 import { whyUnfit } from './saved-plan.js';
 
-/** Rates that a plan was made for. */
-export function ratesOf(plan: Plan | null): readonly HeldRate[] {
+/** Rates that the plan was made for: of classes where they are known, else of its rows. */
+export function ratesOf(state: Pick<ServerState, 'plan' | 'operations'> | null): readonly ClassRate[] {
+  const { plan = null, operations } = state ?? {};
+  if (operations?.rates?.length) return operations.rates;
   return (plan?.rows ?? []).map(({ frontendId, poolId, demandRps }) => ({
     frontendId,
     poolId,
@@ -29,9 +31,10 @@ export function ratesOf(plan: Plan | null): readonly HeldRate[] {
  * @throws {WardropError} WARDROP_STATE_INVALID
  */
 export async function offlineInput(config: Config): Promise<OptimizerInput> {
-  const previous = await savedPlan(config.server.stateFile);
+  const saved = await savedState(config.server.stateFile);
+  const previous = saved?.plan ?? null;
   const nowMs = Date.now();
-  const { state } = new Signals(config, ratesOf(previous), nowMs).evaluate(nowMs);
+  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
   const { profiles, policy } = config;
   return optimizerInput({ previous, state, profiles, policy, nowMs: () => nowMs });
 }
@@ -54,7 +57,7 @@ export async function offlineSnapshot(
   const { config } = withDiscovered(written, new Map(found));
   const nowMs = Date.now();
   const previous = saved?.plan ?? null;
-  const { state } = new Signals(config, ratesOf(previous), nowMs).evaluate(nowMs);
+  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
   const { profiles, policy } = config;
   const fits = previous !== null && whyUnfit(previous, state) === undefined;
   const plan = fits
@@ -79,10 +82,6 @@ async function planned(solver: PlanSolver, input: PlanInput): Promise<Plan> {
   const { plan, failure } = await makePlan(solver, input);
   if (plan === null) throw failure!;
   return plan;
-}
-
-async function savedPlan(file: string): Promise<Plan | null> {
-  return (await savedState(file))?.plan ?? null;
 }
 
 async function savedState(file: string): Promise<ServerState | null> {

@@ -47,6 +47,15 @@ export interface MeasuredSizes {
   readonly atMs: number;
 }
 
+/** Demand of a class of requests that plans were made for. */
+export interface ClassRate {
+  readonly frontendId: string;
+  readonly poolId: string;
+  /** Of the class; 0 when absent. */
+  readonly priority?: number;
+  readonly requestsPerSecond: number;
+}
+
 export const OPERATOR_ACTIONS = ['drain', 'undrain', 'hold-penalty', 'release-penalty'] as const;
 
 /** So many actions are kept. */
@@ -87,4 +96,6 @@ export interface Operations extends Orders {
   readonly roundTrips?: readonly MeasuredRoundTrip[];
   /** Absent when there are none. */
   readonly sizes?: readonly MeasuredSizes[];
+  /** Absent without classes: the plan tells the demand of its rows, which is all there is to know then. */
+  readonly rates?: readonly ClassRate[];
 }

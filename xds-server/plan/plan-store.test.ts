@@ -48,6 +48,10 @@ describe('state format', () => {
           ...{ promptTokens: 4_000, uncachedPromptTokens: 900, outputTokens: 1.5 },
         },
       ],
+      rates: [
+        { frontendId: 'f0', poolId: 'm', requestsPerSecond: 4.5 },
+        { frontendId: 'f0', poolId: 'm', priority: -10, requestsPerSecond: 0 },
+      ],
       actions: [{ atMs: 1, action: 'drain' as const, target: 'e0', by: 'me' }],
     };
     const discovered = [['e0', ['10.0.0.1:80']]] as const;
@@ -110,6 +114,7 @@ describe('a file of another version', () => {
     actions: [],
     roundTrips: [],
     sizes: [],
+    rates: [],
     capacities: [],
   };
   const full = { ...state(), operations, discovered: [['e0', ['10.0.0.1:80']]] as const };

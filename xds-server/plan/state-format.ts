@@ -121,6 +121,7 @@ const measuredSchemas = {
     outputTokens: amount,
     atMs: time,
   }),
+  rates: record({ frontendId: id, poolId: id, requestsPerSecond: amount }, { priority: { type: 'integer' } }),
   capacities: record(
     { engineId: id, share: { type: 'number', minimum: 0, maximum: MOST_HEALTH }, sinceMs: time },
     { basis: id },

@@ -1,6 +1,7 @@
 import { classKey, id64 } from '../../wire/hash.js';
 import type { Config, ExpectedDemand } from '../config/config.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
+import type { ClassRate } from '../fleet/operations.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
 import { SETTLED_EVIDENCE } from './demand/demand-band.js';
@@ -13,13 +14,6 @@ export type SignalsConfig = Pick<
   Config,
   'fleet' | 'profiles' | 'expectedDemand' | 'outlierPenalty' | 'steering' | 'steered'
 >;
-
-/** A rate that was in force before a restart. */
-export interface HeldRate {
-  readonly frontendId: string;
-  readonly poolId: string;
-  readonly requestsPerSecond: number;
-}
 
 /** A configuration by what signals look things up with. */
 export interface KnownConfig {
@@ -76,21 +70,29 @@ function mixesOf(fleet: Fleet, expected: readonly ExpectedDemand[]): ReadonlyMap
 /** What is believed of every class before anything is measured. */
 export function seeds(
   { expectedDemand, fleet }: SignalsConfig,
-  held: readonly HeldRate[],
+  held: readonly ClassRate[],
 ): readonly RateSeed[] {
-  const heldRates = byRow(held);
+  const heldRates = new Map(held.map((rate) => [classKeyOf(rate), rate]));
   const others = prioritiesOf(fleet).filter((priority) => priority !== 0);
   return expectedDemand.flatMap(({ frontendId, poolId, requestsPerSecond }): RateSeed[] => {
-    const expected = { frontendId, poolId, evidence: Number.POSITIVE_INFINITY, source: 'expected' } as const;
-    const rate = heldRates.get(rowKey(frontendId, poolId));
-    return [
-      rate === undefined
-        ? { ...expected, requestsPerSecond }
-        : { ...rate, evidence: SETTLED_EVIDENCE, source: 'held' },
-      // Nobody can say in advance how many requests are of other classes.
-      ...others.map((priority) => ({ ...expected, priority, requestsPerSecond: 0 })),
-    ];
+    const seed = (expectedRps: number, priority?: number): RateSeed => {
+      const row = { frontendId, poolId, ...(priority !== undefined && { priority }) };
+      const rate = heldRates.get(classKeyOf(row));
+      if (rate !== undefined) return { ...row, ...rate, evidence: SETTLED_EVIDENCE, source: 'held' };
+      return {
+        ...row,
+        requestsPerSecond: expectedRps,
+        evidence: Number.POSITIVE_INFINITY,
+        source: 'expected',
+      };
+    };
+    // Nobody can say in advance how many requests are of other classes.
+    return [seed(requestsPerSecond), ...others.map((priority) => seed(0, priority))];
   });
+}
+
+function classKeyOf({ frontendId, poolId, priority = 0 }: Omit<ClassRate, 'requestsPerSecond'>): string {
+  return `${frontendId} ${classId(poolId, priority)}`;
 }
 
 export interface ClassName {

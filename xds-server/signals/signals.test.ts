@@ -11,6 +11,7 @@ import {
 } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
+import type { ClassRate } from '../fleet/operations.js';
 import type { ProbeResult } from './readiness/replica-health.js';
 import { Signals } from './signals.js';
 import { LoadCounts } from './usage/load-counts.js';
@@ -306,6 +307,40 @@ describe('Signals', () => {
       [-10, 40],
     ]);
     expect(signals.totals.pools[0]!.offered).toBe(60 * 60);
+  });
+
+  it('goes on with the demand of each class after a restart, and with that of the row where only this is known', () => {
+    const config = configOf(['a']);
+    const when = { kind: 'path' as const, prefix: '/batch' };
+    const classes = [{ id: 'batch', priority: -10, when }];
+    const withClasses = { ...config, fleet: { ...config.fleet, classes } };
+    const signals = new Signals(withClasses, [], 0);
+    for (let second = 0; second <= 60; second++) {
+      const { vms } = reportOf(second * 20);
+      const batch = { ...noPoolUsage(classKey(id64('m'), -10)), offered: second * 40 };
+      const report = { vms: [{ ...vms[0]!, pools: [...vms[0]!.pools, batch] }] };
+      signals.acceptReport('f', 'n', report, second * 1_000);
+      signals.evaluate(second * 1_000);
+    }
+    const ratesAfter = (held: readonly ClassRate[]) =>
+      new Signals(withClasses, held, 65_000)
+        .evaluate(65_000)
+        .state.demands.map(({ priority, requestsPerSecond, source }) => [
+          priority,
+          Math.round(requestsPerSecond),
+          source,
+        ]);
+    const { rates } = signals.operations;
+    expect(ratesAfter(rates!)).toEqual([
+      [0, 20, 'held'],
+      [-10, 40, 'held'],
+    ]);
+    expect(ratesAfter([{ frontendId: 'f', poolId: 'm', requestsPerSecond: 60 }])).toEqual([
+      [0, 60, 'held'],
+      [-10, 0, 'expected'],
+    ]);
+    expect(new Signals(withClasses, [], 0).operations.rates).toEqual([]);
+    expect(new Signals(config, [], 0).operations).not.toHaveProperty('rates');
   });
 
   it('takes a dead replica out and restarts the clock of settled conditions', () => {

@@ -2,21 +2,15 @@ import { classKey, id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
 import type { Address, Engine } from '../fleet/fleet.js';
 import { type LastResorts, withoutLastResorts } from '../fleet/last-resort.js';
-import type { Operations, Orders } from '../fleet/operations.js';
+import type { ClassRate, Operations, Orders } from '../fleet/operations.js';
+import { prioritiesOf } from '../fleet/priority-class.js';
 import { type AnsweredOf, answeredByEnvoy, answeredByFilter, EngineWork } from './capacity/engine-work.js';
 import type { ClassAverages } from './demand/class-averages.js';
 import { FleetDemand, SILENT_ALARM_SECONDS, type SizesInForce } from './demand/fleet-demand.js';
 import { SettledSince } from './demand/settled-since.js';
 import type { TurnGapView } from './demand/turn-gaps.js';
 import { EngineStates } from './engine-states.js';
-import {
-  type HeldRate,
-  type KnownConfig,
-  knownOf,
-  rowKey,
-  type SignalsConfig,
-  withSizes,
-} from './known-config.js';
+import { type KnownConfig, knownOf, rowKey, type SignalsConfig, withSizes } from './known-config.js';
 import { Network } from './network/network.js';
 import { currentOrders, type OperatorRequest } from './operator-orders.js';
 import { changedResorts, lastResorts } from './readiness/last-resort.js';
@@ -52,8 +46,8 @@ export class Signals {
   /** Another control server has Envoys of which nothing is heard here. */
   #isPartial = false;
 
-  /** `held`: rates of the plan in force; they come before configured ones until enough is measured. */
-  constructor(config: SignalsConfig, held: readonly HeldRate[], nowMs: number) {
+  /** `held`: rates that the plan in force was made for; they come before configured ones until enough is measured. */
+  constructor(config: SignalsConfig, held: readonly ClassRate[], nowMs: number) {
     this.#known = knownOf(config);
     this.#demand = new FleetDemand(config, held);
     this.#network = new Network(config.fleet);
@@ -303,11 +297,13 @@ export class Signals {
   /** What operators ordered, the penalties in force and what was measured, to go on with after a restart. */
   get operations(): Operations {
     const sizes = this.#demand.measuredSizes;
+    const hasClasses = prioritiesOf(this.#known.fleet).length > 1;
     return {
       ...this.#states.orders,
       ...this.#states.operations(this.#known),
       roundTrips: this.#network.measured,
       ...(sizes.length === 0 ? {} : { sizes }),
+      ...(hasClasses && { rates: this.#demand.knownRates }),
     };
   }
 

@@ -3,8 +3,8 @@ import type { UsageReport } from '../../../wire/usage-report.js';
 import { WardropError } from '../../errors.js';
 import type { Address, Engine } from '../../fleet/fleet.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
-import type { Operations, Orders } from '../../fleet/operations.js';
-import type { HeldRate, SignalsConfig } from '../../signals/known-config.js';
+import type { ClassRate, Operations, Orders } from '../../fleet/operations.js';
+import type { SignalsConfig } from '../../signals/known-config.js';
 import type { OperatorRequest } from '../../signals/operator-orders.js';
 import type { ProbeResult, ReplicaHealth } from '../../signals/readiness/replica-health.js';
 import { SAVED_FORMAT, type SavedSignals, Signals, type SignalsView } from '../../signals/signals.js';
@@ -31,7 +31,7 @@ export interface KnownSignals {
 /** Everything that signals are told, and when they are looked at. */
 export type RecordedSignal = { readonly atMs: number } & (
   | RecordedReport
-  | { readonly kind: 'start'; readonly config: SignalsConfig; readonly held: readonly HeldRate[] }
+  | { readonly kind: 'start'; readonly config: SignalsConfig; readonly held: readonly ClassRate[] }
   | KnownSignals
   | { readonly kind: 'reconfigure'; readonly config: SignalsConfig }
   | { readonly kind: 'resume'; readonly operations: Operations }
@@ -70,7 +70,7 @@ export class RecordedSignals extends Signals {
   readonly #record: Recorder;
   #config: SignalsConfig;
 
-  constructor(config: SignalsConfig, held: readonly HeldRate[], atMs: number, record: Recorder) {
+  constructor(config: SignalsConfig, held: readonly ClassRate[], atMs: number, record: Recorder) {
     super(config, held, atMs);
     this.#record = record;
     this.#config = config;

@@ -1,4 +1,5 @@
 import type { Demand } from '../../fleet/fleet-state.js';
+import type { ClassRate } from '../../fleet/operations.js';
 import { measuredConfidence } from '../measured-confidence.js';
 import { type BandState, DemandBand, larger, type Move, settled, surge } from './demand-band.js';
 import { type Count, Dispersion } from './dispersion.js';
@@ -171,6 +172,22 @@ export class DemandEstimator {
         dispersion: row.dispersion.of(60),
       }));
     });
+  }
+
+  /** Rates that were ever measured, here or before a restart. */
+  get known(): readonly ClassRate[] {
+    return [...this.#frontends].flatMap(([frontendId, { rows }]) =>
+      [...rows.values()].flatMap(({ seed: { poolId, priority, source }, counted, band }) =>
+        counted < ENOUGH_COUNT && source === 'expected'
+          ? []
+          : [
+              {
+                ...{ frontendId, poolId, ...(priority !== undefined && { priority }) },
+                requestsPerSecond: band.state.requestsPerSecond,
+              },
+            ],
+      ),
+    );
   }
 
   /** Milliseconds since anyone of the frontend reported; undefined when nobody ever did. */

@@ -1,8 +1,8 @@
 import { classKey, id64 } from '../../../wire/hash.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { Demand } from '../../fleet/fleet-state.js';
-import type { MeasuredSizes } from '../../fleet/operations.js';
-import { type HeldRate, type KnownConfig, rowKey, type SignalsConfig, seeds } from '../known-config.js';
+import type { ClassRate, MeasuredSizes } from '../../fleet/operations.js';
+import { type KnownConfig, rowKey, type SignalsConfig, seeds } from '../known-config.js';
 import { restoreEntries, saveEntries } from '../saved.js';
 import type { UsageDelta } from '../usage/usage-ledger.js';
 import { type ClassAverages, ClassAveragesWatch } from './class-averages.js';
@@ -43,7 +43,7 @@ export class FleetDemand {
   readonly #turnGaps = new Map<string, TurnGaps>();
 
   /** `held`: rates of the plan in force. */
-  constructor(config: SignalsConfig, held: readonly HeldRate[]) {
+  constructor(config: SignalsConfig, held: readonly ClassRate[]) {
     this.#rates = new DemandEstimator(seeds(config, held));
   }
 
@@ -68,6 +68,11 @@ export class FleetDemand {
 
   get measuredSizes(): readonly MeasuredSizes[] {
     return this.#sizes.measured;
+  }
+
+  /** Rates to go on with after a restart. */
+  get knownRates(): readonly ClassRate[] {
+    return this.#rates.known;
   }
 
   /** Goes on with sizes that were in force before a restart. */
