@@ -33,6 +33,7 @@ import { Questions } from './control/questions/questions.js';
 import { RecordedSignals } from './control/recording/recorded-signals.js';
 import { type Recorder, Recorders } from './control/recording/recorders.js';
 import { whyUnfit } from './control/saved-plan.js';
+import { type LeftSignals, SignalsFile } from './control/signals-file.js';
 import { startingState } from './control/starting-state.js';
 import { StateKeeper } from './control/state-keeper.js';
 import { WardropError } from './errors.js';
@@ -123,7 +124,8 @@ export class ControlServer implements ShownServer {
     const peers = new Peers({ server: live.current.server, now: Date.now });
     const { state, problem } = await startingState(store, peers);
     await live.discover(new Map(state?.discovered));
-    const server = new ControlServer(options, live, store, peers, state);
+    const left = await new SignalsFile(live.current.server.stateFile).take(live.current, now());
+    const server = new ControlServer(options, live, store, peers, state, left);
     if (problem !== null) server.alarms.raise('state-file', problem.message);
     for (const warning of live.current.warnings) options.log.warn({ ...warning }, warning.message);
     try {
@@ -141,6 +143,7 @@ export class ControlServer implements ShownServer {
     store: PlanStore,
     peers: Peers,
     state: ServerState | null,
+    left: LeftSignals | undefined,
   ) {
     const { log, configFile, optimizer, wasmModule, runFilter } = options;
     const config = live.current;
@@ -159,7 +162,11 @@ export class ControlServer implements ShownServer {
       this.recorders.record(signal),
     );
     this.signals = signals;
-    if (state?.operations !== undefined) this.signals.resume(state.operations, Date.now());
+    if (left !== undefined) {
+      signals.goOn(left.saved, Date.now());
+      // Those of a peer may be newer.
+      if (state?.operations !== undefined) signals.takeOrders(state.operations, Date.now());
+    } else if (state?.operations !== undefined) signals.resume(state.operations, Date.now());
     this.#view = this.signals.evaluate(Date.now());
     this.#firstPlan = new FirstPlan(live, signals, this.startedAtMs);
     this.#intake = new Intake({
@@ -168,6 +175,7 @@ export class ControlServer implements ShownServer {
       onNews: () => this.#tickSoon(),
       onLoadReport: (frontendId, nodeId, report) =>
         peers.tell('load-report', frontendId, nodeId, () => encodeUsageReport(report)),
+      heardMs: left?.atMs ?? now(),
       now,
     });
     this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
@@ -338,13 +346,24 @@ export class ControlServer implements ShownServer {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
+    const stoppedMs = now();
     clearInterval(this.#ticker);
     this.#planning.stop();
     await this.#live.stop();
     this.#publisher.stop();
     await this.peers.stop();
     await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
-    if (this.#isPublished) await this.#save();
+    if (!this.#isPublished) return;
+    await this.#save();
+    await this.#leaveSignals(stoppedMs);
+  }
+
+  /** Without them the next start measures anew. */
+  async #leaveSignals(atMs: number): Promise<void> {
+    const file = new SignalsFile(this.config.server.stateFile);
+    await file.leave(this.config, { atMs, saved: this.signals.save() }).catch((error) => {
+      this.#log.warn({ err: error }, 'what was measured is not kept for the next start');
+    });
   }
 
   async #open(): Promise<void> {

@@ -2,6 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { id64 } from '../../wire/hash.js';
+import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
+import type { ControlServer } from '../../xds-server/control-server.js';
 import { Optimizer, type OptimizerInput } from '../../xds-server/optimizer/index.js';
 import { afterwards, cleanUp, planned, Site, startEngine } from './site.js';
 
@@ -46,6 +49,23 @@ describe('the control server', () => {
     const after = (await site.sync())!;
     expect(after.version).toBeGreaterThan(before.version);
     expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
+  });
+
+  it('goes on with what it measured before a short stop', async () => {
+    const site = await Site.create({ a: (await startEngine()).address });
+    const first = await site.start();
+    await planned(first);
+    const report = (sequence: number): UsageReport => {
+      const pools = [{ ...noPoolUsage(id64('m')), offered: 1_000 * sequence }];
+      return { vms: [{ ...noVmUsage(1n, sequence), pools }] };
+    };
+    const heardOf = ({ view }: ControlServer) => view.rates.map(({ ageSeconds }) => ageSeconds !== undefined);
+    for (const sequence of [1, 2]) void site.sync(0, report(sequence));
+    await vi.waitFor(() => expect(heardOf(first)).toEqual([true]), 5_000);
+    await first.stop();
+    const second = await site.start();
+    expect(heardOf(second)).toEqual([true]);
+    expect(second.view.rates[0]!.requestsPerSecond).toBe(first.view.rates[0]!.requestsPerSecond);
   });
 
   it('makes no plan after a restart before it knows who is dead', async () => {

@@ -5,15 +5,15 @@ import { TICK_MS } from './cycle.js';
 const LEAST_MS = 3_000;
 
 /**
- * Notices when this process itself did not run for a while: the machine was too busy, or it was stopped. Then nobody was
+ * Notices when this process itself did not run for a while: the machine was too busy, or it was stopped, or restarted. Then nobody was
  * silent, and what is heard first was said at any time in between.
  */
 export class HoldUps {
   #lookedMs: number;
   #endedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(nowMs: number) {
-    this.#lookedMs = nowMs;
+  constructor(lookedMs: number) {
+    this.#lookedMs = lookedMs;
   }
 
   /** Whether one has just ended; asked at every tick, and before anything that was heard is taken. */

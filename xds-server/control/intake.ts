@@ -16,6 +16,8 @@ export interface IntakeOptions {
   readonly onNews: () => void;
   /** A load report came here, not to a peer. */
   readonly onLoadReport: (frontendId: string, nodeId: string, report: UsageReport) => void;
+  /** When something was last heard, here or before a restart. */
+  readonly heardMs: number;
   readonly now: () => number;
 }
 
@@ -26,7 +28,7 @@ export class Intake {
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    this.#holdUps = new HoldUps(options.now());
+    this.#holdUps = new HoldUps(options.heardMs);
   }
 
   /**
@@ -75,7 +77,9 @@ export class Intake {
   #noteHoldUp(nowMs: number): void {
     const { signals, log } = this.#options;
     if (!this.#holdUps.hasEnded(nowMs)) return;
-    log.warn('this process was held up; it goes on in a second, when it knows how things are');
+    log.warn(
+      'nothing could be heard for some seconds; this process goes on in a second, when it knows how things are',
+    );
     signals.noteHoldUp(nowMs);
   }
 }

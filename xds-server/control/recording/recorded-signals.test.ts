@@ -171,6 +171,25 @@ describe('recorded signals', () => {
     ]);
   });
 
+  it('go on after a restart as if there had been none, and are recorded so', () => {
+    const text = new Text();
+    const before = new Signals(configs[0]!, [], 0);
+    for (let second = 1; second <= 30; second++) {
+      before.acceptReport('f', 'n', reportOf(second, 20 * second, 0.2), second * 1_000);
+      before.evaluate(second * 1_000);
+    }
+    const after = new RecordedSignals(configs[0]!, [], 31_000, (signal) => text.write(signal));
+    after.goOn(before.save(), 31_000);
+    const report = reportOf(31, 660, 0.2);
+    for (const signals of [before, after]) signals.acceptReport('f', 'n', report, 33_000);
+    const { state } = after.evaluate(33_000);
+    text.write({ kind: 'plan', atMs: 33_000 });
+    expect(state).toEqual(before.evaluate(33_000).state);
+    expect(state.demands[0]!.source).toBe('measured');
+    expect(state.demands[0]!.requestsPerSecond).toBeCloseTo(20, 1);
+    expectSame(text.read(), [state]);
+  });
+
   it('are solved as they were last looked at before the solve began', () => {
     const replay = new SignalsReplay();
     const signals = new RecordedSignals(configs[0]!, [], 0, (signal) => replay.accept(signal));

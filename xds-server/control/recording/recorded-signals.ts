@@ -82,6 +82,12 @@ export class RecordedSignals extends Signals {
     return { kind: 'known', atMs, config: this.#config, format: SAVED_FORMAT, saved: this.save() };
   }
 
+  /** Goes on with what the control server knew that this one was started in the place of. */
+  goOn(saved: SavedSignals, atMs: number): void {
+    this.restore(saved);
+    this.#record({ kind: 'known', atMs, config: this.#config, format: SAVED_FORMAT, saved });
+  }
+
   override reconfigure(config: SignalsConfig, atMs: number): void {
     super.reconfigure(config, atMs);
     this.#config = config;
