@@ -61,12 +61,12 @@ function scenarioOf(
   solves: readonly RecordedSolve[],
   reports: readonly RecordedReport[],
 ): Scenario {
-  const { fleet } = last.input.state;
+  const { fleet, demands } = last.input.state;
   const startMs = reports[0]!.atMs;
   const endAt = (reports.at(-1)!.atMs - startMs) / 1000;
   const counts = new Counts(fleet, startMs);
   for (const report of reports) counts.add(report);
-  if (counts.total === 0)
+  if (counts.total === 0 || demands.length === 0)
     throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: no request came while it was recorded`);
   return build(file, last, solves, counts, startMs, endAt);
 }

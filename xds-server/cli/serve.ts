@@ -93,7 +93,7 @@ async function serve(
 function atLeastOne(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1)
-    throw new InvalidArgumentError('give a whole number of at least 1.');
+    throw new InvalidArgumentError('Give a whole number of at least 1.');
   return value;
 }
 

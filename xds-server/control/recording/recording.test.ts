@@ -88,21 +88,21 @@ describe('a recording', () => {
     expect((await replay(optimizer, changed)).isSame).toBe(false);
   });
 
-  it.each([{ fleet: {} }, { times: null }, { plan: { rows: 1 } }])(
-    'with a damaged solve is refused: %j',
-    async (damage) => {
-      const lines = written(await solves([3, 6, 12]))
-        .trimEnd()
-        .split('\n');
-      const damaged = lines.map((line, at) =>
-        at === 2 ? JSON.stringify({ ...JSON.parse(line), ...damage }) : line,
-      );
-      const all = async () => {
-        for (const solve of read(damaged.join('\n')) as RecordedSolve[]) await replay(optimizer, solve);
-      };
-      await expect(all()).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
-    },
-  );
+  it.each([
+    ...[{ fleet: {} }, { times: null }, { plan: { rows: 1 } }, { policy: 5 }, { policy: {} }, { atMs: 'x' }],
+    ...[{ demands: [{}] }, { engines: { a: 1 } }, { profiles: [['p']] }],
+  ])('with a damaged solve is refused: %j', async (damage) => {
+    const lines = written(await solves([3, 6, 12]))
+      .trimEnd()
+      .split('\n');
+    const damaged = lines.map((line, at) =>
+      at === 2 ? JSON.stringify({ ...JSON.parse(line), ...damage }) : line,
+    );
+    const all = async () => {
+      for (const solve of read(damaged.join('\n')) as RecordedSolve[]) await replay(optimizer, solve);
+    };
+    await expect(all()).rejects.toMatchObject({ code: 'WARDROP_RECORDING_INVALID' });
+  });
 
   it('says where lines are missing, after what came before; none may come twice or change places', async () => {
     const lines = written(await solves([3, 6, 12, 24]))

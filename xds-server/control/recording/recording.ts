@@ -10,6 +10,7 @@ import type { SignalsConfig } from '../../signals/known-config.js';
 import type { PlanInput } from '../planner.js';
 import { addPart, type PartLine, partLines, withoutLists } from './known-lines.js';
 import type { RecordedSignal } from './recorded-signals.js';
+import { misshapen } from './solve-shape.js';
 
 /** One solve: all that went in, and the plan that should be in force after it. */
 export interface RecordedSolve {
@@ -160,9 +161,12 @@ export class RecordingReader {
     const { fleet, engines, demands, profiles, policy, previous = null } = parts;
     if (!fleet || !engines || !demands || !profiles || !policy)
       throw this.#invalid('lacks what came before it');
+    const { atMs, settledSeconds, settledSecondsByPool, times } = line;
+    const wrong = misshapen({ ...parts, atMs });
+    if (wrong !== undefined)
+      throw this.#invalid(`is damaged: its ${wrong} has another form than any that is written`);
     const plan = line.plan === undefined ? previous : line.plan;
     this.#last = { fleet, engines, demands, profiles, policy, previous: plan };
-    const { atMs, settledSeconds, settledSecondsByPool, times } = line;
     return {
       kind: 'solve',
       times,
