@@ -1,7 +1,9 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 // Unit and property tests sit beside the code. They leave nothing behind, so the files of one worker share what they
-// import. End-to-end tests (test/e2e) start real Envoys and wait most of the time: two cores carry two of them.
+// import; some of them wait, so that there is one worker more than cores. End-to-end tests (test/e2e) start real Envoys
+// and wait most of the time: two cores carry three of them.
 export default defineConfig({
   test: {
     projects: [
@@ -16,7 +18,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           isolate: false,
-          maxWorkers: '100%',
+          maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 0 },
         },
       },
@@ -26,7 +28,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
@@ -16,6 +15,7 @@ import { eventually } from '../e2e/harness/process.js';
 import { freePorts } from '../free-ports.js';
 import { CertificateAuthority } from './certificates.js';
 import { Envoy, envoyBinary } from './envoy/envoy.js';
+import { printed } from './printed.js';
 import { viewOf } from './world.js';
 
 const example = (name: string) =>
@@ -36,6 +36,11 @@ const validate = async (bootstrap: string) => {
     ...['--mode', 'validate', '--log-level', 'warning', '-c', file],
   ]);
   return suspiciousLines(stdout + stderr);
+};
+
+const envoyVersion = async () => {
+  const { stdout } = await promisify(execFile)(await envoyBinary(), ['--version']);
+  return /\/(\d+\.\d+\.\d+)\//.exec(stdout)![1]!;
 };
 
 describe.each(['bootstrap', 'own-listener', 'without-filter'])('the example %s', (name) => {
@@ -83,12 +88,9 @@ describe('the bootstrap that the command prints', () => {
         'needs: {eu: {when: {header: {x-place: eu}}, engines: {place: eu}}}',
       ].join('\n'),
     );
-    const cli = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
-    const { stdout: release } = await promisify(execFile)(await envoyBinary(), ['--version']);
-    const [, version] = /\/(\d+\.\d+\.\d+)\//.exec(release)!;
-    const args = [cli, 'bootstrap', '-c', config, '--frontend', 'west', '--format', 'json', ...options];
-    if (options.includes('--static')) args.push('--envoy', version!);
-    return (await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 24 })).stdout;
+    const args = ['-c', config, '--frontend', 'west', '--format', 'json', ...options];
+    if (options.includes('--static')) args.push('--envoy', await envoyVersion());
+    return printed('bootstrap', ...args);
   };
   const modes: [string, string[]][] = [
     ['filter', []],

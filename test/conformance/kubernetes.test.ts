@@ -2,13 +2,13 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, expect, it, vi } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { READY_PATH } from '../../wire/names.js';
 import { suspiciousLines } from '../e2e/harness/mesh.js';
 import { envoyBinary } from './envoy/envoy.js';
+import { printed } from './printed.js';
 
 // Starting Envoy takes a while on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -38,7 +38,6 @@ interface Manifest {
 }
 
 const run = promisify(execFile);
-const CLI = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
 const text = readFileSync(new URL('../../envoy/kubernetes/wardrop.yaml', import.meta.url), 'utf8');
 const manifests = parseAllDocuments(text).map((document) => {
   expect(document.errors).toEqual([]);
@@ -57,8 +56,7 @@ writeFileSync(configFile, local(named('ConfigMap', 'wardrop').data!['fleet.yaml'
 writeFileSync(join(folder, 'token'), named('Secret', 'wardrop-token').stringData!.token!);
 
 it('the configuration in the manifest is valid', async () => {
-  const { stdout } = await run(process.execPath, [CLI, 'validate', '-c', configFile]);
-  expect(stdout).toContain('1 frontend, 1 engine, 1 pool');
+  expect(await printed('validate', '-c', configFile)).toContain('1 frontend, 1 engine, 1 pool');
 });
 
 it('the bootstrap that its pods print is valid for Envoy, with the token', async () => {
@@ -68,10 +66,10 @@ it('the bootstrap that its pods print is valid for Envoy, with the token', async
     .replace('wardrop ', '')
     .replaceAll('"', '')
     .split(' >');
-  const { stdout } = await run(process.execPath, [CLI, ...command!.split(' ')]);
-  expect(stdout).toContain('Bearer replace-me-by-a-secret-one');
+  const bootstrapText = await printed(...command!.split(' '));
+  expect(bootstrapText).toContain('Bearer replace-me-by-a-secret-one');
   const file = join(folder, 'envoy.yaml');
-  writeFileSync(file, stdout);
+  writeFileSync(file, bootstrapText);
   const { stderr } = await run(await envoyBinary(), [
     '--mode',
     'validate',
