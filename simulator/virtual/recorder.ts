@@ -56,8 +56,6 @@ export class Recorder {
   moved = 0;
   /** Sum over follow-ups of the total variation of the weights between a turn and the one before. */
   expectedMoves = 0;
-  /** Follow-ups whose frontend has weights. */
-  weighted = 0;
   readonly #scenario: Scenario;
   #sent: number[][];
   /** Requests that were sent in the measured time, `[frontend][engine]`. */

@@ -1,10 +1,8 @@
-import { EngineCore, type EngineRequest, type Sequence } from '../engine/engine-core.js';
+import type { EngineRequest, Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
 import { mix, pickTwo } from '../policies/hashing.js';
 import type {
-  Conversation,
   Decision,
-  EngineTelemetry,
   Outcome,
   Policy,
   PolicyFactory,
@@ -12,12 +10,16 @@ import type {
   Telemetry,
 } from '../policies/policy.js';
 import { Random } from '../random.js';
+import { scheduleTurns } from './arrivals.js';
+import { type ConversationState, Conversations } from './conversations.js';
 import { Dialogue } from './dialogue.js';
+import { Engine } from './engine.js';
 import { EventQueue } from './event-queue.js';
 import { Outages } from './outages.js';
 import { Probes } from './probes.js';
 import { Recorder, SAMPLE_SECONDS } from './recorder.js';
 import { envoysOf, type Fault, type Scenario } from './scenario.js';
+import { TotalVariation } from './variation.js';
 
 /** Health probes of an engine; two contrary results in a row change what is thought of it. */
 const PROBE_SECONDS = 0.5;
@@ -30,6 +32,7 @@ const CONNECT_TIMEOUT_SECONDS = 1;
 
 /** A request of a client, over all its tries. */
 interface Request extends RoutedRequest {
+  readonly conversation: ConversationState;
   /** Each try comes to any Envoy of the frontend, as behind a balancer of connections. */
   envoy: number;
   /** 32 random bits that choose it. */
@@ -51,26 +54,12 @@ interface Request extends RoutedRequest {
   serial: number;
 }
 
-interface Engine {
-  core: EngineCore;
-  down: boolean;
-  readonly requests: Map<Sequence, Request>;
-  completed: number;
-  ttftSum: number;
-  ttftCount: number;
-  tbotSum: number;
-}
-
-interface ConversationState extends Conversation {
-  lastWeights: readonly number[] | undefined;
-}
-
 /** Frontends, engines, clients and a network in virtual time, and one policy that chooses engines. */
 export class World {
   readonly recorder: Recorder;
   readonly #scenario: Scenario;
   readonly #queue = new EventQueue();
-  readonly #engines: Engine[];
+  readonly #engines: readonly Engine<Request>[];
   readonly #dialogue: Dialogue;
   readonly #clientRandom: Random;
   readonly #envoyRandom: Random;
@@ -82,10 +71,10 @@ export class World {
   readonly #probes: readonly Probes[];
   readonly #controlProbes: Probes;
   readonly #outages: Outages;
-  readonly #conversations = new Map<string, ConversationState>();
+  readonly #conversations: Conversations;
   readonly #offered: number[];
   readonly #e2e: { sum: number; count: number }[][];
-  readonly #tv = new WeakMap<readonly number[], WeakMap<readonly number[], number>>();
+  readonly #variation = new TotalVariation();
   readonly #endAt: number;
   readonly #seed: number;
   #policy!: Policy;
@@ -102,15 +91,14 @@ export class World {
     this.#dialogue = new Dialogue(scenario.engines[0]!.parameters.blockTokens);
     this.#clientRandom = new Random(seed, 'clients');
     this.#envoyRandom = new Random(seed, 'envoys');
-    this.#engines = scenario.engines.map((_, index) => ({
-      core: this.#core(index),
-      down: false,
-      requests: new Map(),
-      completed: 0,
-      ttftSum: 0,
-      ttftCount: 0,
-      tbotSum: 0,
-    }));
+    this.#conversations = new Conversations(scenario, seed);
+    this.#engines = scenario.engines.map(
+      ({ parameters }, index) =>
+        new Engine(parameters, {
+          firstToken: (request, _, at) => this.#firstToken(request, index, at),
+          lastToken: (request, sequence, at) => this.#lastToken(request, index, sequence, at),
+        }),
+    );
     this.#probes = scenario.frontends.map(() => new Probes(scenario.engines.length));
     this.#controlProbes = new Probes(scenario.engines.length);
     this.#outages = new Outages(scenario);
@@ -138,8 +126,8 @@ export class World {
   }
 
   async #run(): Promise<void> {
-    this.#scenario.frontends.forEach((_, frontend) => {
-      this.#startConversations(frontend);
+    this.#scenario.frontends.forEach((each, frontend) => {
+      scheduleTurns(each, this.#seed, this.#endAt, this.#queue, (turn) => this.#begin(frontend, turn));
     });
     this.#scheduleFaults();
     this.#every(PROBE_SECONDS, () => this.#probe());
@@ -148,17 +136,17 @@ export class World {
     if (this.#policy.tick) this.#every(TICK_SECONDS, () => this.#policy.tick!(this.#now));
     const queue = this.#queue;
     for (;;) {
-      let engine: Engine | undefined;
+      let engine: Engine<Request> | undefined;
       let at = queue.nextAt;
       for (const candidate of this.#engines) {
-        if (candidate.core.nextEventAt > at) continue;
-        at = candidate.core.nextEventAt;
+        if (candidate.nextEventAt > at) continue;
+        at = candidate.nextEventAt;
         engine = candidate;
       }
       if (at >= this.#endAt && this.#open === 0) return;
       this.#now = at;
       if (engine) {
-        engine.core.advance(at);
+        engine.advance(at);
         continue;
       }
       const pending = queue.take()();
@@ -177,40 +165,8 @@ export class World {
     this.#queue.add(seconds, next);
   }
 
-  #core(index: number): EngineCore {
-    return new EngineCore(this.#scenario.engines[index]!.parameters, (sequence, at) => {
-      const engine = this.#engines[index]!;
-      if (sequence.generated === 1) this.#firstToken(engine, index, sequence, at);
-      if (sequence.finished) this.#lastToken(engine, index, sequence, at);
-    });
-  }
-
-  /** Conversations begin when the source's arrivals say, thinned so that their rate follows the curve. */
-  #startConversations(frontend: number): void {
-    const { id, source, rate } = this.#scenario.frontends[frontend]!;
-    const random = new Random(this.#seed, id);
-    const arrivals = source.arrivals?.(rate.peak / source.meanTurns, random);
-    const meanGap = source.meanTurns / rate.peak;
-    let number = 0;
-    const after = (at: number) => arrivals?.next() ?? at + random.exponential(meanGap);
-    const next = (at: number) => {
-      if (at >= this.#endAt) return;
-      this.#queue.add(at, () => {
-        if (random.unit() * rate.peak < rate.at(at)) {
-          const turns = source.conversation(`${id}-${number++}`, at, random);
-          for (const turn of turns) {
-            if (turn.atSeconds < this.#endAt)
-              this.#queue.add(turn.atSeconds, () => this.#begin(frontend, turn));
-          }
-        }
-        next(after(at));
-      });
-    };
-    next(after(0));
-  }
-
   #begin(frontend: number, turn: Turn): void {
-    const conversation = this.#conversation(frontend, turn);
+    const conversation = this.#conversations.of(frontend, turn);
     const content = this.#dialogue.request(turn);
     const request: Request = {
       frontend,
@@ -233,38 +189,6 @@ export class World {
     };
     this.#open++;
     this.#try(request);
-  }
-
-  #conversation(frontend: number, turn: Turn): ConversationState {
-    const key = turn.key ?? turn.conversationId;
-    const known = this.#conversations.get(key);
-    if (turn.last && turn.key === undefined) this.#conversations.delete(key);
-    if (known) return known;
-    const hash = new Random(this.#seed, key).bits();
-    const requestClass = this.#classOf(frontend, hash);
-    const conversation: ConversationState = {
-      id: key,
-      hash,
-      requestClass,
-      eligible: this.#scenario.classes?.[requestClass]?.eligible,
-      lastEngine: -1,
-      lastTokens: 0,
-      lastWeights: undefined,
-    };
-    if (!turn.last || turn.key !== undefined) this.#conversations.set(key, conversation);
-    return conversation;
-  }
-
-  #classOf(frontend: number, hash: number): number {
-    const shares = this.#scenario.frontends[frontend]!.classShares;
-    if (shares === undefined) return 0;
-    // Independent of what policies make of the hash.
-    let rest = new Random(hash, 'class').unit();
-    const chosen = shares.findIndex((share) => {
-      rest -= share;
-      return rest < 0;
-    });
-    return Math.max(0, chosen);
   }
 
   /** One try of the client. */
@@ -326,29 +250,16 @@ export class World {
     this.#queue.add(this.#now + half, () => {
       if (request.serial !== serial) return;
       const engine = this.#engines[index]!;
-      if (!engine.down) {
-        if (this.#policy.sharesCaches) this.#preload(engine, request);
-        const sequence = engine.core.submit(request.content, this.#now);
-        if (sequence) {
-          request.sequence = sequence;
-          engine.requests.set(sequence, request);
-          return;
-        }
-      }
+      const { content, conversation } = request;
+      if (this.#policy.sharesCaches) engine.preload(content, conversation.lastTokens);
+      request.sequence = engine.submit(request, content, this.#now);
+      if (request.sequence) return;
       // Refused connections and full queues are answered before any response header: another engine may be tried.
       this.#queue.add(this.#now + half, fail);
     });
   }
 
-  #preload(engine: Engine, { conversation, content }: Request): void {
-    const { blockTokens } = engine.core.parameters;
-    engine.core.preload(content.blockIds.slice(0, Math.floor(conversation.lastTokens / blockTokens)));
-  }
-
-  #firstToken(engine: Engine, index: number, sequence: Sequence, at: number): void {
-    const request = engine.requests.get(sequence)!;
-    engine.ttftSum += at - sequence.arrivedAt;
-    engine.ttftCount++;
+  #firstToken(request: Request, index: number, at: number): void {
     const { serial, frontend } = request;
     request.firstTokenAt = at + this.#scenario.rttMs[frontend]![index]! / 2000;
     if (this.#policy.answered && request.turn.streamed) {
@@ -359,11 +270,7 @@ export class World {
     }
   }
 
-  #lastToken(engine: Engine, index: number, sequence: Sequence, at: number): void {
-    const request = engine.requests.get(sequence)!;
-    engine.requests.delete(sequence);
-    engine.completed++;
-    engine.tbotSum += (at - sequence.firstTokenAt) / Math.max(1, request.content.outputTokens - 1);
+  #lastToken(request: Request, index: number, sequence: Sequence, at: number): void {
     const { serial, frontend } = request;
     this.#queue.add(at + this.#scenario.rttMs[frontend]![index]! / 2000, () => {
       // An answer that does not get through is one that the client waits for in vain.
@@ -373,15 +280,14 @@ export class World {
   }
 
   #complete(request: Request, sequence: Sequence): void {
-    const { frontend, envoy, engine, firstAt, firstTokenAt, content } = request;
-    const conversation = request.conversation as ConversationState;
+    const { frontend, envoy, engine, conversation, firstAt, firstTokenAt, content } = request;
     request.cachedTokens = sequence.cachedTokens;
     if (!request.turn.streamed) this.#policy.answered?.(request, engine, this.#now, request.attempts);
     this.#inFlight[envoy]![engine]!--;
     const e2e = this.#e2e[frontend]![engine]!;
     e2e.sum += this.#now - request.sentAt;
     e2e.count++;
-    this.#noteMove(request, conversation);
+    this.#noteMove(request);
     conversation.lastEngine = engine;
     conversation.lastTokens = content.promptTokens + content.outputTokens;
     if (this.recorder.measures(firstAt)) {
@@ -394,40 +300,20 @@ export class World {
     this.#finish(request, 'answered', firstTokenAt - firstAt);
   }
 
-  #noteMove({ engine, turn, firstAt, weights }: Request, conversation: ConversationState): void {
+  #noteMove({ conversation, engine, turn, firstAt, weights }: Request): void {
     if (turn.index > 0 && conversation.lastEngine >= 0 && this.recorder.measures(firstAt)) {
       this.recorder.followUps++;
       if (conversation.lastEngine !== engine) this.recorder.moved++;
       if (weights && conversation.lastWeights) {
-        this.recorder.weighted++;
-        this.recorder.expectedMoves += this.#totalVariation(conversation.lastWeights, weights);
+        this.recorder.expectedMoves += this.#variation.between(conversation.lastWeights, weights);
       }
     }
     conversation.lastWeights = weights;
   }
 
-  #totalVariation(a: readonly number[], b: readonly number[]): number {
-    if (a === b) return 0;
-    let known = this.#tv.get(a);
-    if (!known) {
-      known = new WeakMap();
-      this.#tv.set(a, known);
-    }
-    let value = known.get(b);
-    if (value === undefined) {
-      value = a.reduce((sum, weight, index) => sum + Math.abs(weight - b[index]!), 0) / 2;
-      known.set(b, value);
-    }
-    return value;
-  }
-
   #timeOut(request: Request): void {
     const { sequence, engine } = request;
-    if (sequence) {
-      const { core, requests } = this.#engines[engine]!;
-      core.abort(sequence);
-      requests.delete(sequence);
-    }
+    if (sequence) this.#engines[engine]!.abort(sequence);
     this.#inFlight[request.envoy]![engine]!--;
     this.#over(request, 'timeout');
     this.#tryAgain(request, 'timeout', true);
@@ -485,11 +371,11 @@ export class World {
       case 'engine-down':
         for (const engine of this.#replicasOf(fault.engine)) {
           if (isOn) this.#lose(engine);
-          else this.#bringBack(engine);
+          else engine.bringBack();
         }
         break;
       case 'slow-engine':
-        for (const { core } of this.#replicasOf(fault.engine)) core.slowness = isOn ? fault.slowness : 1;
+        for (const engine of this.#replicasOf(fault.engine)) engine.slowness = isOn ? fault.slowness : 1;
         break;
       default:
         this.#outages.set(fault, isOn);
@@ -497,7 +383,7 @@ export class World {
   }
 
   /** All replicas of an engine, or the one that is named. */
-  #replicasOf(name: string): readonly Engine[] {
+  #replicasOf(name: string): readonly Engine<Request>[] {
     const { engines } = this.#scenario;
     return this.#engines.filter((_, index) => {
       const { id, engineId } = engines[index]!;
@@ -505,20 +391,9 @@ export class World {
     });
   }
 
-  /** With an empty cache. */
-  #bringBack(engine: Engine): void {
-    engine.core = this.#core(this.#engines.indexOf(engine));
-    engine.down = false;
-  }
-
   /** The engine dies with all it has: answers that have begun break off, the others are reset. */
-  #lose(engine: Engine): void {
-    engine.down = true;
-    const lost = [...engine.requests.values()];
-    engine.requests.clear();
-    for (const request of lost) engine.core.abort(request.sequence!);
-    engine.core = this.#core(this.#engines.indexOf(engine));
-    for (const request of lost) {
+  #lose(engine: Engine<Request>): void {
+    for (const request of engine.lose()) {
       const { serial, frontend } = request;
       this.#queue.add(this.#now + this.#scenario.rttMs[frontend]![request.engine]! / 2000, () => {
         if (request.serial !== serial) return;
@@ -532,7 +407,7 @@ export class World {
   /** Frontends and the control server probe by themselves: what is cut off from one is not from the other. */
   #probe(): void {
     const { engines } = this.#scenario;
-    const isUp = this.#engines.map(({ down }) => !down);
+    const isUp = this.#engines.map(({ isDown }) => !isDown);
     this.#controlProbes.add(isUp.map((up, engine) => up && !this.#outages.isCut(engines[engine]!.region)));
     this.#probes.forEach((probes, frontend) => {
       probes.add(isUp.map((up, engine) => up && this.#outages.connects(frontend, engine)));
@@ -545,7 +420,7 @@ export class World {
     const { ready } = this.#controlProbes;
     const telemetry = {
       atSeconds: this.#now,
-      engines: this.#engines.map((engine, index) => engineTelemetry(engine, ready[index]!, periodSeconds)),
+      engines: this.#engines.map((engine, index) => engine.telemetry(ready[index]!, periodSeconds)),
       demandRps: this.#offered.map((count) => count / periodSeconds),
       e2eSeconds: this.#e2e.map((row) => row.map(({ sum, count }) => sum / count)),
     };
@@ -570,7 +445,7 @@ export class World {
     this.recorder.sample(
       this.#now,
       this.#scenario.frontends.map((_, frontend) => this.#policy.weights?.(frontend)),
-      this.#engines.map(({ core }) => core.running + core.waiting),
+      this.#engines.map(({ load }) => load),
     );
   }
 }
@@ -588,18 +463,4 @@ function amongEligible(decision: Decision, { conversation }: Request, { engines 
     hash,
     engines.map(({ nominalRps }, engine) => (eligible[engine] ? nominalRps : 0)),
   );
-}
-
-/** What the engine's metrics page shows of the period; starts the next one. */
-function engineTelemetry(engine: Engine, ready: boolean, periodSeconds: number): EngineTelemetry {
-  const telemetry = {
-    ready,
-    running: engine.core.running,
-    waiting: engine.core.waiting,
-    completedRps: engine.completed / periodSeconds,
-    ttftSeconds: engine.ttftSum / engine.ttftCount,
-    tbotSeconds: engine.tbotSum / engine.completed,
-  };
-  engine.completed = engine.ttftSum = engine.ttftCount = engine.tbotSum = 0;
-  return telemetry;
 }
