@@ -10,6 +10,25 @@ import { Scan } from '../body/scan';
 import { nativeSteering, observe, readBodies } from '../config';
 import { hash64, shedPoint, steerPoint } from '../hash';
 import {
+  BODY_TOO_LARGE,
+  INVALID_FORM,
+  INVALID_JSON,
+  MODEL_MISSING,
+  MODEL_NOT_FOUND,
+  NATIVE,
+  NEED_UNMET,
+  NO_KEY,
+  OVERLOADED,
+  PASSED,
+  PLACED,
+  PLANNED,
+  SHED,
+  STARTING,
+  UNAVAILABLE,
+  UNSUPPORTED_ENCODING,
+  UNSUPPORTED_TYPE,
+} from '../reasons';
+import {
   classRows,
   classState,
   modelCount,
@@ -61,25 +80,6 @@ import { notePrompt } from './measure';
 import { noteRouted } from './outcome';
 import { atLimit, pick, pickAt, randomKey, spreadKey } from './pick';
 import { place, placeAgain, segment } from './place';
-import {
-  BODY_TOO_LARGE,
-  INVALID_FORM,
-  INVALID_JSON,
-  MODEL_MISSING,
-  MODEL_NOT_FOUND,
-  NATIVE,
-  NEED_UNMET,
-  NO_KEY,
-  OVERLOADED,
-  PASSED,
-  PLACED,
-  PLANNED,
-  SHED,
-  STARTING,
-  UNAVAILABLE,
-  UNSUPPORTED_ENCODING,
-  UNSUPPORTED_TYPE,
-} from './reasons';
 import { ANY, HEALTHY, READY } from './replicas';
 import {
   answerFormTooLarge,

@@ -4,8 +4,8 @@ import { DECISION_HEADER } from '../../wire/names';
 import { addHeader, replaceHeader, RESPONSE_HEADERS } from '../abi/host';
 import { copyBytes } from '../abi/memory';
 import { begin, lengthFrom, put, putByte, putBytes, putHex, Text } from '../abi/text';
+import { PLANNED, reasonName } from '../reasons';
 import { EngineState } from '../state/rows';
-import { PLANNED, reasonName } from './reasons';
 import { hasDecision } from './response';
 import { Stream } from './streams';
 

@@ -4,7 +4,7 @@ import { LOG_STATE } from '../../wire/names';
 import { setProperty } from '../abi/host';
 import { begin, lengthFrom, putDecimal, putHex, Text } from '../abi/text';
 import { Tokens } from '../body/tokens';
-import { reasonName } from './reasons';
+import { reasonName } from '../reasons';
 import { Stream } from './streams';
 
 /** Envoy puts this before the names itself. */

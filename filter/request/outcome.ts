@@ -12,6 +12,7 @@ import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, Text } from '../abi/text';
 import { logFields } from '../config';
 import { hash64 } from '../hash';
+import { RETRY } from '../reasons';
 import { settle } from '../state/budget';
 import {
   ANSWERS_BROKEN,
@@ -29,7 +30,6 @@ import { tellDecision, tellLetGo } from './decision';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
 import { tellLog } from './log-fields';
 import { countsTokens, noteComplete, noteFirstToken } from './measure';
-import { RETRY } from './reasons';
 import {
   attempts,
   binaryLoadAt,

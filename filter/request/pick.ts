@@ -3,6 +3,7 @@
 import * as L from '../../wire/layout';
 import { random, vmTurn } from '../abi/random';
 import { overflowPoint, partitionPoint } from '../hash';
+import { FLOOR, GUARDRAIL, NO_KEY, OVERFLOW, PLANNED, SCAN } from '../reasons';
 import {
   BOUND_BACKUP,
   BOUND_OWNER,
@@ -18,7 +19,6 @@ import { TRICKLING } from '../state/guarded';
 import { noteKey } from '../state/hot-keys';
 import { EngineState, FlowState, PoolState, ReplicaState } from '../state/rows';
 import { segmentOf } from './partition';
-import { FLOOR, GUARDRAIL, NO_KEY, OVERFLOW, PLANNED, SCAN } from './reasons';
 import {
   best,
   HEALTHY,

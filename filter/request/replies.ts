@@ -6,8 +6,6 @@ import { sendLocalResponse } from '../abi/host';
 import { addPair, addPairText, endPairs, startPairs } from '../abi/pairs';
 import { random } from '../abi/random';
 import { begin, lengthFrom, put, putByte, putBytes, putDecimal, putJson, Text } from '../abi/text';
-import { needs, textAt, textLength } from '../snapshot/current';
-import { needOf } from './needs';
 import {
   BODY_TOO_LARGE,
   INVALID_FORM,
@@ -23,7 +21,9 @@ import {
   UNAVAILABLE,
   UNSUPPORTED_ENCODING,
   UNSUPPORTED_TYPE,
-} from './reasons';
+} from '../reasons';
+import { needs, textAt, textLength } from '../snapshot/current';
+import { needOf } from './needs';
 
 const DETAILS = new Text('wardrop_');
 const CONTENT_TYPE = new Text('content-type');

@@ -4,7 +4,7 @@
 import { COUNTER, defineMetric, GAUGE, HISTOGRAM, incrementMetric, recordMetric } from '../abi/host';
 import { RESULT } from '../abi/memory';
 import { begin, lengthFrom, put, Text } from '../abi/text';
-import { REASONS, reasonCode } from '../request/reasons';
+import { REASONS, reasonCode } from '../reasons';
 
 // The first REASONS counters are requests by reason.
 export const CLIENT_RETRIES: i32 = REASONS;

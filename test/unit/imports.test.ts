@@ -3,10 +3,23 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
-const SERVER = fileURLToPath(new URL('../../xds-server/', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Each folder, and the files beside them, may import what stands before it; those of one line know nothing of each other. */
-const ORDER = [
+type Order = readonly (readonly string[])[];
+
+const FILTER: Order = [
+  ['hash'],
+  ['abi'],
+  ['reasons'],
+  ['body', 'state'],
+  ['config', 'snapshot'],
+  ['request'],
+  ['sync'],
+  ['index'],
+];
+
+const SERVER: Order = [
   ['collections', 'errors', 'gen', 'percent'],
   ['listen-error', 'fleet'],
   ['profiles'],
@@ -21,26 +34,55 @@ const ORDER = [
   ['cli'],
 ];
 
-const rankOf = (place: string) => ORDER.findIndex((line) => line.includes(place));
+/** What each part imports of others: the two sides meet in `wire`, which shares the catalogue of errors. */
+const PARTS: Readonly<Record<string, readonly RegExp[]>> = {
+  filter: [/^wire\//],
+  wire: [/^xds-server\/errors\./],
+  'xds-server': [/^wire\//],
+  // Its command, and the host that runs the filter for `wardrop decide`.
+  'xds-server/cli': [/^wire\//, /^simulator\//],
+  simulator: [/^wire\//, /^xds-server\//],
+};
 
-/** The folder of a file, or its name where it is in none. */
-function placeOf(file: string): string {
-  return relative(SERVER, file)
-    .split('/')[0]!
-    .replace(/\.[jt]s$/, '');
+interface Import {
+  readonly from: string;
+  readonly to: string;
 }
 
-it('data goes one way through the folders of the control server, and so do imports', () => {
-  const files = readdirSync(SERVER, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && !name.startsWith('gen/'))
-    .map((name) => join(SERVER, name));
-  expect(files.filter((file) => rankOf(placeOf(file)) < 0)).toEqual([]);
-  const backwards = files.flatMap((file) =>
-    [...readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)]
-      .map(([, path]) => join(dirname(file), path!))
-      .filter((target) => target.startsWith(SERVER) && placeOf(target) !== placeOf(file))
-      .filter((target) => rankOf(placeOf(target)) >= rankOf(placeOf(file)))
-      .map((target) => `${relative(SERVER, file)} imports ${relative(SERVER, target)}`),
-  );
+/** Of all files of a folder but tests and what these use, as paths below the root. */
+function importsOf(folder: string): readonly Import[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !/\.test\.ts$|^gen\/|(^|\/)testing\//.test(name))
+    .flatMap((name) => {
+      const from = join(folder, name);
+      const imports = [...readFileSync(join(ROOT, from), 'utf8').matchAll(/ from '(\.[^']+)'/g)];
+      return imports.map(([, path]) => ({ from, to: join(dirname(from), path!) }));
+    });
+}
+
+it.each([
+  ['filter', FILTER],
+  ['xds-server', SERVER],
+] as const)('data goes one way through the folders of %s, and so do imports', (part, order) => {
+  const rankOf = (file: string) => {
+    const place = relative(part, file).split('/')[0]!.replace(/\..*$/, '');
+    return { place, rank: order.findIndex((line) => line.includes(place)) };
+  };
+  const inside = importsOf(part).filter(({ to }) => to.startsWith(`${part}/`));
+  expect(inside.filter(({ from }) => rankOf(from).rank < 0)).toEqual([]);
+  const backwards = inside.filter(({ from, to }) => {
+    const [importer, imported] = [rankOf(from), rankOf(to)];
+    return importer.place !== imported.place && imported.rank >= importer.rank;
+  });
   expect(backwards).toEqual([]);
+});
+
+it.each(Object.entries(PARTS))('%s imports no part but those that it is made of', (part, allowed) => {
+  const own = `${part.split('/')[0]}/`;
+  const others = importsOf(part).filter(({ to }) => !to.startsWith(own));
+  const inner = Object.keys(PARTS).filter((other) => other.startsWith(`${part}/`));
+  const strange = others
+    .filter(({ from }) => !inner.some((folder) => from.startsWith(`${folder}/`)))
+    .filter(({ to }) => !allowed.some((pattern) => pattern.test(to)));
+  expect(strange).toEqual([]);
 });

@@ -1,6 +1,6 @@
 // Why a request went where it went: for the reason header, for counters and for error codes.
 
-import { Text } from '../abi/text';
+import { Text } from './abi/text';
 
 /** To the owner of its segment. */
 export const PLANNED: u8 = 0;
