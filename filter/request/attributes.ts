@@ -13,7 +13,7 @@ import { RESULT, resultAt, resultLength } from '../abi/memory';
 import { equals, sameName, Text } from '../abi/text';
 import { TEXT_LIMIT } from '../body/found';
 import { endOfItem, keyHeaders, tenantHeaderAt, tenantHeaderLength } from '../config';
-import { needsOfHeader, watchesHeaders } from './need-headers';
+import { mayBringNeed, needsOfHeader, slotOf } from './need-headers';
 
 // Numbers of the headers looked for. Keys come in the order of precedence, then what clients may not send.
 const PATH: i32 = 0;
@@ -104,15 +104,9 @@ function watchBytes(at: usize, length: usize, header: i32): void {
   store<u32>(entry, <u32>length, 8);
 }
 
-/** First slot of a name: its last four bytes and its length tell the names apart well enough. */
 // @ts-ignore: decorator
 @inline
-function slotOf(at: usize, length: usize): u32 {
-  return ((load<u32>(at + length - 4) + (<u32>length << 12)) * 0x9e3779b1) >> 25;
-}
-
 function numberOf(at: usize, length: usize): i32 {
-  if (length < 5) return -1;
   let slot = slotOf(at, length);
   while (true) {
     const entry = TABLE + ((<usize>slot) << 4);
@@ -179,7 +173,9 @@ function takeList(pairs: usize, size: usize): void {
     const nameLength = <usize>load<u32>(lengths);
     const length = <usize>load<u32>(lengths, 4);
     const value = name + nameLength + 1;
-    const header = numberOf(name, nameLength);
+    const header = nameLength < 5 ? -1 : numberOf(name, nameLength);
+    if (nameLength >= 5 && mayBringNeed(name, nameLength))
+      headerNeeds |= needsOfHeader(name, nameLength, value, length);
     lengths += 8;
     name = value + length + 1;
     switch (header) {
@@ -238,20 +234,6 @@ function takeList(pairs: usize, size: usize): void {
         }
       }
     }
-  }
-  if (watchesHeaders) takeNeeds(pairs, count);
-}
-
-function takeNeeds(pairs: usize, count: usize): void {
-  let lengths = pairs + 4;
-  let name = lengths + (count << 3);
-  for (let i: usize = 0; i < count; i++) {
-    const nameLength = <usize>load<u32>(lengths);
-    const length = <usize>load<u32>(lengths, 4);
-    const value = name + nameLength + 1;
-    headerNeeds |= needsOfHeader(name, nameLength, value, length);
-    lengths += 8;
-    name = value + length + 1;
   }
 }
 

@@ -99,12 +99,22 @@ let spare: usize = 0;
  * Whether the body of the request whose headers were read last is to be read, and if not, why. Before the first
  * snapshot nobody can say what is needed, so it is read.
  */
+// @ts-ignore: decorator
+@inline
 export function judgeBody(): Unread {
-  if (!readBodies) return Unread.NOT_NEEDED;
-  if (modelLength > 0 && keyLength > 0 && snapshot) {
-    const model = findModel(modelAt, modelLength);
-    if (!model || !(needsBody(model) || rulesReadBody())) return Unread.NOT_NEEDED;
-  }
+  return headersSuffice() ? Unread.NOT_NEEDED : judgeType();
+}
+
+// @ts-ignore: decorator
+@inline
+function headersSuffice(): bool {
+  if (!readBodies) return true;
+  if (modelLength == 0 || keyLength == 0 || !snapshot) return false;
+  const model = findModel(modelAt, modelLength);
+  return !model || !(needsBody(model) || rulesReadBody());
+}
+
+function judgeType(): Unread {
   const form = isForm();
   if (!form && !isJsonType()) return Unread.TYPE;
   if (encodingLength > 0 && !equalsIgnoringCase(encodingAt, encodingLength, IDENTITY))
@@ -114,6 +124,8 @@ export function judgeBody(): Unread {
 }
 
 /** Begins to read the body of the request that `judgeBody` has judged, and keeps its headers. */
+// @ts-ignore: decorator
+@outlined
 export function openBody(stream: Stream): void {
   if (spare) {
     stream.scan = spare;
@@ -132,8 +144,15 @@ export function recallHeaders(stream: Stream): void {
   else readAttributes();
 }
 
+// @ts-ignore: decorator
+@inline
 export function closeBody(stream: Stream): void {
-  if (!stream.scan) return;
+  if (stream.scan) freeBody(stream);
+}
+
+// @ts-ignore: decorator
+@outlined
+function freeBody(stream: Stream): void {
   store<u32>(stream.scan, <u32>spare);
   spare = stream.scan;
   stream.scan = 0;
@@ -179,9 +198,15 @@ function readForm(form: Form, size: u32): bool {
 }
 
 /** Address of what has been read of the body, 0 unless it was all of it and was sound. */
+// @ts-ignore: decorator
+@inline
 export function completeBody(stream: Stream): usize {
-  const at = stream.scan;
-  if (!at) return 0;
+  return stream.scan ? soundBody(stream.scan) : 0;
+}
+
+// @ts-ignore: decorator
+@outlined
+function soundBody(at: usize): usize {
   const complete = changetype<Found>(at).isForm
     ? isCompleteForm(changetype<Form>(at))
     : isComplete(changetype<Scan>(at));
@@ -202,6 +227,8 @@ export function isLongForm(stream: Stream): bool {
 }
 
 /** Supplies model and key from the body where the headers gave none. */
+// @ts-ignore: decorator
+@outlined
 export function takeFromBody(stream: Stream): void {
   const at = readPart(stream);
   if (!at) return;

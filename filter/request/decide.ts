@@ -43,6 +43,7 @@ import {
 } from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
 import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state/counters';
+import { PoolState } from '../state/rows';
 import { noteTurn } from '../state/turns';
 import {
   bodyless,
@@ -119,17 +120,15 @@ export function setFresh(fresh: bool): void {
 }
 
 /** Decides on a new request; `ended` when it has no body. */
+// @ts-ignore: decorator
+@inline
 export function decideNew(context: u32, ended: bool): i32 {
   readAttributes();
-  if (isReadyCheck()) {
-    answerReadyCheck(snapshot != 0);
-    return STOP;
-  }
+  if (isReadyCheck()) return answerCheck();
   const stream = openStream(context);
   stream.startedNs = nowNs();
   stream.bodyless = ended || bodyless;
-  if (!snapshot && observe) return letPass(stream);
-  if (!snapshot && !startupHold) return refuseStarting(stream);
+  if (!snapshot && (observe || !startupHold)) return endWithoutSnapshot(stream);
   if (!stream.bodyless && judgeBody() == Unread.READ) {
     openBody(stream);
     stream.state = READING;
@@ -138,6 +137,20 @@ export function decideNew(context: u32, ended: bool): i32 {
   if (snapshot) return decide(stream);
   stream.state = HELD;
   return HOLD;
+}
+
+// @ts-ignore: decorator
+@outlined
+function answerCheck(): i32 {
+  answerReadyCheck(snapshot != 0);
+  return STOP;
+}
+
+/** Ends a request that does not wait for the first snapshot. */
+// @ts-ignore: decorator
+@outlined
+function endWithoutSnapshot(stream: Stream): i32 {
+  return observe ? letPass(stream) : refuseStarting(stream);
 }
 
 /** More of a body that is being read has arrived, `size` bytes by now. */
@@ -152,6 +165,8 @@ export function decideOnTrailers(stream: Stream): i32 {
 }
 
 /** Of the body that is being read, no more is to come, or to be read. */
+// @ts-ignore: decorator
+@outlined
 function finishReading(stream: Stream): i32 {
   if (!snapshot) {
     if (observe) {
@@ -173,10 +188,14 @@ export function decideHeld(stream: Stream): bool {
 }
 
 /** Ends the wait of a held request; its context must be the effective one. */
+// @ts-ignore: decorator
+@outlined
 export function refuseHeld(stream: Stream): void {
   refuseStarting(stream);
 }
 
+// @ts-ignore: decorator
+@outlined
 function refuseStarting(stream: Stream): i32 {
   closeBody(stream);
   count(STARTING);
@@ -185,6 +204,8 @@ function refuseStarting(stream: Stream): i32 {
 }
 
 /** Of a request about which nothing can be said, where nothing is steered. */
+// @ts-ignore: decorator
+@outlined
 function letPass(stream: Stream): i32 {
   forbidRetries();
   return settle(stream, CONTINUE);
@@ -200,6 +221,8 @@ function settle(stream: Stream, action: i32): i32 {
  * Counts a refusal. True when it is to be answered; not so where nothing is steered and the route leads somewhere, to
  * the pool (-1 if there is none) or by itself.
  */
+// @ts-ignore: decorator
+@outlined
 function refuses(stream: Stream, reason: u8, pool: i32 = -1): bool {
   count(reason);
   stream.reason = reason;
@@ -225,7 +248,7 @@ function isReadyCheck(): bool {
 /** Decides by the attributes read last, and by the body if it was read. */
 function decide(stream: Stream): i32 {
   stream.planId = planId;
-  takeFromBody(stream);
+  if (stream.scan) takeFromBody(stream);
   const keyed = keyLength > 0;
   const hash = keyed ? hash64(keyAt, keyLength, hash64(tenantAt, tenantLength, saltHash)) : randomKey();
   stream.observed = observe || (steeredBelow < EVERY_POINT && <u64>steerPoint(hash) >= steeredBelow);
@@ -234,22 +257,18 @@ function decide(stream: Stream): i32 {
   return outcome;
 }
 
+// @ts-ignore: decorator
+@inline
 function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
   const body = completeBody(stream);
   let model: usize;
   if (modelLength > 0) {
     model = findModel(modelAt, modelLength);
-    if (!model) {
-      if (refuses(stream, MODEL_NOT_FOUND)) answerModelNotFound(modelAt, modelLength);
-      return afterRefusal(stream);
-    }
+    if (!model) return refuseModel(stream, MODEL_NOT_FOUND);
   } else {
     model = onlyModel();
     if (readBodies && !body && !(model && isForm())) return refuseBody(stream);
-    if (!model) {
-      if (refuses(stream, MODEL_MISSING)) answerModelMissing();
-      return afterRefusal(stream);
-    }
+    if (!model) return refuseModel(stream, MODEL_MISSING);
   }
   if (!body && needsBody(model)) return refuseBody(stream);
   const carried = carriedNeeds(body);
@@ -259,7 +278,18 @@ function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
     : serve(stream, <u32>pool, classOf(<u32>pool, priorityFor(carried)), hash, keyed);
 }
 
+// @ts-ignore: decorator
+@outlined
+function refuseModel(stream: Stream, reason: u8): i32 {
+  if (!refuses(stream, reason)) return CONTINUE;
+  if (reason == MODEL_NOT_FOUND) answerModelNotFound(modelAt, modelLength);
+  else answerModelMissing();
+  return STOP;
+}
+
 /** Says why a body that had to be read was not. */
+// @ts-ignore: decorator
+@outlined
 function refuseBody(stream: Stream): i32 {
   if (stream.scan) return changetype<Found>(stream.scan).isForm ? refuseForm(stream) : refuseJson(stream);
   switch (judgeBody()) {
@@ -278,12 +308,16 @@ function refuseBody(stream: Stream): i32 {
   return afterRefusal(stream);
 }
 
+// @ts-ignore: decorator
+@outlined
 function refuseJson(stream: Stream): i32 {
   const tooDeep = changetype<Scan>(stream.scan).tooDeep;
   if (refuses(stream, INVALID_JSON)) answerInvalidJson(tooDeep);
   return afterRefusal(stream);
 }
 
+// @ts-ignore: decorator
+@outlined
 function refuseForm(stream: Stream): i32 {
   if (isLongForm(stream)) {
     if (refuses(stream, BODY_TOO_LARGE)) answerFormTooLarge();
@@ -293,6 +327,8 @@ function refuseForm(stream: Stream): i32 {
   return afterRefusal(stream);
 }
 
+// @ts-ignore: decorator
+@outlined
 function refuseNeeds(stream: Stream, model: usize, carried: u64): i32 {
   if (refuses(stream, NEED_UNMET)) answerNeedUnmet(model, carried);
   return afterRefusal(stream);
@@ -310,6 +346,8 @@ function classOf(pool: u32, priority: i32): u32 {
 }
 
 /** A request for a model. */
+// @ts-ignore: decorator
+@inline
 function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i32 {
   const state = classState(number);
   const hash = keyed ? key : spreadKey(state, key);
@@ -318,9 +356,7 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
   // A client that has already come back is told to give up when there is no budget for more.
   let again = true;
   if (clientRetry) {
-    count(CLIENT_RETRIES);
-    state.clientRetries++;
-    if (!stream.observed) again = chargeClientRetry(state);
+    again = noteClientRetry(stream, state);
   } else {
     state.offered++;
     if (!stream.observed) earn(state);
@@ -329,35 +365,45 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
   if (!keyed) state.withoutKey++;
   else if (!clientRetry) noteTurn(state.pool, hash, stream.startedNs);
   const shedFraction = load<f64>(classRows + <usize>number * L.CLASS_SIZE, L.CLASS_SHED_FRACTION);
-  if (shedFraction > 0 && <f64>shedPoint(hash) < shedFraction * 4294967296.0) {
-    if (refuses(stream, SHED, pool)) {
-      state.shed++;
-      answerShed(again);
-    }
-    return afterRefusal(stream);
-  }
+  if (shedFraction > 0 && <f64>shedPoint(hash) < shedFraction * 4294967296.0)
+    return refuseAt(stream, SHED, pool, again);
   if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
   const point = place(stream, pool, hash, keyed);
   if (pick(stream, pool, segment, point, keyed, worst)) {
     if (point != hash && (stream.reason == PLANNED || stream.reason == NO_KEY)) stream.reason = PLACED;
     return route(stream, pool);
   }
-  if (atLimit) {
-    if (refuses(stream, OVERLOADED, pool)) {
-      state.shed++;
-      answerOverloaded(again);
-    }
-  } else if (refuses(stream, UNAVAILABLE, pool)) {
-    state.unavailable++;
-    answerUnavailable(again);
-  }
-  return afterRefusal(stream);
+  return refuseAt(stream, atLimit ? OVERLOADED : UNAVAILABLE, pool, again);
+}
+
+/** Counts a retry that the client makes by itself; false when there is no budget for more. */
+// @ts-ignore: decorator
+@outlined
+function noteClientRetry(stream: Stream, state: PoolState): bool {
+  count(CLIENT_RETRIES);
+  state.clientRetries++;
+  return stream.observed || chargeClientRetry(state);
+}
+
+/** Refuses a request of a pool, `again` when the client may come back. */
+// @ts-ignore: decorator
+@outlined
+function refuseAt(stream: Stream, reason: u8, pool: u32, again: bool): i32 {
+  if (!refuses(stream, reason, pool)) return CONTINUE;
+  if (reason == UNAVAILABLE) stream.pool.unavailable++;
+  else stream.pool.shed++;
+  if (reason == SHED) answerShed(again);
+  else if (reason == OVERLOADED) answerOverloaded(again);
+  else answerUnavailable(again);
+  return STOP;
 }
 
 /**
  * A request that needs no model, such as a list of models or a health check. With a key, and a model that is named or
  * the only one, it goes where the key's conversation is; else to the nearest usable engine that its needs allow.
  */
+// @ts-ignore: decorator
+@outlined
 function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const carried = carriedNeeds(0);
   const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel();
@@ -423,6 +469,8 @@ function route(stream: Stream, pool: u32): i32 {
 }
 
 /** Nothing is steered; who served the request is learnt with the response. */
+// @ts-ignore: decorator
+@outlined
 function routeObserved(stream: Stream, pool: u32): i32 {
   stream.decided = stream.flow0;
   stream.decided.pins++;
@@ -436,6 +484,8 @@ function routeObserved(stream: Stream, pool: u32): i32 {
 }
 
 /** Envoy picks the host: who it was is learnt with the response. */
+// @ts-ignore: decorator
+@outlined
 function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   stream.pool.pins++;
   stream.reason = NATIVE;

@@ -46,10 +46,17 @@ export function countsTokens(flow: FlowState, streamed: bool): bool {
 const EVENTS_WITHOUT_TOKEN: u32 = 2;
 
 /** Keeps what the body, if it was read, says of prompt and answer, and whether a conversation begins. */
+// @ts-ignore: decorator
+@inline
 export function notePrompt(stream: Stream, offered: bool): void {
   stream.begins = saysNew;
   const at = completeBody(stream);
-  if (!at) return;
+  if (at) noteBodyOf(stream, at, offered);
+}
+
+// @ts-ignore: decorator
+@outlined
+function noteBodyOf(stream: Stream, at: usize, offered: bool): void {
   const body = changetype<Found>(at);
   stream.bodyRead = true;
   stream.promptTokens = promptTokens(body);
@@ -67,6 +74,8 @@ export function notePrompt(stream: Stream, offered: bool): void {
 }
 
 /** The first bytes of a stream have arrived. */
+// @ts-ignore: decorator
+@outlined
 export function noteFirstToken(stream: Stream): void {
   const now = nowNs();
   stream.firstByteNs = now;
@@ -81,6 +90,8 @@ export function noteFirstToken(stream: Stream): void {
 }
 
 /** The answer has come to its end. */
+// @ts-ignore: decorator
+@inline
 export function noteComplete(stream: Stream): void {
   if (stream.complete) return;
   stream.complete = true;
@@ -101,6 +112,8 @@ export function noteComplete(stream: Stream): void {
 }
 
 /** Adds the tokens of a complete answer to the counters; the tokens of its output are returned, 0 if unknown. */
+// @ts-ignore: decorator
+@outlined
 function countTokens(stream: Stream): u32 {
   const pool = stream.pool;
   const flow = stream.served;

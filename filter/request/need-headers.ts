@@ -10,27 +10,31 @@ const TABLE: usize = memory.data(128);
 /** For each need, number + 1 of the next one with the same header. */
 const NEXT: usize = memory.data(64);
 
-/** Whether any need depends on a header. */
-export let watchesHeaders: bool = false;
-
 /** Prepares for the needs of the snapshot in force. */
 export function watchNeedHeaders(): void {
   memory.fill(TABLE, 0, SLOTS);
   memory.fill(NEXT, 0, L.MAX_NEEDS);
-  watchesHeaders = false;
   for (let i: u32 = 0; i < needCount; i++) {
     const need = needs + <usize>i * L.NEED_SIZE;
     if (load<u32>(need, L.NEED_KIND) != L.NEED_BY_HEADER) continue;
-    watchesHeaders = true;
     const slot = find(textAt(need + L.NEED_NAME), textLength(need + L.NEED_NAME));
     store<u8>(NEXT + <usize>i, load<u8>(slot));
     store<u8>(slot, <u8>(i + 1));
   }
 }
 
-/** Bits of the needs that a header with this name and value brings along. */
+/** Whether a header of this name, of 5 bytes or more, may bring a need along. */
+// @ts-ignore: decorator
+@inline
+export function mayBringNeed(name: usize, nameLength: usize): bool {
+  return load<u8>(TABLE + <usize>slotOf(name, nameLength)) != 0;
+}
+
+/** Bits of the needs that such a header with this value brings along. */
+// @ts-ignore: decorator
+@outlined
 export function needsOfHeader(name: usize, nameLength: usize, value: usize, length: usize): u64 {
-  if (nameLength < 5 || length == 0) return 0;
+  if (length == 0) return 0;
   let bits: u64 = 0;
   let number = load<u8>(find(name, nameLength));
   while (number) {
@@ -43,10 +47,16 @@ export function needsOfHeader(name: usize, nameLength: usize, value: usize, leng
   return bits;
 }
 
+/** First slot of a name: its last four bytes and its length tell the names apart well enough. */
+// @ts-ignore: decorator
+@inline
+export function slotOf(name: usize, length: usize): u32 {
+  return ((load<u32>(name + length - 4) + (<u32>length << 12)) * 0x9e3779b1) >> 25;
+}
+
 /** The slot of a name, or the empty one where it would be. */
 function find(name: usize, length: usize): usize {
-  const mixed = (load<u32>(name) ^ (load<u32>(name + length - 4) * 0x85ebca6b) ^ <u32>length) * 0x9e3779b1;
-  let slot = mixed >> 25;
+  let slot = slotOf(name, length);
   while (true) {
     const number = load<u8>(TABLE + <usize>slot);
     if (!number) return TABLE + <usize>slot;

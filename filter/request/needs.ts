@@ -21,14 +21,41 @@ import { headerNeeds, pathAt, pathLength, tenantAt, tenantLength } from './attri
 /** Prompts are taken to have this many bytes a token. */
 const BYTES_PER_TOKEN: u32 = 4;
 
+// Bits of the needs in force.
+/** Told by path or tenant. */
+let plainNeeds: u64 = 0;
+/** Told by the body. */
+let bodyNeeds: u64 = 0;
+/** Those of them that cannot be judged without it. */
+let onlyBodyNeeds: u64 = 0;
+/** Decide the priority of requests. */
+let priorityNeeds: u64 = 0;
+
+/** Prepares for the needs of the snapshot in force. */
+export function sortNeeds(): void {
+  plainNeeds = 0;
+  bodyNeeds = 0;
+  onlyBodyNeeds = 0;
+  priorityNeeds = 0;
+  for (let i: u32 = 0; i < needCount; i++) {
+    const kind = load<u32>(needs + <usize>i * L.NEED_SIZE, L.NEED_KIND);
+    const bit = (<u64>1) << (<u64>i);
+    if (kind >= <u32>L.NEED_BY_BODY) bodyNeeds |= bit;
+    else if (kind != L.NEED_BY_HEADER) plainNeeds |= bit;
+    if (tellsOnlyBody(kind)) onlyBodyNeeds |= bit;
+  }
+  for (let i: u32 = 0; i < ruleCount; i++) {
+    priorityNeeds |= (<u64>1) << (<u64>load<u32>(rules + <usize>i * L.RULE_SIZE, L.RULE_NEED));
+  }
+}
+
 /** Bits of the needs that the attributes read last carry, and the body, if there is one that has been read. */
 // @ts-ignore: decorator
 @inline
 export function carriedNeeds(body: usize): u64 {
   let bits = headerNeeds;
-  for (let i: u32 = 0; i < needCount; i++) {
-    const need = needs + <usize>i * L.NEED_SIZE;
-    if (carries(need, body)) bits |= (<u64>1) << (<u64>i);
+  for (let left = body ? plainNeeds | bodyNeeds : plainNeeds; left; left &= left - 1) {
+    if (carries(needs + <usize>ctz(left) * L.NEED_SIZE, body)) bits |= left & -left;
   }
   return bits;
 }
@@ -93,7 +120,15 @@ function isLessUrgent(body: Found, above: u32): bool {
 }
 
 /** The priority of a request that carries these needs. */
+// @ts-ignore: decorator
+@inline
 export function priorityFor(carried: u64): i32 {
+  return carried & priorityNeeds ? firstPriority(carried) : 0;
+}
+
+// @ts-ignore: decorator
+@outlined
+function firstPriority(carried: u64): i32 {
   for (let i: u32 = 0; i < ruleCount; i++) {
     const rule = rules + <usize>i * L.RULE_SIZE;
     if ((carried >> <u64>load<u32>(rule, L.RULE_NEED)) & 1) return load<i32>(rule, L.RULE_PRIORITY);
@@ -102,23 +137,25 @@ export function priorityFor(carried: u64): i32 {
 }
 
 /** Whether the body may tell the priority of requests. */
+// @ts-ignore: decorator
+@inline
 export function rulesReadBody(): bool {
-  for (let i: u32 = 0; i < ruleCount; i++) {
-    const need = needs + <usize>load<u32>(rules + <usize>i * L.RULE_SIZE, L.RULE_NEED) * L.NEED_SIZE;
-    if (load<u32>(need, L.NEED_KIND) >= <u32>L.NEED_BY_BODY) return true;
-  }
-  return false;
+  return (priorityNeeds & bodyNeeds) != 0;
 }
 
 /** Whether a model has needs that only the body can tell. */
+// @ts-ignore: decorator
+@inline
 export function needsBody(model: usize): bool {
   for (let i: u32 = 0; i < load<u32>(model, L.MODEL_NEEDS_COUNT); i++) {
-    if (tellsOnlyBody(load<u32>(needs + <usize>needOf(model, i) * L.NEED_SIZE, L.NEED_KIND))) return true;
+    if ((onlyBodyNeeds >> <u64>needOf(model, i)) & 1) return true;
   }
   return false;
 }
 
 /** Number of the i-th need that makes a difference to a model. */
+// @ts-ignore: decorator
+@inline
 export function needOf(model: usize, i: u32): u32 {
   return load<u32>(modelNeeds + ((<usize>(load<u32>(model, L.MODEL_NEEDS_START) + i)) << 2));
 }

@@ -59,27 +59,19 @@ const NO_HOST = new Text('no_healthy_upstream');
 const OVERFLOW = new Text('overflow');
 
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
+// @ts-ignore: decorator
+@inline
 export function noteResponse(stream: Stream, ended: bool): void {
   if (stream.state != ROUTED && stream.state != LET_GO) return;
   readResponse();
-  if (stream.state == LET_GO) {
-    dropLoadReports(RESPONSE_HEADERS);
-    return tellLetGo(stream);
-  }
-  if (stream.entries == 0 && !bindServer(stream)) {
-    dropLoadReports(RESPONSE_HEADERS);
-    if (stream.observed) tellDecision(stream);
-    return leave(stream);
-  }
+  if (stream.entries == 0 && !followUnsteered(stream)) return;
   const told = attempts < 0 ? askAttempts() : attempts;
   const made = <u32>max(told, 1);
   let entry = min(made - 1, <u32>stream.entries - 1);
   let failed = false;
   if (made > 1 || status >= 500) {
-    const found = entryOf(stream);
-    if (found >= 0) entry = <u32>found;
-    if (status >= 500) failed = blame(stream, entry);
-    for (let i: u32 = 0; i < entry; i++) noteFailed(stream, i);
+    entry = followRetries(stream, entry);
+    failed = status >= 500 && blame(stream, entry);
   }
   stream.served = stream.flow(entry);
   stream.state = ANSWERED;
@@ -103,6 +95,32 @@ export function noteResponse(stream: Stream, ended: bool): void {
   }
   if (ended) noteWhole(stream);
   tellDecision(stream);
+}
+
+/** Of a request that was not steered, by us or at all: false when there is no more to learn from its response. */
+// @ts-ignore: decorator
+@outlined
+function followUnsteered(stream: Stream): bool {
+  if (stream.state == LET_GO) {
+    dropLoadReports(RESPONSE_HEADERS);
+    tellLetGo(stream);
+    return false;
+  }
+  if (bindServer(stream)) return true;
+  dropLoadReports(RESPONSE_HEADERS);
+  if (stream.observed) tellDecision(stream);
+  leave(stream);
+  return false;
+}
+
+/** The entry that the last attempt went to, `guess` if Envoy does not say; those before it have failed. */
+// @ts-ignore: decorator
+@outlined
+function followRetries(stream: Stream, guess: u32): u32 {
+  const found = entryOf(stream);
+  const entry = found < 0 ? guess : <u32>found;
+  for (let i: u32 = 0; i < entry; i++) noteFailed(stream, i);
+  return entry;
 }
 
 /** The request is on its way to its first entry. */
@@ -133,6 +151,8 @@ function takeLoadTrailer(stream: Stream, name: Text, binary: bool): void {
 }
 
 /** Reads a load report of the replica that answers, and keeps it from the client. */
+// @ts-ignore: decorator
+@outlined
 function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, binary: bool): void {
   noteLoadReport(replicaOf(stream), at, length, binary);
   const name = binary ? LOAD_HEADER_BINARY : LOAD_HEADER;
@@ -140,6 +160,8 @@ function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, bina
 }
 
 /** Of a replica that is not known, they are kept from the client all the same. */
+// @ts-ignore: decorator
+@outlined
 function dropLoadReports(map: i32): void {
   removeHeader(map, LOAD_HEADER.at, LOAD_HEADER.length);
   removeHeader(map, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length);
@@ -175,22 +197,27 @@ function noteWhole(stream: Stream): void {
 
 /** The request is over. Its context must be the effective one, so that Envoy can be asked about attempts. */
 export function noteEnd(stream: Stream): void {
-  if (stream.state == ROUTED && stream.entries == 0) leave(stream);
-  if (stream.state == ROUTED) {
-    const made = askAttempts();
-    // The last attempt was cut short from outside; the ones before it failed.
-    for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteFailed(stream, i);
-    finishUnanswered(stream, made);
-  } else if (stream.state == ANSWERED && !stream.complete) {
-    noteBroken(stream);
-  }
+  if (stream.state == ROUTED) noteUnanswered(stream);
+  else if (stream.state == ANSWERED && !stream.complete) noteBroken(stream);
   if (logFields) tellLog(stream);
   finish(stream);
   closeBody(stream);
   closeStream(stream);
 }
 
+// @ts-ignore: decorator
+@outlined
+function noteUnanswered(stream: Stream): void {
+  if (stream.entries == 0) return leave(stream);
+  const made = askAttempts();
+  // The last attempt was cut short from outside; the ones before it failed.
+  for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteFailed(stream, i);
+  finishUnanswered(stream, made);
+}
+
 /** The answer did not come to its end: because of the engine, or because of the client. */
+// @ts-ignore: decorator
+@outlined
 function noteBroken(stream: Stream): void {
   if (!property(CODE_DETAILS)) return;
   const at = resultAt();
@@ -208,6 +235,8 @@ function noteBroken(stream: Stream): void {
 }
 
 /** The context has gone without a word; whatever has not been accounted for is now. */
+// @ts-ignore: decorator
+@outlined
 export function noteGone(stream: Stream): void {
   if (stream.state == ROUTED && stream.entries == 0) leave(stream);
   if (stream.state == ROUTED) finishUnanswered(stream, -1);
@@ -217,6 +246,8 @@ export function noteGone(stream: Stream): void {
 }
 
 /** Where Envoy picks the host: binds the stream to the replica that has answered; false when there is none of the pool. */
+// @ts-ignore: decorator
+@outlined
 function bindServer(stream: Stream): bool {
   if (!property(UPSTREAM_ADDRESS)) {
     if (stream.counted) stream.pool.unavailable++;
@@ -240,6 +271,8 @@ function bindServer(stream: Stream): bool {
 }
 
 /** Lets go of a stream that no replica is known to have answered. */
+// @ts-ignore: decorator
+@outlined
 function leave(stream: Stream): void {
   stream.state = SETTLED;
   stream.pool.pins--;
@@ -252,6 +285,8 @@ function forgetDecided(stream: Stream): void {
   stream.decided = changetype<FlowState>(0);
 }
 
+// @ts-ignore: decorator
+@outlined
 function finishUnanswered(stream: Stream, made: i32): void {
   settleRetries(stream, made);
   if (stream.counted) stream.flow0.noResponse++;
@@ -262,7 +297,7 @@ function finish(stream: Stream): void {
   if (stream.state != ANSWERED) return;
   stream.state = SETTLED;
   endProbes(stream);
-  closeAnswer(stream);
+  if (stream.answer) closeAnswer(stream);
   if (stream.counted) stream.flow0.ended++;
   replicaOf(stream).endAttempt();
   stream.keepRetries(0);
@@ -297,6 +332,8 @@ function noteServed(stream: Stream, entry: u32): void {
   noteSuccess(stream.flow(entry).engine, stream.startedNs);
 }
 
+// @ts-ignore: decorator
+@outlined
 function noteFailed(stream: Stream, entry: u32): void {
   if (entry == 0) endProbes(stream);
   const started = stream.startedNs;
@@ -310,6 +347,8 @@ function noteFailed(stream: Stream, entry: u32): void {
 }
 
 /** Whether an error is the engine's: its own answer, or Envoy's because it could not be reached in time. */
+// @ts-ignore: decorator
+@outlined
 function blame(stream: Stream, entry: u32): bool {
   if (!property(CODE_DETAILS)) return true;
   const at = resultAt();
@@ -336,6 +375,8 @@ function contains(at: usize, length: usize, part: Text): bool {
 }
 
 /** The entry that the last attempt went to, by its address, or -1: Envoy skips entries that it does not know. */
+// @ts-ignore: decorator
+@outlined
 function entryOf(stream: Stream): i32 {
   if (!property(UPSTREAM_ADDRESS)) return -1;
   const seed = hash64(resultAt(), resultLength(), 0);
@@ -346,6 +387,8 @@ function entryOf(stream: Stream): i32 {
 }
 
 /** Attempts made so far as Envoy tells them, -1 if it does not. */
+// @ts-ignore: decorator
+@outlined
 function askAttempts(): i32 {
   return property(ATTEMPT_COUNT) && resultLength() == 8 ? <i32>load<u64>(resultAt()) : -1;
 }

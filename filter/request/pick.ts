@@ -161,6 +161,8 @@ let leftOwner: bool = false;
  * Of the healthy ones: the owner, unless the key overflows from there, or has begun at the backup, which is there;
  * else, if there is any from which it does not overflow, the backup or the next in fixed order; else as without overflow.
  */
+// @ts-ignore: decorator
+@inline
 function chooseHealthy(owner: usize, backup: usize, hash: u64, away: bool): usize {
   setOverflowHash(isHot(owner, hash) ? random() : hash);
   if (away && usable(backup, hash, HEALTHY) && !overflows(backup)) {
@@ -186,6 +188,8 @@ function isHot(owner: usize, hash: u64): bool {
 }
 
 /** Owner, else backup, else the next in fixed order; leaves the ranking of its replicas in `best` and `second`. */
+// @ts-ignore: decorator
+@outlined
 function choose(owner: usize, backup: usize, hash: u64, level: i32): usize {
   if (usable(owner, hash, level)) return owner;
   if (usable(backup, hash, level)) return backup;

@@ -20,6 +20,8 @@ const MARGIN: f64 = 2;
 export let segment: usize = 0;
 
 /** The hash that a request goes by: its key's own, or that of the key's second point; notes where it is away. */
+// @ts-ignore: decorator
+@inline
 export function place(stream: Stream, pool: u32, hash: u64, keyed: bool): u64 {
   const places = placement && !stream.observed;
   if (places && keyed) {

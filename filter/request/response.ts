@@ -30,6 +30,8 @@ export let binaryLoadAt: usize = 0;
 export let binaryLoadLength: usize = 0;
 
 /** Reads the response headers of the effective context; addresses hold until the next callback. */
+// @ts-ignore: decorator
+@inline
 export function readResponse(): void {
   status = 0;
   attempts = -1;

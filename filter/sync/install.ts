@@ -8,6 +8,7 @@ import { landing, Region, swapLanding } from '../abi/memory';
 import { begin, put, Text } from '../abi/text';
 import { frontendAt, frontendLength, readBodies, snapshotAt, snapshotLength } from '../config';
 import { watchNeedHeaders } from '../request/need-headers';
+import { sortNeeds } from '../request/needs';
 import { adopt } from '../snapshot/current';
 import { Refusal, validate } from '../snapshot/validate';
 import { count, SNAPSHOT_INSTALLS, SNAPSHOT_REFUSALS } from '../state/counters';
@@ -54,6 +55,7 @@ export function install(at: usize, length: usize): bool {
   held = swapLanding(held);
   adopt(held.base, nowMs());
   watchNeedHeaders();
+  sortNeeds();
   count(SNAPSHOT_INSTALLS);
   return true;
 }

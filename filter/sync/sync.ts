@@ -10,6 +10,7 @@ import { frontendAt, frontendLength, startupHoldMs, syncPeriodMs } from '../conf
 import { decideHeld, refuseHeld, setFresh, setStartupHold } from '../request/decide';
 import { startPeriod } from '../request/measure';
 import { watchNeedHeaders } from '../request/need-headers';
+import { sortNeeds } from '../request/needs';
 import { noteGone } from '../request/outcome';
 import { HELD, Stream, slotCount, streamInSlot } from '../request/streams';
 import { classCount, classRows, classState, countsOthers, drop, snapshot, version } from '../snapshot/current';
@@ -91,6 +92,7 @@ export function startSync(vm: u64, node: usize, nodeIdLength: usize): bool {
   resetRoundTrips();
   drop();
   watchNeedHeaders();
+  sortNeeds();
   refused = 0;
   refusedMs = 0;
   mayResume = false;

@@ -11,7 +11,8 @@ let loaded: { readonly atMs: number; readonly module: WebAssembly.Module } | und
 /** The filter's module, built first if it is missing or older than its sources; the same object while it stays. */
 export function filterModule(): WebAssembly.Module {
   const file = join(output, 'wardrop.wasm');
-  const sources = [...sourcesIn('filter'), ...sourcesIn('wire'), join(root, 'asconfig.json')];
+  const settings = ['asconfig.json', 'asconfig.outline.mjs'].map((name) => join(root, name));
+  const sources = [...sourcesIn('filter'), ...sourcesIn('wire'), ...settings];
   if (modified(file) < Math.max(...sources.map(modified))) {
     compile(file, root, ['--config', 'asconfig.json', '--target', 'release']);
   }
