@@ -54,23 +54,33 @@ export let headerNeeds: u64 = 0;
 export let steeringSent: u32 = 0;
 
 const SLOTS: u32 = 128;
-/** Slots of (header number + 1, name's address, name's length, unused), 0 when empty. */
-const TABLE: usize = memory.data(2048, 8);
+// Every request looks for all of its headers here, so what is looked at lies close together.
+/** Slots of a header's number + 1 (u8), 0 when empty. */
+const TABLE: usize = memory.data(128, 64);
+/** By number, address (+0) and length (+4) of the header's name. */
+const ENTRIES: usize = memory.data(512, 64);
+const ENTRY_SIZE: usize = 8;
+/** Names, one after the other; those that find no room stay where they are. */
+const NAMES: usize = memory.data(1024, 64);
+const NAMES_SIZE: usize = 1024;
+let namesEnd: usize = NAMES;
 export const steeringNames: StaticArray<Text> = new StaticArray<Text>(CLIENT_STEERING_HEADERS.length);
 
 /** Prepares the table as the configuration says. */
 export function watchHeaders(): void {
-  memory.fill(TABLE, 0, SLOTS << 4);
+  memory.fill(TABLE, 0, SLOTS);
+  namesEnd = NAMES;
+  // Those that most requests have come first.
   watch(new Text(':path'), PATH);
   watch(new Text(':method'), METHOD);
-  watch(new Text(MODEL_HEADER), MODEL);
-  watch(new Text(NEW_HEADER), NEW);
-  watch(new Text('x-stainless-retry-count'), CLIENT_RETRIES);
   watch(new Text('content-type'), CONTENT_TYPE);
-  watch(new Text('content-encoding'), CONTENT_ENCODING);
   watch(new Text('content-length'), CONTENT_LENGTH);
+  watch(new Text(MODEL_HEADER), MODEL);
   if (tenantHeaderLength > 0) watchBytes(tenantHeaderAt, tenantHeaderLength, TENANT);
   watchKeys();
+  watch(new Text(NEW_HEADER), NEW);
+  watch(new Text('x-stainless-retry-count'), CLIENT_RETRIES);
+  watch(new Text('content-encoding'), CONTENT_ENCODING);
   for (let i = 0; i < CLIENT_STEERING_HEADERS.length; i++) {
     steeringNames[i] = new Text(CLIENT_STEERING_HEADERS[i]);
     watch(steeringNames[i], FIRST_STEERING + i);
@@ -97,11 +107,19 @@ function watch(name: Text, header: i32): void {
 
 function watchBytes(at: usize, length: usize, header: i32): void {
   let slot = slotOf(at, length);
-  while (load<u32>(TABLE + ((<usize>slot) << 4))) slot = (slot + 1) & (SLOTS - 1);
-  const entry = TABLE + ((<usize>slot) << 4);
-  store<u32>(entry, <u32>header + 1);
-  store<u32>(entry, <u32>at, 4);
-  store<u32>(entry, <u32>length, 8);
+  while (load<u8>(TABLE + <usize>slot)) slot = (slot + 1) & (SLOTS - 1);
+  store<u8>(TABLE + <usize>slot, <u8>(header + 1));
+  const entry = ENTRIES + <usize>header * ENTRY_SIZE;
+  store<u32>(entry, <u32>keepName(at, length));
+  store<u32>(entry, <u32>length, 4);
+}
+
+function keepName(at: usize, length: usize): usize {
+  if (length > NAMES + NAMES_SIZE - namesEnd) return at;
+  const kept = namesEnd;
+  memory.copy(kept, at, length);
+  namesEnd += length;
+  return kept;
 }
 
 // @ts-ignore: decorator
@@ -109,11 +127,10 @@ function watchBytes(at: usize, length: usize, header: i32): void {
 function numberOf(at: usize, length: usize): i32 {
   let slot = slotOf(at, length);
   while (true) {
-    const entry = TABLE + ((<usize>slot) << 4);
-    const header = <i32>load<u32>(entry);
-    if (!header) return -1;
-    if (<usize>load<u32>(entry, 8) == length && sameName(at, <usize>load<u32>(entry, 4), length))
-      return header - 1;
+    const header = <i32>load<u8>(TABLE + <usize>slot) - 1;
+    if (header < 0) return -1;
+    const entry = ENTRIES + <usize>header * ENTRY_SIZE;
+    if (<usize>load<u32>(entry, 4) == length && sameName(at, <usize>load<u32>(entry), length)) return header;
     slot = (slot + 1) & (SLOTS - 1);
   }
 }
