@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { buildProgram } from '../../xds-server/cli/program.js';
 import { loadConfig } from '../../xds-server/config/load.js';
+import { errorCodes } from '../../xds-server/errors.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)];
@@ -64,6 +65,11 @@ it('the manual has every path of the API', () => {
   expect(paths).toContain('GET /v1/fleet');
   const manual = read('docs/operations.md');
   expect(paths.filter((path) => !manual.includes(`| \`${path}`))).toEqual([]);
+});
+
+it('the manual has every code of an error', () => {
+  const manual = read('docs/operations.md');
+  expect(Object.keys(errorCodes).filter((code) => !manual.includes(`| \`${code}\` `))).toEqual([]);
 });
 
 it('the configuration in README.md is valid', () => {
