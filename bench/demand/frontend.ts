@@ -3,7 +3,7 @@ import { TICK_MS } from '../../xds-server/control/cycle.js';
 import { larger, type Move } from '../../xds-server/signals/demand/demand-band.js';
 import { DemandEstimator } from '../../xds-server/signals/demand/demand-estimator.js';
 import { URGENT_STRENGTH } from '../../xds-server/signals/demand/surge.js';
-import { HOLD_MS, URGENT_HOLD_MS } from '../../xds-server/sync/sync-server.js';
+import { HOLD_MS, URGENT_HOLD_MS } from '../../xds-server/sync/hold.js';
 import { type Traffic, type TrafficKind, traffics } from './traffic.js';
 
 /** How a rate moved. */

@@ -15,8 +15,9 @@ import {
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
+import { urgentHoldMs } from './hold.js';
 import { SnapshotBoard, type SnapshotContent } from './snapshot-board.js';
-import { SyncServer, type SyncServerOptions, urgentHoldMs } from './sync-server.js';
+import { SyncServer, type SyncServerOptions } from './sync-server.js';
 
 const report: UsageReport = {
   vms: [

@@ -5,8 +5,6 @@ import type { Logger } from 'pino';
 import { encodeDisplaced } from '../../wire/displaced-writer.js';
 import {
   INLINE_SNAPSHOT_VERSION,
-  SYNC_DISPLACED_HEADER,
-  SYNC_FRONTEND_HEADER,
   SYNC_NODE_HEADER,
   SYNC_PATH,
   SYNC_READY_PATH,
@@ -14,13 +12,17 @@ import {
 } from '../../wire/names.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { sum } from '../collections.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { ADMIN_QUESTION_PATH, type AdminAnswer } from '../peers/admin-question.js';
 import { PEER_PATH } from '../peers/peer-news.js';
 import { isAuthentic } from './bearer.js';
+import { callerOf } from './caller.js';
 import { DisplacedBoard } from './displaced-board.js';
+import { HOLD_MS, UrgentHold } from './hold.js';
+import { readBody, sendBytes, sendJson, TooLarge } from './http-body.js';
 import { RefusedCalls } from './refused-calls.js';
 import type { SnapshotBoard } from './snapshot-board.js';
 
@@ -54,19 +56,8 @@ export interface SyncServerOptions {
   readonly holdMs?: number;
 }
 
-/** A report of 64 VMs with 1000 pairs of a pool and an engine each is below this. */
-const MAX_REPORT_BYTES = 8 * 2 ** 20;
-/** So long a call waits for news. */
-export const HOLD_MS = 500;
-/** So long a call waits at least when the next report is urgent: filters add up what they count ten times a second. */
-export const URGENT_HOLD_MS = 100;
-/** Urgent reports of all callers take at most this share of the time of a core, so that a surge does not slow down what follows it. */
-const MOST_URGENT_SHARE = 0.25;
-/** The time that a report takes is a mean of about so many. */
-const MEAN_OF = 16;
 /** Who has called within this time calls again. */
 const CALLING_MS = 2_000;
-const NAME_PATTERN = /^[\x21-\x7e]{1,256}$/;
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
   WARDROP_UNAUTHENTICATED: 401,
@@ -87,8 +78,7 @@ export class SyncServer {
   readonly #stopping = new AbortController();
   readonly #refused = new RefusedCalls();
   readonly #displaced = new DisplacedBoard(Date.now);
-  /** Milliseconds that it takes to read a report. */
-  #reportMs = 0;
+  readonly #urgentHold = new UrgentHold();
 
   constructor(options: SyncServerOptions) {
     this.#options = options;
@@ -200,12 +190,14 @@ export class SyncServer {
 
   async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { board, holdMs = HOLD_MS } = this.#options;
-    const caller = this.#identify(request);
+    this.#authenticate(request);
+    if (request.method !== 'POST' || request.url !== SYNC_PATH) throw new NotFound();
+    const caller = callerOf(request.headers, this.#options.isFrontend);
     const body = await readBody(request);
     const startedMs = performance.now();
     const { vms, displaced } = decodeUsageReport(body);
     const isUrgent = this.#options.onReport(caller.frontendId, caller.nodeId, { vms }, body);
-    this.#reportMs += (performance.now() - startedMs - this.#reportMs) / MEAN_OF;
+    this.#urgentHold.noteReport(performance.now() - startedMs);
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
     this.#refused.accept(caller.nodeId, Date.now());
@@ -232,10 +224,7 @@ export class SyncServer {
 
   #urgentMs(): number {
     const callers = this.#options.board.envoysSince(Date.now() - CALLING_MS).values();
-    return urgentHoldMs(
-      [...callers].reduce((sum, count) => sum + count, 0),
-      this.#reportMs,
-    );
+    return this.#urgentHold.ms(sum(callers));
   }
 
   #authenticate({ headers }: IncomingMessage): void {
@@ -243,35 +232,6 @@ export class SyncServer {
     if (token !== undefined && !isAuthentic(headers.authorization, token)) {
       throw new WardropError('WARDROP_UNAUTHENTICATED', 'the sync token is missing or wrong');
     }
-  }
-
-  /** Who calls; throws for anyone who may not. */
-  #identify(request: IncomingMessage): Caller {
-    const { isFrontend } = this.#options;
-    this.#authenticate(request);
-    if (request.method !== 'POST' || request.url !== SYNC_PATH) throw new NotFound();
-    const nodeId = request.headers[SYNC_NODE_HEADER];
-    const frontendId = request.headers[SYNC_FRONTEND_HEADER];
-    const version = Number(request.headers[SYNC_SNAPSHOT_HEADER] ?? '0');
-    if (typeof nodeId !== 'string' || !NAME_PATTERN.test(nodeId)) {
-      throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_NODE_HEADER} must name the Envoy`);
-    }
-    if (typeof frontendId !== 'string' || !isFrontend(frontendId)) {
-      throw new WardropError(
-        'WARDROP_NODE_UNKNOWN',
-        `header ${SYNC_FRONTEND_HEADER} of node ${nodeId} names no frontend: ${JSON.stringify(frontendId ?? '')}`,
-      );
-    }
-    if (!Number.isSafeInteger(version) || version < 0) {
-      throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_SNAPSHOT_HEADER} must be a version`);
-    }
-    const displaced = request.headers[SYNC_DISPLACED_HEADER];
-    if (displaced === undefined) return { nodeId, frontendId, version, knowsDisplaced: undefined };
-    const knowsDisplaced = Number(displaced);
-    if (!Number.isSafeInteger(knowsDisplaced) || knowsDisplaced < 0) {
-      throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_DISPLACED_HEADER} must be a number`);
-    }
-    return { nodeId, frontendId, version, knowsDisplaced };
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
@@ -289,71 +249,10 @@ export class SyncServer {
   }
 }
 
-/** So long a call waits when the next report is urgent, of so many callers whose reports take so many milliseconds each. */
-export function urgentHoldMs(callers: number, reportMs: number): number {
-  return Math.max(URGENT_HOLD_MS, (callers * reportMs) / MOST_URGENT_SHARE);
-}
-
-interface Caller {
-  readonly nodeId: string;
-  readonly frontendId: string;
-  /** Of the snapshot that it holds. */
-  readonly version: number;
-  /** Up to where it knows the keys that others have displaced; undefined when it does not want to. */
-  readonly knowsDisplaced: number | undefined;
-}
-
 class NotFound extends Error {
   override readonly message = `there is only POST ${SYNC_PATH} here`;
 }
 
-class TooLarge extends Error {
-  override readonly message = `the report is longer than ${MAX_REPORT_BYTES} bytes`;
-}
-
 function statusOfError(error: unknown): number {
   return (error instanceof WardropError ? statusOf[error.code] : undefined) ?? 500;
-}
-
-function readBody(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= MAX_REPORT_BYTES) chunks.push(chunk);
-      else {
-        request.pause();
-        reject(new TooLarge());
-      }
-    });
-    request.once('end', () => resolve(Buffer.concat(chunks)));
-    request.once('error', reject);
-    request.once('close', () => reject(new Error('the call was cut off')));
-  });
-}
-
-function sendBytes(
-  response: ServerResponse,
-  bytes: Uint8Array,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  response.writeHead(200, {
-    'content-type': 'application/octet-stream',
-    'content-length': bytes.length,
-    ...headers,
-  });
-  response.end(bytes);
-}
-
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: object,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  // The request may not have been read to its end; the connection cannot be used again then.
-  if (!response.req.complete) response.setHeader('connection', 'close');
-  response.writeHead(status, { 'content-type': 'application/json', ...headers });
-  response.end(`${JSON.stringify(body)}\n`);
 }
