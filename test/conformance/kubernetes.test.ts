@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,6 +18,7 @@ vi.setConfig({ testTimeout: 60_000 });
 interface Container {
   readonly name: string;
   readonly args: string[];
+  readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: string[] } } };
   readonly volumeMounts: { readonly name: string; readonly mountPath: string }[];
   readonly readinessProbe?: { readonly httpGet: { readonly path: string; readonly port: number } };
 }
@@ -25,6 +28,9 @@ interface Manifest {
   readonly data?: Readonly<Record<string, string>>;
   readonly stringData?: Readonly<Record<string, string>>;
   readonly spec?: {
+    readonly replicas?: number;
+    readonly serviceName?: string;
+    readonly volumeClaimTemplates?: { readonly metadata: { readonly name: string } }[];
     readonly selector?: Readonly<Record<string, string>> & { readonly matchLabels?: object };
     readonly template?: {
       readonly metadata: { readonly labels: object };
@@ -68,6 +74,12 @@ it('the bootstrap that its pods print is valid for Envoy, with the token', async
     .split(' >');
   const bootstrapText = await printed(...command!.split(' '));
   expect(bootstrapText).toContain('Bearer replace-me-by-a-secret-one');
+  const { replicas, serviceName } = named('StatefulSet', 'wardrop').spec!;
+  const hosts = [...bootstrapText.matchAll(/address: (\S+)\.wardrop\.svc\.cluster\.local$/gm)].map(
+    ([, host]) => host,
+  );
+  const pods = Array.from({ length: replicas! }, (_, pod) => `wardrop-${pod}.${serviceName}`);
+  expect(hosts).toEqual([...pods, ...pods]);
   const file = join(folder, 'envoy.yaml');
   writeFileSync(file, bootstrapText);
   const { stderr } = await run(await envoyBinary(), [
@@ -84,20 +96,42 @@ it('the bootstrap that its pods print is valid for Envoy, with the token', async
 });
 
 it('selectors find pods, mounts have volumes, and Envoy is ready when its filter is', () => {
-  const deployments = manifests.filter(({ kind }) => kind === 'Deployment');
-  for (const { spec } of deployments) {
+  const workloads = manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+  expect(workloads).toHaveLength(2);
+  for (const { spec } of workloads) {
     const { metadata, spec: pod } = spec!.template!;
     expect(metadata.labels).toEqual(spec!.selector!.matchLabels);
-    const volumes = pod.volumes.map(({ name }) => name);
+    const claims = (spec!.volumeClaimTemplates ?? []).map(({ metadata: { name } }) => name);
+    const volumes = [...pod.volumes.map(({ name }) => name), ...claims];
     for (const { volumeMounts } of [...(pod.initContainers ?? []), ...pod.containers]) {
       for (const { name } of volumeMounts) expect(volumes).toContain(name);
     }
   }
   for (const { spec } of manifests.filter(({ kind }) => kind === 'Service')) {
-    expect(deployments.map((deployment) => deployment.spec!.template!.metadata.labels)).toContainEqual(
+    expect(workloads.map((workload) => workload.spec!.template!.metadata.labels)).toContainEqual(
       spec!.selector,
     );
   }
   const [envoy] = named('Deployment', 'frontend-west').spec!.template!.spec.containers;
   expect(envoy!.readinessProbe!.httpGet).toEqual({ path: READY_PATH, port: 8080 });
+});
+
+it('an Envoy that is to stop sends clients elsewhere and waits for the requests that it has', async () => {
+  const asked: string[] = [];
+  const active = [2, 1, 0];
+  const admin = createServer(({ method, url }, response) => {
+    asked.push(`${method} ${url}`);
+    response.end(method === 'GET' ? `http.wardrop.downstream_rq_active: ${active.shift()}\n` : 'OK\n');
+  });
+  await new Promise<void>((resolve) => admin.listen(0, '127.0.0.1', resolve));
+  const [envoy] = named('Deployment', 'frontend-west').spec!.template!.spec.containers;
+  const [shell, ...rest] = envoy!.lifecycle!.preStop.exec.command;
+  const script = rest
+    .pop()!
+    .replace('127.0.0.1/9901', `127.0.0.1/${(admin.address() as AddressInfo).port}`)
+    .replaceAll(/sleep \d+/g, 'sleep 0');
+  await run(shell!, [...rest, script]);
+  admin.close();
+  const ask = 'GET /stats?filter=^http.wardrop.downstream_rq_active';
+  expect(asked).toEqual(['POST /healthcheck/fail', ask, ask, ask]);
 });
