@@ -7,13 +7,7 @@ import { ServerMetrics } from './admin/metrics/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
 import type { Config } from './config/config.js';
 import { Alarms } from './control/alarms/alarms.js';
-import {
-  raiseClockAlarm,
-  raiseFleetAlarms,
-  raisePeerAlarms,
-  raiseSlowAlarms,
-} from './control/alarms/raise-alarms.js';
-import { ClockWatch } from './control/clock-watch.js';
+import { raiseFleetAlarms, raisePeerAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
 import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
 import { envoyOptions } from './control/envoy-options.js';
 import { envoySockets } from './control/envoy-sockets.js';
@@ -49,6 +43,7 @@ import type { OperatorRequest } from './signals/operator-orders.js';
 import type { LoadSources } from './signals/pages/engine-load.js';
 import { EngineWatch } from './signals/pages/engine-watch.js';
 import type { Signals, SignalsView } from './signals/signals.js';
+import { now } from './steady-clock.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
 import type { SyncServer } from './sync/sync-server.js';
 import type { NodeView, ResourceStatus, XdsServer } from './xds/index.js';
@@ -69,16 +64,13 @@ export interface ControlServerOptions {
   readonly lookup?: Lookup;
 }
 
-/** Looked up at every call, so that tests can exchange the clock of a running server. */
-const now = () => Date.now();
-
 /** An Envoy that has not called for this long does not share limits with the others. */
 const ENVOY_GONE_MS = 10_000;
 const SLOW_ALARMS_INTERVAL_MS = 1_000;
 
 /** Composition root: one control server, from its configuration file to its sockets. */
 export class ControlServer implements ShownServer {
-  readonly startedAtMs = Date.now();
+  readonly startedAtMs = now();
   readonly alarms: Alarms;
   readonly signals: Signals;
   readonly board: SnapshotBoard;
@@ -100,7 +92,6 @@ export class ControlServer implements ShownServer {
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
   readonly #cycle = new ControlCycle();
-  readonly #clock = new ClockWatch();
   #admin: AdminServer | undefined;
   #salt: string;
   #configId: string;
@@ -121,7 +112,7 @@ export class ControlServer implements ShownServer {
   static async start(options: ControlServerOptions): Promise<ControlServer> {
     const live = await LiveConfig.read(options.configFile, options.lookup);
     const store = new PlanStore(live.current.server.stateFile);
-    const peers = new Peers({ server: live.current.server, now: Date.now });
+    const peers = new Peers({ server: live.current.server, now });
     const { state, problem } = await startingState(store, peers);
     await live.discover(new Map(state?.discovered));
     const left = await new SignalsFile(live.current.server.stateFile).take(live.current, now());
@@ -153,21 +144,21 @@ export class ControlServer implements ShownServer {
     this.#configId = configId(config);
     this.#log = log;
     log.level = config.server.logLevel;
-    this.alarms = new Alarms(Date.now, log);
+    this.alarms = new Alarms(now, log);
     this.#metrics = new ServerMetrics(this);
     const plan = state?.plan ?? null;
     this.#salt = state?.salt ?? randomBytes(16).toString('hex');
-    this.recorders = new Recorders(options.recorder, () => signals.known(Date.now()));
-    const signals = new RecordedSignals(config, ratesOf(state), Date.now(), (signal) =>
+    this.recorders = new Recorders(options.recorder, () => signals.known(now()));
+    const signals = new RecordedSignals(config, ratesOf(state), now(), (signal) =>
       this.recorders.record(signal),
     );
     this.signals = signals;
     if (left !== undefined) {
-      signals.goOn(left.saved, Date.now());
+      signals.goOn(left.saved, now());
       // Those of a peer may be newer.
-      if (state?.operations !== undefined) signals.takeOrders(state.operations, Date.now());
-    } else if (state?.operations !== undefined) signals.resume(state.operations, Date.now());
-    this.#view = this.signals.evaluate(Date.now());
+      if (state?.operations !== undefined) signals.takeOrders(state.operations, now());
+    } else if (state?.operations !== undefined) signals.resume(state.operations, now());
+    this.#view = this.signals.evaluate(now());
     this.#firstPlan = new FirstPlan(live, signals, this.startedAtMs);
     this.#intake = new Intake({
       signals,
@@ -178,7 +169,7 @@ export class ControlServer implements ShownServer {
       heardMs: left?.atMs ?? now(),
       now,
     });
-    this.board = new SnapshotBoard(Date.now, state?.snapshotVersion);
+    this.board = new SnapshotBoard(now, state?.snapshotVersion);
     const sockets = envoySockets({
       live,
       intake: this.#intake,
@@ -221,11 +212,11 @@ export class ControlServer implements ShownServer {
       steered: () => this.config.steered,
       relief: () => this.relief,
       edsIntervalMs: () => this.config.server.edsIntervalSeconds * 1_000,
-      now: Date.now,
+      now,
     });
     this.engineWatch = new EngineWatch(
       (engineId, address, result) => this.#intake.acceptProbe(engineId, address, result),
-      (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, Date.now()),
+      (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, now()),
     );
     this.#keeper = new StateKeeper({
       store,
@@ -317,14 +308,14 @@ export class ControlServer implements ShownServer {
    * @throws {WardropError} WARDROP_QUERY_INVALID
    */
   act(request: OperatorRequest): void {
-    this.signals.act(request, Date.now());
+    this.signals.act(request, now());
     this.#log.info({ ...request }, 'operator action');
     this.#tickSoon();
     void this.#save();
   }
 
   /** The other control servers. */
-  peerViews(nowMs = Date.now()): readonly PeerView[] {
+  peerViews(nowMs = now()): readonly PeerView[] {
     return this.peers.views(nowMs, this.#configId);
   }
 
@@ -374,7 +365,7 @@ export class ControlServer implements ShownServer {
       metrics: this.#metrics,
       log: this.#log,
     });
-    this.#following.begin(Date.now());
+    this.#following.begin(now());
     this.peers.start({
       own: () => ({
         configId: this.#configId,
@@ -404,7 +395,7 @@ export class ControlServer implements ShownServer {
   /** Publishes the saved plan when it can serve the fleet of now. */
   #goOn(): void {
     const { plan } = this.#planning;
-    if (plan === null || this.#firstPlan.isUndiscovered(Date.now())) return;
+    if (plan === null || this.#firstPlan.isUndiscovered(now())) return;
     const { id: planId, sequence } = plan;
     const reason = whyUnfit(plan, this.#view.state);
     if (reason !== undefined) {
@@ -427,7 +418,7 @@ export class ControlServer implements ShownServer {
 
   #tick(): void {
     if (this.#stopped || this.#ticker === undefined) return;
-    const nowMs = Date.now();
+    const nowMs = now();
     if (!this.#intake.isSettled(nowMs)) return;
     const seen = { config: this.config, signals: this.signals, loads: this.loadSources };
     this.#cycle.passLoads(seen, nowMs);
@@ -456,7 +447,7 @@ export class ControlServer implements ShownServer {
 
   /** Publishes a plan of another control server. */
   #takeFollowed({ plan, salt }: FollowedPlan, from: string): void {
-    if (!this.#isPublished && this.#firstPlan.isUndiscovered(Date.now())) return;
+    if (!this.#isPublished && this.#firstPlan.isUndiscovered(now())) return;
     if (this.#planning.plan?.id !== plan.id) {
       const { id: planId, sequence } = plan;
       this.#log.info({ planId, sequence, from }, 'a plan of another control server is in force');
@@ -534,7 +525,7 @@ export class ControlServer implements ShownServer {
     const { server, fleet, upstreams } = this.config;
     this.#configId = configId(this.config);
     this.#log.level = server.logLevel;
-    this.signals.reconfigure(this.config, Date.now());
+    this.signals.reconfigure(this.config, now());
     this.engineWatch.watch(fleet, upstreams);
     this.#published = undefined;
     // The kill switch does not wait for a plan.
@@ -552,10 +543,7 @@ export class ControlServer implements ShownServer {
       plan: this.plan,
     };
     raiseFleetAlarms(this.alarms, seen, nowMs);
-    raiseClockAlarm(this.alarms, this.#clock.behindMs(nowMs));
-    const sinceMs = nowMs - this.#slowAlarmsAtMs;
-    // Below 0, the clock was set back.
-    if (sinceMs >= 0 && sinceMs < SLOW_ALARMS_INTERVAL_MS) return;
+    if (nowMs - this.#slowAlarmsAtMs < SLOW_ALARMS_INTERVAL_MS) return;
     this.#slowAlarmsAtMs = nowMs;
     const envoys = {
       nodes: this.#xds.nodes(),

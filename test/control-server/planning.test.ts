@@ -3,6 +3,7 @@ import { id64 } from '../../wire/hash.js';
 import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { WardropError } from '../../xds-server/errors.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
+import { now } from '../../xds-server/steady-clock.js';
 import { afterwards, cleanUp, hasTwoEngines, planned, readinessOf, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
@@ -106,7 +107,7 @@ describe('the control server', () => {
       },
     });
     await planned(server);
-    // Time stands still but for what the test lets pass, so that nothing is solved because of that.
+    // Time passes by what the test lets pass, and little else, so that nothing is solved because of that.
     vi.useFakeTimers({ toFake: ['Date'] });
     afterwards(() => vi.useRealTimers());
     const report = (sequence: number): UsageReport => {
@@ -178,7 +179,7 @@ describe('the control server', () => {
     afterwards(() => vi.useRealTimers());
     const report = (sequence: number) => site.sync(0, { vms: [noVmUsage(1n, sequence)] });
     await report(1);
-    const endMs = Date.now() + 30_000;
+    const endMs = now() + 30_000;
     vi.setSystemTime(endMs);
     await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, 5_000);
     await report(2);

@@ -201,7 +201,7 @@ describe('two control servers', () => {
     expect(silent.status).toBe(401);
   });
 
-  it('raise alarms also while the clock is behind what it has shown', async () => {
+  it('raise alarms and take over also while the clock of the machine is behind what it has shown', async () => {
     const sites = await twoSites({ rps: 6 });
     const { now } = Date;
     let behindMs = 0;
@@ -209,8 +209,11 @@ describe('two control servers', () => {
     afterwards(() => clock.mockRestore());
     const one = await sites[0].start();
     behindMs = 3_600_000;
-    await sites[1].start();
+    const two = await sites[1].start();
     await vi.waitUntil(() => isAlarmed(one, 'peer-differs', /another configuration/), 5_000);
+    behindMs = 7_200_000;
+    await one.stop();
+    await vi.waitUntil(() => two.isPlanning, 10_000);
   });
 
   it('speak TLS, and show each other certificates where these are asked for', async () => {

@@ -1,3 +1,4 @@
+import { now } from '../steady-clock.js';
 import { ageSeconds } from './age.js';
 import type { ShownServer } from './shown-server.js';
 
@@ -6,7 +7,7 @@ import type { ShownServer } from './shown-server.js';
  * resource, too.
  */
 export function envoysView(server: ShownServer, nodeId?: string): object {
-  const nowMs = Date.now();
+  const nowMs = now();
   const isShown = (holder: { readonly nodeId: string }) => nodeId === undefined || holder.nodeId === nodeId;
   const holders = server.board.holders().filter(isShown);
   const nodes = server.nodes().filter(isShown);

@@ -8,13 +8,14 @@ import { requestsAtReplica } from '../signals/pages/engine-load.js';
 import { confidence, type ReplicaReading } from '../signals/pages/replica-reading.js';
 import type { SizesInForce } from '../signals/signals.js';
 import type { ReplicaLoad } from '../signals/usage/usage-totals.js';
+import { now } from '../steady-clock.js';
 import { ageSeconds } from './age.js';
 import type { ShownServer } from './shown-server.js';
 
 /** Configured engines and frontends with all that is known about them now. */
 export function fleetView(server: ShownServer): object {
   const { fleet } = server.config;
-  const nowMs = Date.now();
+  const nowMs = now();
   const inFlight = server.signals.inFlight(nowMs);
   const { state, drifts, heldPools, rates } = server.view;
   const resorts = lastResortsOf(state.fleet);

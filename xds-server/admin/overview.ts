@@ -1,6 +1,7 @@
 import type { Alarm } from '../control/alarms/alarms.js';
 import type { Demand, EngineState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
+import { now } from '../steady-clock.js';
 import type { NodeView } from '../xds/index.js';
 import { snapshotOf } from './envoys-view.js';
 import type { ShownServer } from './shown-server.js';
@@ -45,7 +46,7 @@ export interface EnvoyView {
 
 /** How things are now. */
 export function overview(server: ShownServer): Overview {
-  const atMs = Date.now();
+  const atMs = now();
   const inFlight = server.signals.inFlight(atMs);
   const { state, vetoes } = server.view;
   const { drains } = server.signals.orders;

@@ -1,4 +1,5 @@
 import type { PeerView } from '../peers/peers.js';
+import { now } from '../steady-clock.js';
 import type { ShownServer } from './shown-server.js';
 
 /** The part of a control server among several, and what it knows of the others. */
@@ -22,7 +23,7 @@ export function peersView(server: ShownServer): PeersView {
   const { unfitReason, peers, plan } = server;
   const { instance, term } = peers.claim;
   return {
-    atMs: Date.now(),
+    atMs: now(),
     instance,
     role: roleOf(server),
     term,

@@ -26,8 +26,6 @@ export class HoldUps {
 
   /** Whether those who were waiting for this process have had the time to be heard. */
   isSettled(nowMs: number): boolean {
-    const sinceMs = nowMs - this.#endedMs;
-    // A clock that is set back to before the end must not hold up everything until it comes there again.
-    return sinceMs >= SETTLE_MS || sinceMs < 0;
+    return nowMs - this.#endedMs >= SETTLE_MS;
   }
 }

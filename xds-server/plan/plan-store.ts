@@ -2,6 +2,7 @@ import { access, constants, copyFile, open, readFile, rename, rm, stat } from 'n
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { WardropError } from '../errors.js';
+import { now } from '../steady-clock.js';
 import type { ServerState } from './server-state.js';
 import { encodeState } from './state-format.js';
 import { readState } from './state-salvage.js';
@@ -78,7 +79,7 @@ export class PlanStore {
     try {
       const found = await identityOf(this.path);
       if (found !== undefined && this.written !== undefined && !isDeepStrictEqual(found, this.written)) {
-        this.foundReplacedAtMs = Date.now();
+        this.foundReplacedAtMs = now();
       }
       await replaceFile(this.path, encodeState(state));
       this.written = await identityOf(this.path);

@@ -18,6 +18,7 @@ import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { ADMIN_QUESTION_PATH, type AdminAnswer } from '../peers/admin-question.js';
 import { PEER_PATH } from '../peers/peer-news.js';
+import { now } from '../steady-clock.js';
 import { isAuthentic } from './bearer.js';
 import { callerOf } from './caller.js';
 import { DisplacedBoard } from './displaced-board.js';
@@ -77,7 +78,7 @@ export class SyncServer {
   readonly #server: Server;
   readonly #stopping = new AbortController();
   readonly #refused = new RefusedCalls();
-  readonly #displaced = new DisplacedBoard(Date.now);
+  readonly #displaced = new DisplacedBoard(now);
   readonly #urgentHold = new UrgentHold();
 
   constructor(options: SyncServerOptions) {
@@ -200,7 +201,7 @@ export class SyncServer {
     this.#urgentHold.noteReport(performance.now() - startedMs);
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
-    this.#refused.accept(caller.nodeId, Date.now());
+    this.#refused.accept(caller.nodeId, now());
 
     if (caller.version === INLINE_SNAPSHOT_VERSION && this.#options.hasClusters?.(caller.nodeId) === false) {
       sendJson(response, 503, { message: 'this Envoy has not taken its clusters over xDS yet' });
@@ -223,7 +224,7 @@ export class SyncServer {
   }
 
   #urgentMs(): number {
-    const callers = this.#options.board.envoysSince(Date.now() - CALLING_MS).values();
+    const callers = this.#options.board.envoysSince(now() - CALLING_MS).values();
     return this.#urgentHold.ms(sum(callers));
   }
 
@@ -241,7 +242,7 @@ export class SyncServer {
     const code = error instanceof WardropError ? error.code : undefined;
     const nodeId = String(request.headers[SYNC_NODE_HEADER] ?? request.socket.remoteAddress).slice(0, 256);
     const problem = code === 'WARDROP_REPORT_INVALID' ? message : undefined;
-    if (this.#refused.refuse(nodeId, problem, Date.now())) {
+    if (this.#refused.refuse(nodeId, problem, now())) {
       const details = { nodeId, status, ...(code === undefined ? {} : { code }) };
       this.#options.log.warn(details, `refused a sync call: ${message}`);
     }

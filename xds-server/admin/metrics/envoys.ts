@@ -1,3 +1,4 @@
+import { now } from '../../steady-clock.js';
 import type { ShownServer } from '../shown-server.js';
 import { gauge, type Registers } from './gauge.js';
 
@@ -22,7 +23,7 @@ export function registerEnvoys(server: ShownServer, registers: Registers): void 
     () =>
       server.config.fleet.frontends.map(({ id }) => {
         const version = server.board.current(id)?.version;
-        const since = Date.now() - 60_000;
+        const since = now() - 60_000;
         const behind = server.board
           .holders()
           .filter((holder) => holder.frontendId === id && holder.atMs > since && holder.version !== version);

@@ -1,3 +1,4 @@
+import { now } from '../../steady-clock.js';
 import type { ShownServer } from '../shown-server.js';
 import { gauge, type Registers } from './gauge.js';
 
@@ -9,7 +10,7 @@ export function registerPlan(server: ShownServer, registers: Registers): void {
     one(server.plan?.sequence),
   );
   gauge(registers, 'wardrop_plan_age_seconds', 'Time since the plan in force was made.', [], () =>
-    one(server.plan === null ? undefined : (Date.now() - server.plan.createdAtMs) / 1_000),
+    one(server.plan === null ? undefined : (now() - server.plan.createdAtMs) / 1_000),
   );
   gauge(
     registers,

@@ -1,6 +1,7 @@
 import { mean, sum } from '../../collections.js';
 import type { SignalName } from '../../fleet/fleet.js';
 import { trustedValue } from '../../signals/pages/replica-reading.js';
+import { now } from '../../steady-clock.js';
 import type { ShownServer } from '../shown-server.js';
 import { gauge, type Registers } from './gauge.js';
 
@@ -36,7 +37,7 @@ function knownValues(
   server: ShownServer,
   signal: SignalName,
 ): readonly (readonly [{ engine: string }, readonly number[]])[] {
-  const nowMs = Date.now();
+  const nowMs = now();
   return server.config.fleet.engines.flatMap(({ id, endpoints }) => {
     const values = endpoints
       .map((address) => trustedValue(server.engineWatch.readings.get(address)?.signals.get(signal), nowMs))
@@ -46,7 +47,7 @@ function knownValues(
 }
 
 function signalAges(server: ShownServer): readonly (readonly [{ engine: string; signal: string }, number])[] {
-  const nowMs = Date.now();
+  const nowMs = now();
   return server.config.fleet.engines.flatMap(({ id, endpoints }) => {
     const oldest = new Map<SignalName, number>();
     for (const address of endpoints) {

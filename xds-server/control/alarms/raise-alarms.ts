@@ -87,14 +87,3 @@ export function raisePeerAlarms(
   alarms.set('peer-silent', silentPeers(peers));
   alarms.set('peer-differs', differingPeers(peers, unfitReason));
 }
-
-/** @param behindMs how far the clock is behind what it has shown */
-export function raiseClockAlarm(alarms: Alarms, behindMs: number): void {
-  if (behindMs === 0) {
-    alarms.clear('clock');
-    return;
-  }
-  const seconds = Math.round(behindMs / 1_000);
-  const message = `the clock of this machine was set back and is ${seconds} s behind: what is measured stands still until it has caught up; restart the control server`;
-  alarms.raise('clock', message);
-}

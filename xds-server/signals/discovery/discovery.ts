@@ -1,5 +1,6 @@
 import type { DiscoverySource } from '../../config/config.js';
 import type { Address } from '../../fleet/fleet.js';
+import { now } from '../../steady-clock.js';
 import type { Lookup } from './lookup.js';
 
 export interface DiscoveryOptions {
@@ -99,7 +100,7 @@ export class Discovery {
     try {
       const answer = await this.#options.lookup(watched.source);
       if (answer.addresses.length === 0) throw new Error('the answer is empty');
-      watched.answeredMs = Date.now();
+      watched.answeredMs = now();
       watched.problem = null;
       hasChanged = accept(watched, [...new Set(answer.addresses)].sort());
       if (watched.doubted.size === 0) seconds = answer.secondsToLive;

@@ -1,5 +1,6 @@
 import type { Address, Engine, Fleet } from '../../fleet/fleet.js';
 import type { Upstream } from '../../fleet/upstream.js';
+import { now } from '../../steady-clock.js';
 import { isSuspect, type ProbeResult, type ReplicaHealth } from '../readiness/replica-health.js';
 import { PageReader } from './engine-metrics.js';
 import { HttpPoller, type PollAnswer, type PollTarget } from './http-poller.js';
@@ -118,14 +119,14 @@ export class EngineWatch {
     const reading = this.#readings.get(address);
     const reader = this.#readers.get(engineId)?.reader;
     if (reading === undefined || reader === undefined) return;
-    if ('failure' in answer) reading.fail(answer.detail, Date.now());
-    else if (answer.status !== 200) reading.fail(statusOf(answer), Date.now());
+    if ('failure' in answer) reading.fail(answer.detail, now());
+    else if (answer.status !== 200) reading.fail(statusOf(answer), now());
     else {
       const page = reader.read(answer.body);
       const generated = page.get('generatedTokens');
       const tokens = generated !== undefined && 'value' in generated ? generated.value : undefined;
-      if (this.#onPage(engineId, address, tokens) === undefined) reading.accept(page, Date.now());
-      else reading.fail('the page stands still while the replica answers', Date.now());
+      if (this.#onPage(engineId, address, tokens) === undefined) reading.accept(page, now());
+      else reading.fail('the page stands still while the replica answers', now());
     }
   }
 }

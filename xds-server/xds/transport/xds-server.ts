@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { WardropError } from '../../errors.js';
 import type { Address } from '../../fleet/fleet.js';
 import { listenError } from '../../listen-error.js';
+import { now } from '../../steady-clock.js';
 import { ControlPlane, type Nack, type NodeView, type ResourceSet } from '../protocol/control-plane.js';
 import {
   type LoadReportOptions,
@@ -81,7 +82,7 @@ export class XdsServer {
   constructor(options: XdsServerOptions) {
     this.#options = options;
     this.#plane = new ControlPlane({
-      now: Date.now,
+      now,
       resolveFrontend: options.resolveFrontend,
       onConnect: ({ id, userAgentVersion }, frontendId, shortcomings) => {
         options.log.info({ nodeId: id, frontendId, userAgentVersion }, 'an Envoy connected');
