@@ -290,10 +290,6 @@ export class ControlServer implements ShownServer {
     return this.#following.unfitReason;
   }
 
-  get adminAddress(): string {
-    return this.#admin!.address;
-  }
-
   /** Why a weight is what it is, by the last good solve. */
   explain(query: ExplainQuery): Explained {
     const { solved, plan, failure } = this.#ownPlans();

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { InvalidArgumentError } from 'commander';
 import { WardropError } from '../../xds-server/errors.js';
+import { splitAddress } from '../../xds-server/fleet/address.js';
 import { engines, frontends } from './scenario.js';
 
 const HOST = '127.0.0.1';
@@ -63,7 +64,7 @@ export async function requireFree(addresses: Addresses): Promise<void> {
 }
 
 function tryListen(address: string): Promise<Error | undefined> {
-  const port = Number(address.slice(address.lastIndexOf(':') + 1));
+  const { port } = splitAddress(address);
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', resolve);

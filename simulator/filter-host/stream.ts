@@ -53,10 +53,6 @@ export class Stream {
     return this.requestHeaders.find(([other]) => other === name)?.[1];
   }
 
-  responseHeader(name: string): string | undefined {
-    return this.responseHeaders.find(([other]) => other === name)?.[1];
-  }
-
   /** What the response, or the filter's own answer, tells of the decision. */
   get decision(): Decision {
     return decisionOf(Object.fromEntries(this.reply?.headers ?? this.responseHeaders));

@@ -56,7 +56,6 @@ export class ControlLoop {
   readonly config: Config;
   plan: Plan | null = null;
   view: SignalsView;
-  failures = 0;
   /** Pool ids by class of the scenario. */
   readonly poolIds: readonly string[];
   readonly #scenario: Scenario;
@@ -126,7 +125,6 @@ export class ControlLoop {
     const input = planInput(this.config, this.view, this.plan, () => atMs);
     const { plan, failure } = await makePlan(this.#optimizer, input);
     this.#cycle.schedule.end(failure === undefined);
-    if (failure !== undefined) this.failures++;
     const isNew = plan !== this.plan;
     this.plan = plan;
     return isNew || isNews;

@@ -10,6 +10,7 @@ import express, {
 import type { Logger } from 'pino';
 import type { Changed } from '../control/plan-history.js';
 import { type ErrorCode, WardropError } from '../errors.js';
+import { splitAddress, targetText } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
@@ -40,25 +41,22 @@ export interface AdminOptions {
 }
 
 export interface AdminServer {
-  readonly address: Address;
   stop(): Promise<void>;
 }
 
 /** Serves the API, metrics and health of a control server. */
 export async function startAdmin({ listen, server, metrics, log }: AdminOptions): Promise<AdminServer> {
-  const colon = listen.lastIndexOf(':');
-  const host = listen.slice(0, colon);
+  const { host, port } = splitAddress(listen);
   const http = await new Promise<Server>((resolve, reject) => {
     const app = adminApp(server, metrics, log);
-    const started = app.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), (error) => {
+    const started = app.listen(port, host, (error) => {
       if (error === undefined) resolve(started);
       else reject(listenError('the API', listen, error));
     });
   });
-  const address = `${host}:${(http.address() as AddressInfo).port}`;
-  log.info({ listen: address }, 'serving the admin API');
+  const bound = targetText({ host, port: (http.address() as AddressInfo).port });
+  log.info({ listen: bound }, 'serving the admin API');
   return {
-    address,
     stop: () =>
       new Promise((resolve) => {
         http.close(() => resolve());

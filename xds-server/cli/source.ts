@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { CONTROL_HEADER } from '../admin/control-header.js';
 import { adminAddress } from '../config/admin-address.js';
 import { ConfigError } from '../config/problem.js';
-import { isWildcard, splitAddress } from '../fleet/address.js';
+import { isWildcard, splitAddress, targetText } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 import { UsageError } from './usage-error.js';
 
@@ -101,8 +101,8 @@ export function adminUrl({ config, url }: SourceOptions): URL {
   }
   if (config === undefined) throw new UsageError('say which control server: give --config or --url');
   const adminListen = listenOf(config);
-  const host = isWildcard(adminListen) ? '127.0.0.1' : adminListen.slice(0, adminListen.lastIndexOf(':'));
-  return new URL(`http://${host}:${splitAddress(adminListen).port}`);
+  const { host, port } = splitAddress(adminListen);
+  return new URL(`http://${targetText({ host: isWildcard(adminListen) ? '127.0.0.1' : host, port })}`);
 }
 
 function listenOf(config: string): Address {

@@ -14,6 +14,7 @@ import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { sum } from '../collections.js';
 import { type ErrorCode, WardropError } from '../errors.js';
+import { splitAddress, targetText } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 import { listenError } from '../listen-error.js';
 import { ADMIN_QUESTION_PATH, type AdminAnswer } from '../peers/admin-question.js';
@@ -106,15 +107,14 @@ export class SyncServer {
   /** Binds the address and returns it with the port that was really taken. */
   async start(): Promise<Address> {
     const { listen, tls, log } = this.#options;
-    const colon = listen.lastIndexOf(':');
-    const host = listen.slice(0, colon);
+    const { host, port } = splitAddress(listen);
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error) => {
         reject(listenError('sync', listen, error));
       });
-      this.#server.listen(Number(listen.slice(colon + 1)), host.replace(/^\[|\]$/g, ''), resolve);
+      this.#server.listen(port, host, resolve);
     });
-    const bound = `${host}:${(this.#server.address() as AddressInfo).port}`;
+    const bound = targetText({ host, port: (this.#server.address() as AddressInfo).port });
     log.info({ listen: bound, tls: tls !== undefined }, 'serving sync');
     return bound;
   }

@@ -119,15 +119,6 @@ export class ArcFlows {
     return Math.max(0, (end - this.flows[arc]!) / change);
   }
 
-  /** How often a change fits on a free arc, at most `most` times, rounding forgiven. */
-  roomFor(arc: number, change: number, most: number): number {
-    const side = this.sides[arc]!;
-    const target = this.flows[arc]! + most * change;
-    const fits =
-      target >= this.low(arc, side) - this.tolerance && target <= this.high(arc, side) + this.tolerance;
-    return fits ? most : Math.min(most, this.reach(arc, side, change));
-  }
-
   /** Flows as they are, those that differ from a bound or the flow in force by rounding only put there. */
   snapped(): Float64Array {
     const { lower, kink, upper } = this.#flowProblem;

@@ -1,3 +1,4 @@
+import { splitAddress, targetText } from '../../fleet/address.js';
 import type { Address, Engine, Fleet } from '../../fleet/fleet.js';
 import type { Upstream } from '../../fleet/upstream.js';
 import { now } from '../../steady-clock.js';
@@ -132,7 +133,7 @@ export class EngineWatch {
 }
 
 function withPort(address: Address, port: number | undefined): Address {
-  return port === undefined ? address : `${address.slice(0, address.lastIndexOf(':'))}:${port}`;
+  return port === undefined ? address : targetText({ host: splitAddress(address).host, port });
 }
 
 function statusOf({ status, location }: { readonly status: number; readonly location?: string }): string {

@@ -3,6 +3,7 @@ import { createSecureContext } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { WardropError } from '../../errors.js';
+import { splitAddress, targetText } from '../../fleet/address.js';
 import type { Address } from '../../fleet/fleet.js';
 import { listenError } from '../../listen-error.js';
 import { now } from '../../steady-clock.js';
@@ -111,15 +112,15 @@ export class XdsServer {
   async start(): Promise<Address> {
     const { listen, tls, log } = this.#options;
     if (tls !== undefined) checkTls(tls);
-    const host = listen.slice(0, listen.lastIndexOf(':'));
     const port = await new Promise<number>((resolve, reject) => {
       this.#server.bindAsync(listen, serverCredentials(tls), (error, bound) => {
         if (error === null) resolve(bound);
         else reject(listenError('xDS', listen, error));
       });
     });
-    log.info({ listen: `${host}:${port}`, tls: tls !== undefined }, 'serving xDS');
-    return `${host}:${port}`;
+    const bound = targetText({ host: splitAddress(listen).host, port });
+    log.info({ listen: bound, tls: tls !== undefined }, 'serving xDS');
+    return bound;
   }
 
   /** Ends all streams cleanly, so that Envoys reconnect elsewhere, and frees the port; forced after `graceMs`. */
