@@ -294,7 +294,7 @@ w1     west       1.40.0  behind  newest    2 s ago
     ],
     [['decide', '--frontend', 'f', '--body', '/no/such'], '--body: ENOENT'],
     [['drain'], "missing required argument 'target'"],
-    [['drain', 'b', '--for', 'ever'], 'give a time such as 30s'],
+    [['drain', 'b', '--for', 'ever'], 'Give a time such as 30s'],
     [['penalty', 'hold', 'b'], 'give --config or --url'],
     [
       ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'wset'],
