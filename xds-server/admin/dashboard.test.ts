@@ -9,7 +9,7 @@ const atMs = 1_700_000_000_000;
 function engine(id: string, change: Partial<EngineState> = {}): Overview['engines'][number] {
   const replicas = [{ address: '10.0.0.1:8000', ready: true }];
   const state = { id, replicas, health: 1, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1, ...change };
-  return { state, inFlight: 3, isLeftOut: false, drainedReplicas: 0, lastResortOf: [] };
+  return { state, inFlight: 3, isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] };
 }
 
 function plan(poolId: string, engineId: string): Plan {

@@ -7,13 +7,16 @@ export function engineRemarks({
   isLeftOut,
   drainedReplicas,
   lastResortOf,
+  keptFor,
 }: EngineView): readonly string[] {
   const { health, ramp, drain, penalty, latencyFactor } = state;
+  const isKept = lastResortOf.length === 0 && keptFor.length > 0 && state.replicas.some(({ ready }) => ready);
   return [
     ...(isLeftOut ? ['left out after failures'] : []),
     ...(lastResortOf.length === 0
       ? []
       : [`lost or drained, and kept for pools with nobody else: not for ${lastResortOf.join(', ')}`]),
+    ...(isKept ? [`seems lost, and is kept for pools with nobody else: ${keptFor.join(', ')}`] : []),
     ...(health === 1 ? [] : [`gets done ${percent(health, 0)} of its profile`]),
     ...(ramp === 1 ? [] : [`starting, at ${percent(ramp, 0)}`]),
     ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain, 0)}`]),

@@ -28,6 +28,8 @@ export interface EngineView {
   readonly inFlight: number | null;
   /** Left out of plans for a while, after failures that frontends saw. */
   readonly isLeftOut: boolean;
+  /** Ids of pools of which all replicas seem lost, so that the last ones are kept in use. */
+  readonly keptFor: readonly string[];
   /** Replicas that an operator took out of service by themselves. */
   readonly drainedReplicas: number;
   /** Ids of pools that plans leave it out of, as they have others, while it is kept in service for those that have nobody else. */
@@ -48,7 +50,7 @@ export interface EnvoyView {
 export function overview(server: ShownServer): Overview {
   const atMs = now();
   const inFlight = server.signals.inFlight(atMs);
-  const { state, vetoes } = server.view;
+  const { state, vetoes, heldPools } = server.view;
   const { drains } = server.signals.orders;
   return {
     atMs,
@@ -65,6 +67,9 @@ export function overview(server: ShownServer): Overview {
       isLeftOut: vetoes.has(engine.id),
       drainedReplicas: drains.filter(({ engineId, address }) => engineId === engine.id && address !== null)
         .length,
+      keptFor: state.fleet.pools.flatMap(({ id, engineIds }) =>
+        heldPools.includes(id) && engineIds.includes(engine.id) ? [id] : [],
+      ),
       lastResortOf: state.fleet.pools.flatMap(({ id, lastResortIds = [] }) =>
         lastResortIds.includes(engine.id) ? [id] : [],
       ),

@@ -25,7 +25,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     frontends: [{ id: 'west' }, { id: 'east' }],
     pools: [],
     demands: [demand('west', 3, 'measured'), demand('west', 4, 'held'), demand('east', 0, 'expected')],
-    engines: [{ state, inFlight: 2, isLeftOut: true, drainedReplicas: 1, lastResortOf: [] }],
+    engines: [{ state, inFlight: 2, isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] }],
     envoys: [
       { ...envoy, nodeId: 'w1', frontendId: 'west' },
       { ...envoy, nodeId: 'w2', frontendId: 'west' },
@@ -46,7 +46,12 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
         ...{ engineId: 'a', utilization: null, effectiveCapacity: 1, readyReplicas: 2, replicas: 3 },
         ...{
           inFlight: 2,
-          remarks: ['left out after failures', 'draining, at 50 %', '1 of its replicas drained'],
+          remarks: [
+            'left out after failures',
+            'seems lost, and is kept for pools with nobody else: m',
+            'draining, at 50 %',
+            '1 of its replicas drained',
+          ],
         },
       },
     ],

@@ -40,7 +40,7 @@ async function headroomHere(options: HeadroomOptions): Promise<Headroom> {
 }
 
 function describe({ engines, frontends }: Headroom): string {
-  const losses = engines.map(({ engineId, refused, fullest }) => [
+  const losses = engines.map(({ engineId, refused, lostPools, fullest }) => [
     engineId,
     refused.length === 0
       ? 'nobody'
@@ -50,6 +50,7 @@ function describe({ engines, frontends }: Headroom): string {
               `${rps.toFixed(1)}/s of ${frontendId} to ${poolId}${ofPriorities(byPriority)}`,
           )
           .join(', '),
+    lostPools.join(', ') || '-',
     fullest === null ? 'none is left' : `${fullest.engineId} at ${percent(fullest.rho)}`,
   ]);
   const growths = frontends.map(({ frontendId, growth }) => [
@@ -57,7 +58,7 @@ function describe({ engines, frontends }: Headroom): string {
     growth === null ? `no demand, or more than × ${MOST_GROWTH}` : `× ${growth.toFixed(2)}`,
   ]);
   return [
-    formatTable([['without engine', 'refused', 'then fullest'], ...losses]),
+    formatTable([['without engine', 'refused', 'pools with nobody', 'then fullest'], ...losses]),
     formatTable([['frontend', 'can grow to'], ...growths]),
   ].join('\n\n');
 }

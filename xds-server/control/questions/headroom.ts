@@ -14,6 +14,8 @@ export interface Headroom {
       /** The same by priority, from high to low; only those that lose something. */
       readonly byPriority: readonly { readonly priority: number; readonly rps: number }[];
     }[];
+    /** Pools that have nobody then, with or without demand. */
+    readonly lostPools: readonly string[];
     /** The fullest engine that is left. */
     readonly fullest: { readonly engineId: string; readonly rho: number } | null;
   }[];
@@ -61,9 +63,14 @@ async function lossOf(
     (most, engine) => (most === undefined || engine.rho > most.rho ? engine : most),
     undefined,
   );
+  const able = new Set(left.map((engine) => engine.engineId));
+  const lostPools = input.state.fleet.pools.filter(
+    ({ engineIds }) => engineIds.includes(engineId) && !engineIds.some((id) => able.has(id)),
+  );
   return {
     engineId,
     refused,
+    lostPools: lostPools.map(({ id }) => id),
     fullest: fullest === undefined ? null : { engineId: fullest.engineId, rho: fullest.rho },
   };
 }

@@ -113,6 +113,7 @@ describe('headroom', () => {
       ['b', expect.closeTo(4, 1)],
     ]);
     expect(result.engines[0]!.fullest).toEqual({ engineId: 'b', rho: expect.closeTo(1, 2) });
+    expect(result.engines.map(({ lostPools }) => lostPools)).toEqual([[], []]);
     const growth = Object.fromEntries(result.frontends.map((entry) => [entry.frontendId, entry.growth]));
     // 20 requests/s in all: 12 are left for west beside 8 of east, and 14 for east beside 6 of west.
     expect(growth.west).toBeCloseTo(2, 1);
@@ -142,6 +143,20 @@ describe('headroom', () => {
           { priority: -5, rps: expect.closeTo(2, 1) },
         ],
       },
+    ]);
+  });
+
+  it('names pools that have nobody without an engine, also those without demand', async () => {
+    const input = inputOf(0, 0);
+    const { fleet } = input.state;
+    const pools = [...fleet.pools, { id: 'n', model: 'n', needs: [], engineIds: ['b'] }];
+    const { engines } = await headroom(optimizer, {
+      ...input,
+      state: { ...input.state, fleet: { ...fleet, pools } },
+    });
+    expect(engines.map(({ engineId, lostPools }) => [engineId, lostPools])).toEqual([
+      ['a', []],
+      ['b', ['n']],
     ]);
   });
 
