@@ -250,6 +250,11 @@ export const LOAD_USAGE_GARBLED = 24;
 export const LOAD_USAGE_SUMS = 32; // f64 by load
 export const LOAD_USAGE_COUNTS = 80; // counters by load
 export const LOAD_USAGE_SIZE = 128;
+/**
+ * Most rows of loads that a VM has in a report; of more, each report has the next. They start over, with fewer reports than
+ * before, when they have counted some thousands.
+ */
+export const MOST_LOADS_TOLD = 1024;
 
 export const NETWORK_USAGE_ENGINE = 0; // u64, hash
 export const NETWORK_USAGE_COUNT = 8;

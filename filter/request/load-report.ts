@@ -69,21 +69,11 @@ export function noteLoadReport(replica: ReplicaState, value: usize, length: usiz
   end = value + length;
   const good =
     length <= MAX_LENGTH && (binary ? readBase64() : skip(JSON) ? readJson() : skip(BINARY) ? readBase64() : readText());
-  if (!replica.loads) replica.loads = newLoads(replica.engine, replica.address);
+  if (!replica.loads) replica.loads = newLoads(changetype<usize>(replica));
   const loads = changetype<ReplicaLoads>(replica.loads);
-  if (!good) {
-    loads.garbled++;
-    count(LOAD_REPORTS_GARBLED);
-    return;
-  }
-  loads.reports++;
-  for (let kind: usize = 0; kind < <usize>L.LOADS; kind++) {
-    if (!((told >> <u32>kind) & 1)) continue;
-    const sum = loads.sumsAt + (kind << 3);
-    const readings = sum + ((<usize>L.LOADS) << 3);
-    store<f64>(sum, load<f64>(sum) + load<f64>(VALUES + (kind << 3)));
-    store<u64>(readings, load<u64>(readings) + 1);
-  }
+  if (good) return loads.noteGood(told, VALUES);
+  loads.noteGarbled();
+  count(LOAD_REPORTS_GARBLED);
 }
 
 /** Takes a reading; false if it makes no sense or is there twice. Names that mean nothing here are passed over. */

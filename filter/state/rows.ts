@@ -1,7 +1,7 @@
 import * as L from '../../wire/layout';
 import { mix64 } from '../hash';
 import { Guarded } from './guarded';
-import { freeLoads } from './replica-loads';
+import { freeLoads, sweepLoads } from './replica-loads';
 import { Row, Table } from './table';
 
 /**
@@ -188,6 +188,7 @@ export function sweepAll(install: u32, now: u64): void {
   replicas.sweep(install, now, (row) => {
     freeLoads(changetype<ReplicaState>(row).loads);
   });
+  sweepLoads();
   flows.sweep(install, now, (row) => {
     changetype<FlowState>(row).pool.pins--;
     changetype<FlowState>(row).engine.pins--;

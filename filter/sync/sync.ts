@@ -18,6 +18,7 @@ import { tickBudget } from '../state/budget';
 import { flushCounters, recordSnapshot } from '../state/counters';
 import { forgetDisplaced, setDisplacedClock } from '../state/displaced';
 import { endBackOff, Guarded } from '../state/guarded';
+import { tellNextLoads } from '../state/replica-loads';
 import { engines, replicas } from '../state/rows';
 import { Row, Table } from '../state/table';
 import {
@@ -57,6 +58,8 @@ let nodeLength: usize = 0;
 let startedMs: u64 = 0;
 /** When the control server last confirmed the snapshot in force; the host's clock. */
 let confirmedMs: u64 = 0;
+/** What that was when a report was last known to have arrived. */
+let toldMs: u64 = 0;
 /** Version in shared data that this VM has refused. */
 let refused: u64 = 0;
 /** When this VM last refused what the control server sent, and 0 before. */
@@ -129,6 +132,10 @@ export function tick(): void {
   if (!snapshot && now - startedMs >= startupHoldMs) refuseAllHeld();
   sweepStreams();
 
+  if (confirmedMs != toldMs) {
+    toldMs = confirmedMs;
+    tellNextLoads();
+  }
   publishUsage(incarnation, wall);
   if (slot >= 0) publishInFlight(slot, wall);
   if (countsOthers) addUpInFlight(slot, wall);

@@ -15,7 +15,13 @@ import {
   ReplicaState,
   replicas,
 } from '../state/rows';
-import { ReplicaLoads, replicaLoads, replicaLoadsCount } from '../state/replica-loads';
+import {
+  firstTold,
+  noteLoadsTold,
+  ReplicaLoads,
+  replicaLoads,
+  replicaLoadsCount,
+} from '../state/replica-loads';
 import { freshTurnLevel, turnsIn } from '../state/turns';
 import { Row } from '../state/table';
 import { MOST_TOLD, writeDisplaced } from './displaced-log';
@@ -112,7 +118,7 @@ function writeBlock(incarnation: u64, now: u64): usize {
     <usize>engines.count * (L.LATENCY_USAGE_SIZE + L.NETWORK_USAGE_SIZE) +
     <usize>(L.WATCHED_CONVERSATIONS * L.TURN_USAGE_SIZE) +
     <usize>busyReplicas * L.REPLICA_USAGE_SIZE +
-    <usize>replicaLoadsCount * L.LOAD_USAGE_SIZE;
+    <usize>min(replicaLoadsCount, <u32>L.MOST_LOADS_TOLD) * L.LOAD_USAGE_SIZE;
   const start = report.reserve(most);
   const block = start + STAMP;
   store<u64>(start, now);
@@ -195,11 +201,25 @@ function writeReplicas(): u32 {
 }
 
 function writeLoads(): u32 {
-  for (let at = replicaLoads; at; at = changetype<ReplicaLoads>(at).next) {
-    memory.copy(end, at, L.LOAD_USAGE_SIZE);
+  const rows = min(replicaLoadsCount, <u32>L.MOST_LOADS_TOLD);
+  let at = firstTold;
+  for (let row: u32 = 0; row < rows; row++) {
+    if (!at) at = replicaLoads;
+    const loads = changetype<ReplicaLoads>(at);
+    const replica = changetype<ReplicaState>(loads.replica);
+    store<u64>(end, replica.engine, L.LOAD_USAGE_ENGINE);
+    store<u64>(end, replica.address, L.LOAD_USAGE_REPLICA);
+    store<u64>(end, loads.reports, L.LOAD_USAGE_REPORTS);
+    store<u64>(end, loads.garbled, L.LOAD_USAGE_GARBLED);
+    for (let kind: usize = 0; kind < <usize>L.LOADS; kind++) {
+      store<f64>(end + (kind << 3), loads.sum(kind), L.LOAD_USAGE_SUMS);
+      store<u64>(end + (kind << 3), loads.readings(kind), L.LOAD_USAGE_COUNTS);
+    }
     end += L.LOAD_USAGE_SIZE;
+    at = loads.next;
   }
-  return replicaLoadsCount;
+  noteLoadsTold(at);
+  return rows;
 }
 
 function writeNetworks(): u32 {

@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
-import { Host, type Stream } from '../../simulator/filter-host/host.js';
+import { type Headers, Host, type Stream } from '../../simulator/filter-host/host.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { deliver, sketch } from './snapshots.js';
+
+/** What an engine says of its load in a response. */
+const LOAD: Headers = [['endpoint-load-metrics', 'TEXT named_metrics.kv_cache_usage_perc=0.5']];
 
 const module = filterModule();
 const GENERATIONS = 100;
@@ -24,7 +27,7 @@ it('memory does not grow with requests, failures or installs', () => {
     });
     for (let i = 0; i < 20; i++) {
       const stream = vm.request({ 'x-session-id': `k${i * version}` });
-      if (i % 3) stream.respond(i % 5 ? 200 : 503).responseBody('x');
+      if (i % 3) stream.respond(i % 5 ? 200 : 503, { headers: LOAD }).responseBody('x');
       stream.end();
     }
     vm.host.nowMs += 10_000;
@@ -37,7 +40,7 @@ it('memory does not grow with requests, failures or installs', () => {
   expect(vm.memoryBytes).toBe(before);
 });
 
-it('the VM that calls the control server stays below 8 MiB when it has used most replicas of a snapshot of 1 MiB', () => {
+it('the VM that calls the control server stays below 8 MiB when most replicas of a snapshot of 1 MiB have told their load', () => {
   const host = new Host(module);
   const view = sketch(Array.from({ length: 220 }, () => ({ weight: 1, replicas: 100 })));
   const snapshots = Array.from({ length: 4 }, (_, index) => encodeSnapshot({ ...view, version: index + 1 }));
@@ -60,7 +63,7 @@ it('the VM that calls the control server stays below 8 MiB when it has used most
     // Some are in flight while reports are written.
     const stream = vms[i % 10 === 0 ? 1 : 0]!.request({ 'x-session-id': `k${i}` });
     for (const endpoint of stream.endpoints) used.add(endpoint);
-    open.push(stream.respond(200));
+    open.push(stream.respond(200, { headers: LOAD }));
     if (i % 5000 !== 4999) continue;
     next();
     for (const stream of open.slice(0, -500)) stream.end();

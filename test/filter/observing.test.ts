@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
 import { type Headers, Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { id64 } from '../../wire/hash.js';
+import { MOST_LOADS_TOLD } from '../../wire/layout.js';
 import {
   type EngineUsage,
   FIRST_TOKEN_BOUNDS,
@@ -551,7 +552,7 @@ describe('load reports in responses', () => {
     if (!load) return undefined;
     expect(load).toMatchObject({ engine: id64('e0'), replica: id64('10.0.0.0:8000') });
     const told = LOAD_NAMES.flatMap((name, at) =>
-      load.counts[at] ? [[name, load.sums[at]! / load.counts[at]!]] : [],
+      load.counts[at] ? [[name, Number((load.sums[at]! / load.counts[at]!).toPrecision(6))]] : [],
     );
     return { reports: load.reports, garbled: load.garbled, ...Object.fromEntries(told) };
   }
@@ -633,6 +634,51 @@ describe('load reports in responses', () => {
     `TEXT eps=1${',x=1'.repeat(2000)}`,
   ])('are left out as a whole, and counted, when they make no sense: %s', (value) => {
     expect(loadOf([[TEXT, value]])).toEqual({ reports: 0, garbled: 1 });
+  });
+
+  it('of more replicas than a report tells of are told in turns, a turn with each report that arrives', () => {
+    const vm = new Host(module).startVm();
+    deliver(vm, sketch(Array.from({ length: 13 }, () => ({ weight: 1, replicas: 100 }))));
+    const served = new Set<string>();
+    for (let i = 0; i < 10_000; i++) {
+      const stream = vm.request({ 'x-session-id': `k${i}` });
+      served.add(stream.endpoints[0]!);
+      stream.respond(200, { headers: [[TEXT, 'TEXT rps_fractional=7.5']] }).end();
+    }
+    const replicas = served.size;
+    const tell = () => {
+      // However often it is written before it is sent.
+      for (let tick = 0; tick < 3; tick++) vm.tick();
+      vm.host.nowMs += 100;
+      vm.answer(304);
+      const { loads } = decodeUsageReport(vm.call!.body).vms[0]!;
+      expect(loads.length).toBe(MOST_LOADS_TOLD);
+      for (const { reports, sums, counts } of loads) {
+        expect(sums).toEqual(counts.map((count) => 7.5 * count));
+        expect(Math.max(...counts)).toBe(reports);
+      }
+      return loads.map(({ replica }) => replica);
+    };
+    for (let round = 0; round < 3; round++) {
+      const first = new Set(tell());
+      const second = tell();
+      expect(second.slice(0, replicas - MOST_LOADS_TOLD).filter((replica) => first.has(replica))).toEqual([]);
+      expect(new Set([...first, ...second]).size).toBe(replicas);
+    }
+  });
+
+  it('are counted from zero again after some thousands', () => {
+    const vm = started();
+    const answer = () =>
+      ask(vm)
+        .respond(200, { headers: [[TEXT, 'TEXT eps=0.1']] })
+        .end();
+    for (let i = 0; i < 4_096; i++) answer();
+    expect(reportOf(vm).loads).toMatchObject([{ reports: 4_096 }]);
+    answer();
+    expect(reportOf(vm).loads).toMatchObject([
+      { reports: 1, sums: expect.arrayContaining([expect.closeTo(0.1)]) },
+    ]);
   });
 
   it('never trap the filter, whatever they are', () => {

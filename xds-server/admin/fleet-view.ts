@@ -171,7 +171,8 @@ function reportedView(load: ReplicaLoad | undefined, nowMs: number): object | nu
   if (load === undefined) return null;
   const readings = [...load.readings].map(([name, { value, atMs }]) => [
     name,
-    { value, ageSeconds: ageSeconds(atMs, nowMs) },
+    // Filters add them up with few digits.
+    { value: Number(value.toPrecision(4)), ageSeconds: ageSeconds(atMs, nowMs) },
   ]);
   return { ...Object.fromEntries(readings), reports: load.reports, garbled: load.garbled };
 }

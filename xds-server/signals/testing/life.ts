@@ -2,6 +2,8 @@ import { Random } from '../../../simulator/random.js';
 import { id64 } from '../../../wire/hash.js';
 import {
   type EngineUsage,
+  LOAD_NAMES,
+  type LoadUsage,
   type NetworkUsage,
   noEngineUsage,
   noPoolUsage,
@@ -312,8 +314,18 @@ class Vm {
       replicas: copies(this.#replicas),
       networks: copies(this.#networks),
       turns: copies(this.#turns),
+      loads: this.#loads(),
       turnLevel: this.#sequence > 60 ? 2 : 1,
     };
+  }
+
+  /** Of a replica that starts over now and then, and of one that is told of for the first minutes only. */
+  #loads(): LoadUsage[] {
+    return ['10.0.0.1:80', '10.0.0.9:80'].slice(0, this.#sequence < 300 ? 2 : 1).map((address) => {
+      const reports = this.#sequence % 100;
+      const rows = LOAD_NAMES.map(() => reports);
+      return { engine: id64('a'), replica: id64(address), reports, garbled: 0, sums: rows, counts: rows };
+    });
   }
 
   held(engineId: string): number {

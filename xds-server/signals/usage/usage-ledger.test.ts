@@ -1,7 +1,9 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { MOST_LOADS_TOLD } from '../../../wire/layout.js';
 import {
   type EngineUsage,
+  type LoadUsage,
   noEngineUsage,
   noPoolUsage,
   noVmUsage,
@@ -161,6 +163,68 @@ it('a row that a VM has forgotten and then reports again counts from zero', () =
   ledger.accept('n', reportOf(new Map([[1n, 100]])), 1_000);
   ledger.accept('n', { vms: [noVmUsage(1n, ++sequence)] }, 2_000);
   expect(ledger.accept('n', reportOf(new Map([[1n, 7]])), 3_000)).toMatchObject({ pools: [{ offered: 7 }] });
+});
+
+describe('loads of replicas', () => {
+  const load = (replica: number, reports: number, sum = reports / 2): LoadUsage => ({
+    engine: 2n,
+    replica: BigInt(replica),
+    reports,
+    garbled: 0,
+    sums: [0, sum, 0, 0, 0, 0],
+    counts: [0, reports, 0, 0, 0, 0],
+  });
+  const loadsOf = (from: number, to: number, reports: number) =>
+    Array.from({ length: to - from }, (_, at) => load(from + at, reports));
+  const report = (loads: readonly LoadUsage[], incarnation = 1n): UsageReport => ({
+    vms: [{ ...noVmUsage(incarnation, ++sequence), loads }],
+  });
+
+  it('count on when reports tell of others for a while', () => {
+    const ledger = new UsageLedger();
+    ledger.accept('n', { vms: [] }, 1_000);
+    ledger.accept('n', report([load(1, 10)]), 2_000);
+    ledger.accept('n', report([load(2, 5)]), 3_000);
+    expect(ledger.accept('n', report([load(1, 12)]), 4_000)?.loads).toEqual([load(1, 2)]);
+  });
+
+  it('count from zero when they have become fewer', () => {
+    const ledger = new UsageLedger();
+    ledger.accept('n', { vms: [] }, 1_000);
+    ledger.accept('n', report([load(1, 10)]), 2_000);
+    expect(ledger.accept('n', report([load(1, 3)]), 3_000)?.loads).toEqual([load(1, 3)]);
+    expect(ledger.accept('n', report([load(1, 4, 0.2)]), 4_000)?.loads).toEqual([load(1, 4, 0.2)]);
+  });
+
+  it('of a node that is not known begin with the first report that may have all of them', () => {
+    const ledger = new UsageLedger();
+    const many = (from: number, reports: number) => report(loadsOf(from, from + MOST_LOADS_TOLD, reports));
+    ledger.accept('n', many(0, 5), 1_000);
+    expect(ledger.accept('n', many(5_000, 5), 2_000)?.loads).toEqual([]);
+    expect(ledger.accept('n', many(0, 6), 3_000)?.loads).toEqual(loadsOf(0, MOST_LOADS_TOLD, 1));
+    // Fewer are all that there are.
+    expect(ledger.accept('n', report([load(9_999, 5)]), 4_000)?.loads).toEqual([load(9_999, 5)]);
+    // Of a VM that has begun since, all is new.
+    const delta = ledger.accept(
+      'n',
+      { vms: [...many(0, 7).vms, ...report(loadsOf(0, MOST_LOADS_TOLD, 3), 2n).vms] },
+      5_000,
+    );
+    expect(delta?.loads).toEqual(loadsOf(0, MOST_LOADS_TOLD, 4));
+  });
+
+  it('are forgotten when they are not told for twenty minutes, and not within ten', () => {
+    const ledger = new UsageLedger();
+    ledger.accept('n', { vms: [] }, 0);
+    for (let minute = 1; minute <= 60; minute++) {
+      const hasFirst = [1, 11, 40].includes(minute);
+      const loads = [load(2, minute), ...(hasFirst ? [load(1, minute)] : [])];
+      const told = ledger
+        .accept('n', report(loads), minute * 60_000)!
+        .loads.filter(({ replica }) => replica === 1n);
+      expect(told.map(({ reports }) => reports)).toEqual(hasFirst ? [minute === 11 ? 10 : minute] : []);
+    }
+  });
 });
 
 it('keeps the classes of a pool apart and adds histograms bucket by bucket', () => {

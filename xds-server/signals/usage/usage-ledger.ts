@@ -1,3 +1,4 @@
+import { MOST_LOADS_TOLD } from '../../../wire/layout.js';
 import {
   type EngineUsage,
   type LatencyUsage,
@@ -13,6 +14,7 @@ import {
 import { decodeUsageReport } from '../../../wire/usage-report-reader.js';
 import { type RowLayout, sectionNames, sections } from '../../../wire/usage-report-rows.js';
 import { encodeUsageReport } from '../../../wire/usage-report-writer.js';
+import { KeptRows } from './kept-rows.js';
 import { addRows, differenceOf, rowKey } from './usage-rows.js';
 
 /** What happened at one node between two of its reports. */
@@ -42,7 +44,11 @@ interface Node {
 interface Vm {
   lastMs: number;
   sequence: number;
+  /** Whether it turned up at a known node, so that all that it counts is new. */
+  readonly countsFromZero: boolean;
   rows: Sections;
+  /** Not every report has all of them. */
+  readonly loads: KeptRows<LoadUsage>;
 }
 
 type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[Name][number]> };
@@ -60,7 +66,7 @@ const GONE_AFTER_MS = 60_000;
  * Turns cumulative reports into differences. The latest report of a VM holds all that it has counted, so lost reports
  * are made good by the next; duplicates and late arrivals are known by their sequence and add nothing. The first
  * report of a node is the base line, because nobody knows since when it counts; a VM that turns up at a known node
- * counts from zero, and so does a row that was not in the VM's last report.
+ * counts from zero, and so does a row that was not in the VM's last report; but for loads, of which a report need not have all.
  */
 export class UsageLedger {
   readonly #nodes = new Map<string, Node>();
@@ -95,7 +101,7 @@ export class UsageLedger {
     this.#nodes.set(nodeId, node);
     if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
     const sums = noRows();
-    for (const vm of report.vms) advance(node, vm, nowMs, sums);
+    for (const vm of report.vms) advance(node, vm, nowMs, sums, known !== undefined);
     const fromMs = node.sinceMs ?? node.lastMs;
     node.lastMs = nowMs;
     if (nowMs - this.#heldUpMs >= SETTLE_MS) node.sinceMs = undefined;
@@ -170,19 +176,22 @@ export class UsageLedger {
     const nodes = [...this.#nodes].map(([id, { lastMs, sinceMs, vms }]) => {
       const usages = [...vms].map(([incarnation, vm]) => usageOf(incarnation, vm));
       const report = Buffer.from(encodeUsageReport({ vms: usages })).toString('base64');
-      const vmsLastMs = [...vms.values()].map((vm) => vm.lastMs);
-      return [id, { lastMs, sinceMs, vmsLastMs, report }] as const;
+      const ofVms = [...vms.values()].map(({ lastMs, countsFromZero, loads }) => {
+        return { lastMs, countsFromZero, loads: loads.save() };
+      });
+      return [id, { lastMs, sinceMs, vms: ofVms, report }] as const;
     });
     return { nodes, heldUpMs: this.#heldUpMs };
   }
 
   restore({ nodes, heldUpMs }: SavedUsageLedger): void {
     this.#nodes.clear();
-    for (const [id, { lastMs, sinceMs, vmsLastMs, report }] of nodes) {
+    for (const [id, { lastMs, sinceMs, vms, report }] of nodes) {
       const node: Node = { lastMs, sinceMs, vms: new Map() };
-      const { vms } = decodeUsageReport(Buffer.from(report, 'base64'));
-      for (const [at, usage] of vms.entries()) {
-        advance(node, usage, vmsLastMs[at]!, noRows());
+      for (const [at, usage] of decodeUsageReport(Buffer.from(report, 'base64')).vms.entries()) {
+        const saved = vms[at]!;
+        advance(node, usage, saved.lastMs, noRows(), saved.countsFromZero);
+        node.vms.get(usage.incarnation)!.loads.restore(saved.loads);
       }
       this.#nodes.set(id, node);
     }
@@ -193,40 +202,62 @@ export class UsageLedger {
 type SavedUsageLedger = ReturnType<UsageLedger['save']>;
 
 /** The last report of a VM, as far as it is remembered. */
-function usageOf(incarnation: bigint, { sequence, rows }: Vm): VmUsage {
+function usageOf(incarnation: bigint, { sequence, rows, loads }: Vm): VmUsage {
   return {
     ...noVmUsage(incarnation, sequence),
     pools: [...rows.pools.values()],
     engines: [...rows.engines.values()],
     latencies: [...rows.latencies.values()],
     replicas: [...rows.replicas.values()],
-    loads: [...rows.loads.values()],
+    loads: loads.values(),
     networks: [...rows.networks.values()],
     turns: [...rows.turns.values()],
   };
 }
 
-/** Moves what is known of a VM up to its report, and adds the differences to `sums`. */
-function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections): void {
+/** Moves what is known of a VM up to its report, and adds the differences to `sums`. `isKnown`: of a node that is known. */
+function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isKnown: boolean): void {
   const vm = node.vms.get(report.incarnation);
   if (vm !== undefined && report.sequence <= vm.sequence) {
     vm.lastMs = nowMs;
     return;
   }
   const rows = noRows();
+  const countsFromZero = vm?.countsFromZero ?? isKnown;
+  const loads = vm?.loads ?? new KeptRows<LoadUsage>();
+  const hasAllLoads = report.loads.length < MOST_LOADS_TOLD;
   for (const name of sectionNames) {
     const layout = sections[name].row as RowLayout<unknown>;
-    const before = vm?.rows[name] as Map<string, unknown> | undefined;
+    const before = (name === 'loads' ? loads : vm?.rows[name]) as Rows<unknown> | undefined;
+    const after = (name === 'loads' ? loads : rows[name]) as Rows<unknown>;
     for (const row of report[name]) {
       const key = rowKey<unknown>(row, layout);
       const last = before?.get(key);
-      (rows[name] as Map<string, unknown>).set(key, row);
+      after.set(key, row, nowMs);
       // A replica without requests is left out, but counts on.
       if (name === 'replicas' && last === undefined) continue;
-      add(sums[name], key, last === undefined ? row : differenceOf(row, last, layout), layout);
+      // It is the first that is heard of this replica, and what it counted before is not known.
+      if (name === 'loads' && last === undefined && !hasAllLoads && !countsFromZero) continue;
+      const isNew =
+        last === undefined || (name === 'loads' && startsOver(row as LoadUsage, last as LoadUsage));
+      add(sums[name], key, isNew ? row : differenceOf(row, last, layout), layout);
     }
   }
-  node.vms.set(report.incarnation, { lastMs: nowMs, sequence: report.sequence, rows });
+  node.vms.set(report.incarnation, { lastMs: nowMs, sequence: report.sequence, countsFromZero, rows, loads });
+}
+
+interface Rows<T> {
+  get(key: string): T | undefined;
+  set(key: string, row: T, nowMs: number): unknown;
+}
+
+/** Filters count loads with few digits, from zero again before these are not enough, and so do replicas that come back. */
+function startsOver(now: LoadUsage, last: LoadUsage): boolean {
+  return (
+    now.reports < last.reports ||
+    now.garbled < last.garbled ||
+    now.sums.some((sum, index) => sum < last.sums[index]!)
+  );
 }
 
 function add<T>(sums: Map<string, T>, key: string, row: T, layout: RowLayout<T>): void {
