@@ -16,6 +16,7 @@ import { freePorts } from '../free-ports.js';
 import { CertificateAuthority } from './certificates.js';
 import { Envoy, envoyBinary } from './envoy/envoy.js';
 import { printed } from './printed.js';
+import { silent } from './silent.js';
 import { viewOf } from './world.js';
 
 const example = (name: string) =>
@@ -170,7 +171,7 @@ describe('a bootstrap in Envoy', () => {
       tls: { certificate: own.certificate, key: own.key, clientCa: authority.certificate },
       token,
       resolveFrontend: (node) => frontendOf(node, [frontend]),
-      log: { info() {}, warn() {}, error() {} },
+      log: silent,
     });
     const address = await server.start();
     closers.push(() => server.stop());

@@ -29,6 +29,7 @@ import { envoyAddress } from '../../xds-server/xds/resources/address.js';
 import { clusterOf } from '../../xds-server/xds/resources/clusters.js';
 import { extension, filter, pack, resource } from '../../xds-server/xds/resources/pack.js';
 import { eventually } from '../e2e/harness/process.js';
+import { silent } from './silent.js';
 
 const pool = { id: 'm1', model: 'm1', needs: [], engineIds: ['a'] };
 type Locality = MessageInitShape<typeof LocalityLbEndpointsSchema>;
@@ -187,7 +188,7 @@ describe("gRPC's own xDS client", () => {
     server = new XdsServer({
       listen: '127.0.0.1:0',
       resolveFrontend: () => 'grpc',
-      log: { info() {}, warn() {}, error() {} },
+      log: silent,
     });
     const address = await server.start();
     process.env.GRPC_XDS_BOOTSTRAP_CONFIG = JSON.stringify({

@@ -26,6 +26,7 @@ import {
   RUNTIME_TYPE,
 } from '../../xds-server/xds/protocol/type-url.js';
 import { XdsServer } from '../../xds-server/xds/transport/xds-server.js';
+import { silent } from './silent.js';
 
 /** Short names of types in scenarios. */
 export const types = {
@@ -145,7 +146,6 @@ export function inMemoryServer(): Server {
 
 /** The same behind gRPC on loopback. */
 export async function socketServer(): Promise<Server> {
-  const silent = { info() {}, warn() {}, error() {} };
   const server = new XdsServer({ listen: '127.0.0.1:0', resolveFrontend: () => FRONTEND, log: silent });
   const address = await server.start();
   const client = new grpc.Client(address, grpc.credentials.createInsecure());
