@@ -1,7 +1,8 @@
 import { fromJson } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { BootstrapSchema } from '../gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
-import { type BootstrapInput, type BootstrapToken, buildBootstrap } from './bootstrap.js';
+import { type BootstrapInput, buildBootstrap } from './bootstrap.js';
+import type { BootstrapToken } from './control-clusters.js';
 import { registry } from './registry.js';
 
 const frontend = { id: 'west', region: 'westeurope', listen: '0.0.0.0:8080' };

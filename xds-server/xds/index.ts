@@ -1,9 +1,5 @@
-export {
-  type BootstrapInput,
-  type BootstrapTls,
-  type BootstrapToken,
-  buildBootstrap,
-} from './bootstrap.js';
+export { type BootstrapInput, buildBootstrap } from './bootstrap.js';
+export type { BootstrapTls } from './control-clusters.js';
 export type { Nack, NodeView, ResourceSet, TypeStatus, TypeView } from './protocol/control-plane.js';
 export type { NodeIdentity } from './protocol/node.js';
 export type { ResourceStatus } from './protocol/subscription.js';
