@@ -31,6 +31,7 @@ import { type LeftSignals, SignalsFile } from './control/signals-file.js';
 import { startingState } from './control/starting-state.js';
 import { StateKeeper } from './control/state-keeper.js';
 import { WardropError } from './errors.js';
+import type { Solution } from './optimizer/index.js';
 import { Peers, type PeerView } from './peers/peers.js';
 import type { Plan } from './plan/plan.js';
 import { PlanStore } from './plan/plan-store.js';
@@ -268,6 +269,11 @@ export class ControlServer implements ShownServer {
   /** The plan in force, once it is published. */
   get plan(): Plan | null {
     return this.#isPublished ? this.#planning.plan : null;
+  }
+
+  /** Of the last good solve; undefined before the first, and while another control server makes the plans. */
+  get solution(): Solution | undefined {
+    return this.isPlanning ? this.#planning.solved?.solution : undefined;
   }
 
   /** How the fleet looked at the last tick. */

@@ -43,6 +43,8 @@ describe('the control server', () => {
   it('shows plan, fleet, Envoys, configuration and metrics', async () => {
     const engine = await startEngine();
     const site = await Site.create({ a: engine.address });
+    const bound = '{frontend: f, pool: m, engine: a, min: 0.5}';
+    site.write(`${site.text({ a: engine.address })}policy: {bounds: [${bound}]}\n`);
     const server = await site.start();
     await planned(server);
     await site.sync();
@@ -63,6 +65,9 @@ describe('the control server', () => {
     const page = await (await fetch(`${site.admin}/metrics`)).text();
     expect(page).toMatch(/^wardrop_plan_sequence 1$/m);
     expect(page).toMatch(/^wardrop_weight\{frontend="f",pool="m",engine="a"\} 1$/m);
+    expect(page).toMatch(/^wardrop_weight_bound\{frontend="f",pool="m",engine="a",limit="min"\} 0.5$/m);
+    expect(page).not.toMatch(/limit="max"/);
+    expect(page).toMatch(/^wardrop_plan_mix_error_seconds -?\d/m);
     expect(page).toMatch(/^wardrop_sync_calls_total\{status="200"\} 1$/m);
     expect(page).toMatch(/^wardrop_solves_total\{result="ok"\} \d+$/m);
     expect(await (await fetch(`${site.admin}/`)).text()).toContain('/v1/fleet');

@@ -4,6 +4,7 @@ import type { Explained, ExplainQuery } from '../control/questions/explain.js';
 import type { FilterRun } from '../control/questions/filter-run.js';
 import type { Questions } from '../control/questions/questions.js';
 import type { Recorders } from '../control/recording/recorders.js';
+import type { Solution } from '../optimizer/index.js';
 import type { Peers, PeerView } from '../peers/peers.js';
 import type { Plan } from '../plan/plan.js';
 import type { Relief } from '../plan/snapshot-view.js';
@@ -21,6 +22,8 @@ export interface ShownServer {
   readonly config: Config;
   /** The plan in force, once it is published. */
   readonly plan: Plan | null;
+  /** Of the last good solve; undefined before the first, and while another control server makes the plans. */
+  readonly solution: Pick<Solution, 'mixErrorSeconds' | 'rows'> | undefined;
   /** How the fleet looked lately. */
   readonly view: SignalsView;
   readonly relief: Relief;

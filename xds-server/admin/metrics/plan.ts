@@ -1,3 +1,4 @@
+import type { SolutionRow } from '../../optimizer/index.js';
 import { now } from '../../steady-clock.js';
 import type { ShownServer } from '../shown-server.js';
 import { gauge, type Registers } from './gauge.js';
@@ -18,6 +19,20 @@ export function registerPlan(server: ShownServer, registers: Registers): void {
     'User-seconds per second under the plan, moves included.',
     [],
     () => one(server.plan?.objectiveSeconds),
+  );
+  gauge(
+    registers,
+    'wardrop_plan_mix_error_seconds',
+    'What is missing in the objective because it takes requests of an engine at their mean size.',
+    [],
+    () => one(server.solution?.mixErrorSeconds),
+  );
+  gauge(
+    registers,
+    'wardrop_weight_bound',
+    'Least and most that a weight may be, where an operator or the trickle of a penalised engine bounds it.',
+    ['frontend', 'pool', 'engine', 'limit'],
+    () => (server.solution?.rows ?? []).flatMap(boundsOf),
   );
   gauge(
     registers,
@@ -77,4 +92,14 @@ export function registerPlan(server: ShownServer, registers: Registers): void {
     ['engine'],
     engines('scarcityPriceSeconds'),
   );
+}
+
+type BoundSample = readonly [Readonly<Record<'frontend' | 'pool' | 'engine' | 'limit', string>>, number];
+
+/** Without limits that bound nothing. */
+function boundsOf({ frontendId: frontend, poolId: pool, bounds }: SolutionRow): BoundSample[] {
+  return bounds.flatMap(({ engineId: engine, min, max }): BoundSample[] => [
+    ...(min > 0 ? [[{ frontend, pool, engine, limit: 'min' }, min] as const] : []),
+    ...(max < 1 ? [[{ frontend, pool, engine, limit: 'max' }, max] as const] : []),
+  ]);
 }
