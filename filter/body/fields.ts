@@ -161,10 +161,15 @@ function find(names: StaticArray<Name>, name: usize): Field {
 export const IMAGE: u8 = 1;
 export const AUDIO: u8 = 2;
 export const FILE: u8 = 4;
-/** A message of the assistant: the conversation goes on. */
+/** A message of the assistant. */
 export const ANSWER: u8 = 8;
+/** What else only a model makes, such as a call of a tool. */
+export const MADE: u8 = 16;
+/** Either of the two: the conversation goes on. */
+export const EARLIER: u8 = ANSWER | MADE;
+export const MEDIA: u8 = IMAGE | AUDIO | FILE;
 /** Of these, what the type of a part tells. */
-export const BY_TYPE: u8 = IMAGE | AUDIO | FILE;
+export const BY_TYPE: u8 = MEDIA | MADE;
 
 const types: StaticArray<Name> = [
   new Name('image_url', <Field>IMAGE),
@@ -176,6 +181,21 @@ const types: StaticArray<Name> = [
   new Name('input_file', <Field>FILE),
   new Name('file', <Field>FILE),
   new Name('document', <Field>FILE),
+  // Items of OpenAI's responses, which name no role.
+  new Name('function_call', <Field>MADE),
+  new Name('reasoning', <Field>MADE),
+  new Name('custom_tool_call', <Field>MADE),
+  new Name('item_reference', <Field>MADE),
+  new Name('compaction', <Field>MADE),
+  new Name('mcp_call', <Field>MADE),
+  new Name('web_search_call', <Field>MADE),
+  new Name('file_search_call', <Field>MADE),
+  new Name('computer_call', <Field>MADE),
+  new Name('code_interpreter_call', <Field>MADE),
+  new Name('image_generation_call', <Field>MADE),
+  new Name('local_shell_call', <Field>MADE),
+  new Name('shell_call', <Field>MADE),
+  new Name('apply_patch_call', <Field>MADE),
 ];
 const roles: StaticArray<Name> = [new Name('assistant', <Field>ANSWER)];
 

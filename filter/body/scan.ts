@@ -13,6 +13,7 @@ import {
   flagsOf,
   LAST_PROMPT,
   LAST_TEXT,
+  MEDIA,
   NAME_LIMIT,
 } from './fields';
 import {
@@ -459,7 +460,7 @@ function close(s: Scan, offset: u32): u8 {
   s.depth--;
   if (closed == Context.ITEM || closed == Context.LIST) {
     // The parent is watched, too: a list or an item, or the body itself.
-    if (load<u8>(at, OWN) & BY_TYPE)
+    if (load<u8>(at, OWN) & MEDIA)
       noteMedia(s, offset - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
     const flags = load<u8>(at, OWN) | load<u8>(at, INNER);
     if (s.depth > 1) store<u8>(at - 1, load<u8>(at - 1, INNER) | flags, INNER);

@@ -1,7 +1,7 @@
 // How long answers take and what they tell of their tokens: for usage reports.
 
 import { nowNs } from '../abi/clock';
-import { ANSWER, Field } from '../body/fields';
+import { EARLIER, Field } from '../body/fields';
 import { Found, Kind, kindOf, messagesHold } from '../body/found';
 import { logFields, syncPeriodMs } from '../config';
 import { recordFirstToken } from '../state/counters';
@@ -62,7 +62,7 @@ function noteBodyOf(stream: Stream, at: usize, offered: bool): void {
   stream.promptTokens = promptTokens(body);
   stream.asksForStream = kindOf(body, Field.STREAM) == Kind.TRUE;
   const continues =
-    (messagesHold(body) & ANSWER) != 0 ||
+    (messagesHold(body) & EARLIER) != 0 ||
     kindOf(body, Field.PREVIOUS_RESPONSE_ID) == Kind.TEXT ||
     kindOf(body, Field.CONVERSATION) == Kind.TEXT;
   // A text to complete (`prompt`) does not tell whether it goes on.

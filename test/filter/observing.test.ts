@@ -364,10 +364,13 @@ describe('the prompts of a class', () => {
       { messages: [user, { role: 'assistant', content: 'y' }, user] },
       { input: 'x', previous_response_id: 'resp_1' },
       { input: 'x', previous_response_id: null },
+      { input: [user] },
+      { input: [user, { type: 'function_call', name: 'f' }, { type: 'function_call_output', output: 'x' }] },
+      { input: [user, { type: 'code_interpreter_call' }] },
     ];
     for (const body of bodies) ask(vm, body).respond(200).end();
     ask(vm).respond(200).end();
-    expect(reportOf(vm).pools[0]).toMatchObject({ offered: 5, bodiesRead: 4, followUps: 2 });
+    expect(reportOf(vm).pools[0]).toMatchObject({ offered: 8, bodiesRead: 7, followUps: 4 });
   });
 });
 

@@ -34,6 +34,7 @@ interface Found {
   readonly audio: boolean;
   readonly file: boolean;
   readonly answer: boolean;
+  readonly made: boolean;
 }
 
 const texts: Record<string, string> = {
@@ -92,6 +93,7 @@ function found(bytes: Uint8Array, cuts: readonly number[] = []): Found {
     audio: (hold & flag('AUDIO')) !== 0,
     file: (hold & flag('FILE')) !== 0,
     answer: (hold & flag('ANSWER')) !== 0,
+    made: (hold & flag('MADE')) !== 0,
   };
 }
 
@@ -129,6 +131,7 @@ function expected(json: string): Found | undefined {
     image: type('image_url', 'input_image', 'image'),
     audio: type('input_audio', 'audio_url', 'audio'),
     file: type('input_file', 'file', 'document'),
+    made: type('function_call', 'reasoning'),
     answer: [own('messages'), own('input')].some(
       (list) => Array.isArray(list) && list.some((item) => isObject(item) && item.role === 'assistant'),
     ),
@@ -196,6 +199,7 @@ const shortText = fc.oneof(
     'assistant',
     'user',
     'image_url',
+    'reasoning',
     'input_audio',
     'file',
     'text',
@@ -277,7 +281,10 @@ const message = fc.record({
   content: fc.oneof(
     fc.string({ maxLength: 60 }),
     fc.array(
-      fc.record({ type: fc.constantFrom('text', 'image_url', 'input_audio', 'document'), text: fc.string() }),
+      fc.record({
+        type: fc.constantFrom('text', 'image_url', 'input_audio', 'document', 'reasoning'),
+        text: fc.string(),
+      }),
       {
         maxLength: 3,
       },
@@ -288,6 +295,12 @@ const chat = fc.record(
   {
     model: shortText,
     messages: fc.array(message, { maxLength: 4 }),
+    input: fc.array(
+      fc.record({ type: fc.constantFrom('message', 'function_call', 'function_call_output') }),
+      {
+        maxLength: 3,
+      },
+    ),
     stream: fc.boolean(),
     tools: fc.array(fc.record({ type: fc.constant('function') }), { maxLength: 2 }),
     metadata: fc.record({ user_id: shortText }),
