@@ -1,14 +1,13 @@
 // The door of `npm test`, `npm run demo` and the others on a fresh clone: installs and builds what is missing, then
 // runs the thing itself. Uses nothing but Node's own modules until the packages are there.
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const OLDEST_NODE = [20, 19];
-const commandFile = join('dist', 'xds-server', 'cli', 'main.js');
 
 /** Benchmarks that need an Envoy. */
 const benchesOnEnvoy = new Set(['filter', 'xds']);
@@ -47,8 +46,6 @@ function hasPackages() {
 async function build() {
   await run('node', ['scripts/generate-protos.mjs']);
   await run(bin('tsc'), ['-p', 'tsconfig.json']);
-  // npm does this once for each folder, so `npx` would find a file that it cannot run after another build from nothing.
-  chmodSync(join(ROOT, commandFile), 0o755);
   mkdirSync(join(ROOT, 'dist', 'filter'), { recursive: true });
   await run(bin('asc'), ['--config', 'asconfig.json', '--target', 'release']);
 }

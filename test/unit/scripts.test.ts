@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   accessSync,
   chmodSync,
   constants,
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -32,10 +33,22 @@ describe('scripts of package.json', () => {
   });
 });
 
-describe('a build', () => {
-  it('leaves a command that can be run, which npm sees to only once for a folder', () => {
-    const { bin } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    accessSync(join(ROOT, bin.wardrop), constants.X_OK);
+describe('the command that npm links', () => {
+  const { bin } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const command = join(ROOT, bin.wardrop);
+
+  it('can be run, and is no file that a build makes', () => {
+    accessSync(command, constants.X_OK);
+    expect(bin.wardrop).not.toMatch(/^dist/);
+    expect(execFileSync(command, ['--version'], { encoding: 'utf8' })).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it('says what is missing before the first build', () => {
+    mkdirSync(join(folder, 'scripts'));
+    const copy = join(folder, 'scripts', 'wardrop.mjs');
+    copyFileSync(command, copy);
+    const { status, stderr } = spawnSync(process.execPath, [copy, 'validate'], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([2, 'wardrop is not built yet: npm run build\n']);
   });
 });
 
