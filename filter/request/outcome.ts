@@ -82,7 +82,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
   if (binaryLoadAt) takeLoadReport(stream, RESPONSE_HEADERS, binaryLoadAt, binaryLoadLength, true);
   if (failed) noteFailed(stream, entry);
   // Engines send the headers of a stream before they have done anything for it.
-  else if (status < 500 && !stream.streamed) noteServed(stream, entry);
+  else if (status < 500 && !stream.streamed && (status < 400 || isFromEngine())) noteServed(stream, entry);
   if (made > 1 && !stream.observed) {
     stream.reason = RETRY;
     count(RETRY);
@@ -365,6 +365,11 @@ function blame(stream: Stream, entry: u32): bool {
     equals(at, length, VIA_UPSTREAM.at, VIA_UPSTREAM.length) ||
     equals(at, length, RESPONSE_TIMEOUT.at, RESPONSE_TIMEOUT.length)
   );
+}
+
+/** Whether the answer is an engine's, and not made by Envoy or another filter. */
+function isFromEngine(): bool {
+  return property(CODE_DETAILS) && equals(resultAt(), resultLength(), VIA_UPSTREAM.at, VIA_UPSTREAM.length);
 }
 
 function contains(at: usize, length: usize, part: Text): bool {

@@ -78,6 +78,16 @@ describe('the guardrail', () => {
     expect(request(vm).endpoints[0]).toBe(blamed ? BACKUP : OWNER);
   });
 
+  it('takes client errors that Envoy answers itself as nothing', () => {
+    for (const details of ['route_not_found', 'request_payload_too_large']) {
+      const vm = started();
+      fail(vm, 2);
+      request(vm).respond(404, { details }).end();
+      fail(vm);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+    }
+  });
+
   it('takes client errors as successes and a client that leaves as nothing', () => {
     const vm = started();
     fail(vm, 2);
