@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { packageFile } from '../virtual/package-root.js';
+import { packageFile } from '../../xds-server/package-file.js';
 
 /** One batch of equal requests that began together: prompts and answers of so many tokens each. */
 export interface BatchRun {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageFile } from '../virtual/package-root.js';
+import { packageFile } from '../../xds-server/package-file.js';
 
 const root = packageFile();
 const output = join(root, 'dist', 'filter');

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import type { UsageReport } from '../../wire/usage-report.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
@@ -10,11 +9,10 @@ import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
 import type { Relief } from '../../xds-server/plan/snapshot-view.js';
-import type { Profile } from '../../xds-server/profiles/profile.js';
 import type { LoadSources } from '../../xds-server/signals/pages/engine-load.js';
 import { ReplicaReading } from '../../xds-server/signals/pages/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
-import { packageFile } from '../virtual/package-root.js';
+import { fittedProfile, slowed } from '../fitted-profile.js';
 import { envoysOf, type Scenario } from '../virtual/scenario.js';
 import type { EngineTelemetry } from './policy.js';
 
@@ -172,7 +170,7 @@ function configOf(scenario: Scenario): Config {
         ]),
       ),
     },
-    profiles: Object.fromEntries(engines.map(({ profile }) => [profile, readProfile(profile)])),
+    profiles: Object.fromEntries(engines.map(({ profile }) => [profile, fittedProfile(profile)])),
     demand: Object.fromEntries(
       frontends.map(({ id, source }, index) => [
         id,
@@ -216,28 +214,10 @@ function believed(config: Config, { engines }: Scenario, error: ProfileError): C
     const { believedSlowness = 1 } = engines.find(({ engineId }) => engineId === engine.id) ?? {};
     const factor = believedSlowness * error(engine.id);
     if (factor === 1) return engine;
-    const profile = scaled(profiles.get(engine.profile)!, `${engine.profile}~${engine.id}`, factor);
+    const id = `${engine.profile}~${engine.id}`;
+    const profile = { ...slowed(profiles.get(engine.profile)!, factor), id };
     profiles.set(profile.id, profile);
     return { ...engine, profile: profile.id };
   });
   return { ...config, profiles, fleet: { ...config.fleet, engines: fleetEngines } };
-}
-
-/** An entry of `profiles` of a configuration, made by `wardrop fit`. */
-function readProfile(id: string): object {
-  const file = packageFile('simulator', 'profiles', `${id}.yaml`);
-  const { profiles } = parse(readFileSync(file, 'utf8')) as { profiles: Record<string, object> };
-  return profiles[id]!;
-}
-
-function scaled({ work, ttft, tbot, ...rest }: Profile, id: string, factor: number): Profile {
-  const times = <T extends object>(values: T) =>
-    Object.fromEntries(Object.entries(values).map(([name, seconds]) => [name, seconds * factor])) as T;
-  return {
-    ...rest,
-    id,
-    work: times(work),
-    ttft: times(ttft),
-    tbot: { ...tbot, baseSeconds: tbot.baseSeconds * factor },
-  };
 }

@@ -1,9 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import type { Config } from '../../xds-server/config/config.js';
 import type { Profile, TokenMix } from '../../xds-server/profiles/profile.js';
 import { type EngineParameters, engineKinds } from '../engine/parameters.js';
-import { packageFile } from '../virtual/package-root.js';
+import { fittedProfile } from '../fitted-profile.js';
 import type { RequestClass, ScenarioEngine, ScenarioFrontend } from '../virtual/scenario.js';
 import type { Problems } from './problems.js';
 import type { EngineEntry, FrontendEntry } from './schema.js';
@@ -84,14 +82,7 @@ export function kindOf(
     return undefined;
   }
   const kvBlocks = (hostCache ? HOST_CACHE : 1) * parameters.kvBlocks;
-  return { parameters: { ...parameters, kvBlocks }, profile: fitted };
-}
-
-function fittedProfile(id: string): Profile | undefined {
-  const file = packageFile('simulator', 'profiles', `${id}.yaml`);
-  if (!existsSync(file)) return undefined;
-  const { profiles } = parse(readFileSync(file, 'utf8')) as { profiles: Record<string, Omit<Profile, 'id'>> };
-  return { ...profiles[id]!, id };
+  return { parameters: { ...parameters, kvBlocks }, profile: { ...fitted, id: profile! } };
 }
 
 /** Mean sizes over all requests of all frontends. */

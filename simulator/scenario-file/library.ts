@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { packageFile } from '../virtual/package-root.js';
+import { packageFile } from '../../xds-server/package-file.js';
 import { loadScenario, type ScenarioPlan } from './load.js';
 
 const FOLDER = ['simulator', 'scenarios'];

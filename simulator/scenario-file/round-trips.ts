@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseNetworkTable } from '../../xds-server/config/network-table.js';
-import { packageFile } from '../virtual/package-root.js';
+import { packageFile } from '../../xds-server/package-file.js';
 import type { Problems } from './problems.js';
 import type { EngineEntry, FrontendEntry, ScenarioFile } from './schema.js';
 

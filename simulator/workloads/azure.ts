@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { packageFile } from '../../xds-server/package-file.js';
 import type { Random } from '../random.js';
-import { packageFile } from '../virtual/package-root.js';
 import { type Arrivals, type ConversationSource, measured } from './conversation-source.js';
 import { merge } from './mix.js';
 

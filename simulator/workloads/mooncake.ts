@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { packageFile } from '../../xds-server/package-file.js';
 import type { ConversationShape, Turn } from '../load/conversations.js';
-import { packageFile } from '../virtual/package-root.js';
 import type { ConversationSource } from './conversation-source.js';
 
 /** Tokens of the trace for one of ours: prompts, answers and caches shrink alike, so hits stay what they are. */

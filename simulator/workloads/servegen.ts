@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { packageFile } from '../virtual/package-root.js';
+import { packageFile } from '../../xds-server/package-file.js';
 import type { ConversationSource } from './conversation-source.js';
 import { merge, renewals } from './mix.js';
 

@@ -20,7 +20,7 @@ const FILTER: Order = [
 ];
 
 const SERVER: Order = [
-  ['collections', 'errors', 'gen', 'percent'],
+  ['collections', 'errors', 'gen', 'package-file', 'percent'],
   ['listen-error', 'fleet'],
   ['profiles'],
   ['config'],

@@ -1,21 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
+import { packageFile } from '../package-file.js';
 import { UsageError } from './usage-error.js';
 
-/** Root of the installed package: the nearest folder above this file that has its package.json. */
-function packageRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json'))) {
-    const parent = dirname(folder);
-    if (parent === folder) throw new Error('this installation has no package.json');
-    folder = parent;
-  }
-  return folder;
-}
-
 export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
+  const { version } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as {
     version: string;
   };
   return version;
@@ -23,7 +11,7 @@ export function packageVersion(): string {
 
 /** The compiled filter. */
 export function readWasmModule(): Uint8Array {
-  const file = join(packageRoot(), 'dist', 'filter', 'wardrop.wasm');
+  const file = packageFile('dist', 'filter', 'wardrop.wasm');
   try {
     return readFileSync(file);
   } catch {
