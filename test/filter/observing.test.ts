@@ -165,6 +165,62 @@ describe('a streamed answer', () => {
     expect(reportOf(vm).pools[0]).toMatchObject({ outputTokens: 4_000 - 2 });
   });
 
+  it('has the same first token and events in whatever pieces it comes', () => {
+    const line = fc.oneof(
+      fc.constantFrom('', '', ':', ': data: x', 'id: 7', 'retry: 10', 'data:', 'x', 'data'),
+      fc
+        .constantFrom('ping', 'response.created', 'response.in_progress', 'content_block_start', 'x.delta')
+        .map((name) => `event: ${name}`),
+      fc.constantFrom('data: {"x":1}', 'data:[DONE]', 'data: event: ping', `data: ${'x'.repeat(300)}`),
+    );
+    const stream = fc.array(fc.tuple(line, fc.constantFrom('\n', '\r\n')), { maxLength: 40 });
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (lines, places) => {
+        const body = lines.flat().join('');
+        const cuts = [...new Set(places.map((place) => place % (body.length + 1)))].sort((a, b) => a - b);
+        const vm = started();
+        const answer = ask(vm).respond(200, { headers: SSE });
+        for (const [index, start] of [0, ...cuts].entries()) {
+          answer.responseBody(body.slice(start, cuts[index]));
+          vm.host.nowMs += 1000;
+        }
+        answer.responseBody('', true).end();
+        const { firstToken, events } = read(body);
+        const seconds = cuts.filter((cut) => cut < firstToken).length;
+        const { pools, engines } = reportOf(vm);
+        expect(engines[0]).toMatchObject(
+          firstToken > body.length
+            ? { firstTokenCount: 0 }
+            : { firstTokenCount: 1, firstTokenSecondsSum: expect.closeTo(seconds, 6) },
+        );
+        expect(pools[0]).toMatchObject({ outputTokens: Math.max(0, events - 2) });
+      }),
+      { numRuns: 400 },
+    );
+
+    /** How long the stream is when its first token shows, and how many events end in it. */
+    function read(body: string): { firstToken: number; events: number } {
+      let firstToken = Number.POSITIVE_INFINITY;
+      let events = 0;
+      let isPrelude = false;
+      let isOpen = false;
+      let at = 0;
+      for (const line of body.split('\n').map((each) => each.replace('\r', ''))) {
+        const hasEnd = body.indexOf('\n', at) >= 0;
+        if (line.startsWith('data:') && line.length > 5 && !isPrelude)
+          firstToken = Math.min(firstToken, at + 6);
+        if (line.startsWith('event:')) isPrelude = /(created|progress|_start|ping)$/.test(line);
+        if (line === '' && hasEnd) {
+          isPrelude = false;
+          if (isOpen) events++;
+          isOpen = false;
+        } else if (line !== '' && !line.startsWith(':')) isOpen = true;
+        at = body.indexOf('\n', at) + 1;
+      }
+      return { firstToken, events };
+    }
+  });
+
   it('is measured, however many there are', () => {
     const vm = started();
     for (let i = 0; i < 25; i++) ask(vm).respond(200, { headers: SSE }).responseBody(token, true).end();
