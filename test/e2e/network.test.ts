@@ -84,7 +84,7 @@ it('corrects round trips by what filters measure, without a request, and plans b
     '--engine',
     'near',
   );
-  expect(explained).toContain('The network is as measured; 90.0 ms are configured.');
+  expect(explained).toContain('The network is by measurement; 90.0 ms are configured.');
   expect(suspiciousLines(mesh.envoys[0]!.process.output)).toEqual([]);
 });
 

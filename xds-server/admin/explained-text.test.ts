@@ -76,7 +76,7 @@ describe('explainedText', () => {
 
   it('says what is configured where the network is measured', () => {
     expect(text({ configuredNetworkSeconds: 0.03 })).toContain(
-      '\n\nThe network is as measured; 30.0 ms are configured.\nPlan 0123456789abcdef.',
+      '\n\nThe network is by measurement; 30.0 ms are configured.\nPlan 0123456789abcdef.',
     );
   });
 

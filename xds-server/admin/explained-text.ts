@@ -23,7 +23,7 @@ function corrected({ capacity }: Explained): string {
 
 function network({ configuredNetworkSeconds: seconds }: Explained): string {
   if (seconds === null) return '';
-  return `The network is as measured; ${(1_000 * seconds).toFixed(1)} ms are configured.\n`;
+  return `The network is by measurement; ${(1_000 * seconds).toFixed(1)} ms are configured.\n`;
 }
 
 function inForce({ weightInForce, failure, explanation }: Explained): string {

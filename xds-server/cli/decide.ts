@@ -8,7 +8,7 @@ import { ask, type SourceOptions, withSource } from './source.js';
 
 interface DecideOptions extends SourceOptions {
   readonly frontend: string;
-  readonly header: readonly string[];
+  readonly header?: readonly string[];
   readonly body?: string;
   readonly method: string;
   readonly path: string;
@@ -25,7 +25,7 @@ export function registerDecide(program: Command): void {
           'what it would be answered. What one Envoy knows by itself, such as its requests in flight, is left out.',
       )
       .requiredOption('--frontend <id>', 'frontend')
-      .option('--header <header>', "header, such as 'x-session-id: s1'; may be repeated", append, [])
+      .option('--header <header>', "header, such as 'x-session-id: s1'; may be repeated", append)
       .option('--body <file>', 'file with the body, - for standard input (default of a POST: {})')
       .option('--method <method>', 'method', 'POST')
       .option('--path <path>', 'path', '/v1/chat/completions')
@@ -33,7 +33,7 @@ export function registerDecide(program: Command): void {
   ).action(async (options: DecideOptions) => {
     const { frontend, method, path } = options;
     const body = await bodyOf(options);
-    const headers = withLength(options.header.map(headerOf), body);
+    const headers = withLength((options.header ?? []).map(headerOf), body);
     const question = {
       frontend,
       method,
@@ -48,7 +48,7 @@ export function registerDecide(program: Command): void {
   });
 }
 
-function append(value: string, before: readonly string[]): readonly string[] {
+function append(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 

@@ -26,17 +26,21 @@ export function registerOperations(program: Command): void {
     program
       .command('undrain')
       .summary('put an engine or a replica back into service')
+      .description('Put an engine or a replica that was drained back into service.')
       .argument('<target>', 'engine id or replica address, as it was drained'),
   ).action((target: string, options: ActionOptions) => act('undrain', target, options));
 
   const penalty = program
     .command('penalty')
     .summary('hold or release the penalty of a slow engine')
+    .description(
+      'An engine that answers much slower than its profile says, without failing, gets less. These orders keep that as it is, or end it.',
+    )
     .exitOverride();
   withSource(
     penalty
       .command('hold')
-      .summary('keep the penalty of an engine as it is')
+      .description('Keep the penalty of an engine as it is.')
       .exitOverride()
       .argument('<engine>', 'engine id')
       .option('--for <time>', 'how long it lasts (default: 1h)', duration),
@@ -44,7 +48,7 @@ export function registerOperations(program: Command): void {
   withSource(
     penalty
       .command('release')
-      .summary('end the penalty of an engine and allow no other')
+      .description('End the penalty of an engine and allow no other.')
       .exitOverride()
       .argument('<engine>', 'engine id')
       .option('--for <time>', 'how long it lasts (default: 10m)', duration),

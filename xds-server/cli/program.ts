@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Help } from 'commander';
 import { registerSimulate } from '../../simulator/experiments/command.js';
 import { registerFit } from '../profiles/fit/command.js';
 import { registerBootstrap } from './bootstrap.js';
@@ -43,6 +43,7 @@ export function buildProgram(): Command {
     .description('Inference load balancer: globally optimised weights, applied per request inside Envoy')
     .version(packageVersion())
     .addHelpText('after', EXAMPLES)
+    .configureHelp({ commandUsage })
     .exitOverride();
   registerServe(program);
   registerValidate(program);
@@ -61,4 +62,12 @@ export function buildProgram(): Command {
   // Commands do not inherit this when they are made before it is set, so it is set for all.
   for (const command of program.commands) command.exitOverride();
   return program;
+}
+
+/** Names the options that a command cannot do without, which only look optional in a list of options. */
+function commandUsage(command: Command): string {
+  const needed = command.options
+    .filter(({ mandatory, defaultValue }) => mandatory && defaultValue === undefined)
+    .map(({ short, long, flags }) => `${short ?? long} ${flags.slice(flags.indexOf('<'))}`);
+  return new Help().commandUsage(command).replace('[options]', [...needed, '[options]'].join(' '));
 }

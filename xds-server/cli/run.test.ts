@@ -55,6 +55,14 @@ describe('wardrop', () => {
     expect(err).toContain('7 problems (WARDROP_CONFIG_INVALID)');
   });
 
+  it('names in the help of a command the options that it needs', async () => {
+    expect(await run(['bootstrap', '--help'])).toBe(0);
+    expect(out).toContain('Usage: wardrop bootstrap -c <file> --frontend <id> [options]\n');
+    out = '';
+    expect(await run(['status', '--help'])).toBe(0);
+    expect(out).toContain('Usage: wardrop status [options]\n');
+  });
+
   it('says which needs a model is refused with', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-validate-'));
     const file = join(folder, 'fleet.yaml');

@@ -38,7 +38,7 @@ export async function recordingFiles(name: string): Promise<readonly string[]> {
   if (isFile) return [name];
   const files = await filesOf(name).catch(() => []);
   if (files.length > 0) return files;
-  const example = fileBegunAt(basename(name), 0);
+  const example = fileBegunAt(basename(name), Date.UTC(2026, 0, 31, 3, 12, 0, 123));
   throw new WardropError(
     'WARDROP_RECORDING_INVALID',
     `${name}: no such file, and no files of a recording such as ${example} beside it`,
