@@ -3,8 +3,8 @@ import type { Address, Engine } from '../fleet/fleet.js';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
 import { type Load, Overflow } from '../plan/overflow.js';
 import type { Relief } from '../plan/snapshot-view.js';
-import { endOfCurves, tbotSeconds, ttftSeconds } from '../profiles/curves.js';
-import { type Profile, type TokenMix, workSeconds } from '../profiles/profile.js';
+import { endOfCurves, knowsLatency, staySeconds } from '../profiles/curves.js';
+import { type TokenMix, workSeconds } from '../profiles/profile.js';
 import type { CapacityView } from '../signals/capacity/measured-capacity.js';
 import { type LoadSources, requestsAt } from '../signals/pages/engine-load.js';
 
@@ -85,21 +85,14 @@ function allowanceOf(engine: Engine, { config, mixes }: ReliefInput): Allowance 
   const profile = config.profiles.get(engine.profile)!;
   const mix = mixes.get(engine.id)!;
   const rho = Math.min(config.policy.maxUtilization, endOfCurves(profile));
-  const requestSeconds = secondsAt(profile, mix, rho);
+  const requestSeconds = staySeconds(profile, rho, mix);
   if (engine.maxInFlight !== undefined)
     return { most: CONFIGURED_SHARE * engine.maxInFlight, limit: engine.maxInFlight, requestSeconds };
   const work = workSeconds(profile, mix);
-  if (profile.ttft.baseSeconds + profile.tbot.baseSeconds === 0 || work === 0) return undefined;
+  if (!knowsLatency(profile) || work === 0) return undefined;
   const most = Math.max(LEAST_IN_FLIGHT, (rho / work) * requestSeconds);
   // A profile may be wrong about requests: it may move them, but nobody is turned away for it.
   return { most, limit: Number.POSITIVE_INFINITY, requestSeconds };
-}
-
-function secondsAt(profile: Profile, mix: TokenMix, rho: number): number {
-  return (
-    ttftSeconds(profile, rho, mix.uncachedPromptTokens) +
-    Math.max(0, mix.outputTokens - 1) * tbotSeconds(profile, rho)
-  );
 }
 
 function engineLoads(

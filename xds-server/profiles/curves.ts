@@ -1,4 +1,4 @@
-import type { Profile } from './profile.js';
+import type { Profile, TokenMix } from './profile.js';
 
 /**
  * The curves of a profile as functions of utilisation. Each is split into a part without load and a queueing delay, and
@@ -8,6 +8,11 @@ import type { Profile } from './profile.js';
 
 /** No curve with a pole at 1 is believed beyond this utilisation. */
 const LAST_RHO = 0.98;
+
+/** Whether a profile tells how long anything takes; one of only a rate does not. */
+export function knowsLatency(profile: Profile): boolean {
+  return profile.ttft.baseSeconds + profile.tbot.baseSeconds > 0;
+}
 
 /** Where the curves of a profile are continued by a tangent. */
 export function endOfCurves(profile: Profile): number {
@@ -42,6 +47,14 @@ export function ttftSeconds(profile: Profile, rho: number, uncachedPromptTokens:
 /** Expected seconds between two tokens. */
 export function tbotSeconds(profile: Profile, rho: number): number {
   return idleTbotSeconds(profile) + tbotDelaySeconds(profile, rho);
+}
+
+/** Expected seconds that a request spends in an engine, from its arrival to its last token. */
+export function staySeconds(profile: Profile, rho: number, mix: TokenMix): number {
+  return (
+    ttftSeconds(profile, rho, mix.uncachedPromptTokens) +
+    Math.max(0, mix.outputTokens - 1) * tbotSeconds(profile, rho)
+  );
 }
 
 /** `k rho / (1 - k rho)` up to `end`; beyond, what makes `rho` times it a straight line with the slope at `end`. */

@@ -2,6 +2,7 @@ import { id64 } from '../../wire/hash.js';
 import type { Address } from '../fleet/fleet.js';
 import { type EngineState, effectiveCapacity } from '../fleet/fleet-state.js';
 import type { Operations, Orders } from '../fleet/operations.js';
+import { knowsLatency } from '../profiles/curves.js';
 import {
   type CapacityDrift,
   CapacityWatch,
@@ -9,7 +10,6 @@ import {
   penaltyBeyond,
 } from './capacity/capacity-watch.js';
 import type { EngineWork, ToldUsage } from './capacity/engine-work.js';
-import { knowsLatency } from './capacity/load-by-profile.js';
 import type { CapacityView } from './capacity/measured-capacity.js';
 import { SlowStart } from './capacity/slow-start.js';
 import { type SlownessLimit, type Stay, slownessLimit, stayOf } from './capacity/throughput.js';

@@ -1,6 +1,7 @@
+import { knowsLatency, staySeconds } from '../../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../../profiles/profile.js';
 import type { EngineTraffic, Traffic } from './engine-traffic.js';
-import { fullRequests, knowsLatency, rhoOf, stayAt } from './load-by-profile.js';
+import { fullRequests, rhoOf } from './load-by-profile.js';
 import type { RequestsHeld } from './requests-held.js';
 
 /** Long beside the time that requests stay, and if it need not be too long, enough for this many answers. */
@@ -52,7 +53,7 @@ export function capacityLook(
 ): CapacityLook | undefined {
   const work = workSeconds(profile, mix);
   if (replicas === 0 || !(work > 0) || !knowsLatency(profile)) return undefined;
-  const shortest = Math.max(LEAST_SECONDS, STAYS * stayAt(profile, mix, 1));
+  const shortest = Math.max(LEAST_SECONDS, STAYS * staySeconds(profile, 1, mix));
   // The recovery of an engine that gets few requests is to show soon.
   const isSparse = isReduced && held.mean(LEAST_SECONDS, nowMs) < LEAST_HELD;
   const enough = isOutlier && !isReduced ? FEW_ANSWERS : ENOUGH_ANSWERS;

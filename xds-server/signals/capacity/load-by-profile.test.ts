@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { knowsLatency, queueSeconds, rhoOf, slownessOf, stayAt } from './load-by-profile.js';
+import { knowsLatency, staySeconds } from '../../profiles/curves.js';
+import { queueSeconds, rhoOf, slownessOf } from './load-by-profile.js';
 
 const mix = { uncachedPromptTokens: 100, outputTokens: 40 };
 const profile = {
@@ -16,7 +17,7 @@ describe('utilisation by the number of requests', () => {
   it("obeys Little's law: requests are arrivals times the time that each stays", () => {
     fc.assert(
       fc.property(fc.double({ min: 0.01, max: 0.97, noNaN: true }), (rho) => {
-        const requests = (rho / work) * stayAt(profile, mix, rho);
+        const requests = (rho / work) * staySeconds(profile, rho, mix);
         expect(rhoOf(requests, profile, mix)).toBeCloseTo(rho, 6);
       }),
     );
@@ -40,11 +41,11 @@ describe('utilisation by the number of requests', () => {
 
 it('requests wait only when there are more than can be served, as long as the work of the others takes', () => {
   expect(queueSeconds(10, profile, mix)).toBe(0);
-  expect(queueSeconds(1_000, profile, mix)).toBeCloseTo(1_000 * work - stayAt(profile, mix, 0.98));
+  expect(queueSeconds(1_000, profile, mix)).toBeCloseTo(1_000 * work - staySeconds(profile, 0.98, mix));
 });
 
 describe('how many times slower an engine is', () => {
-  const secondsAt = (rho: number) => stayAt(profile, mix, rho);
+  const secondsAt = (rho: number) => staySeconds(profile, rho, mix);
 
   it('is what is left when its load has explained its part', () => {
     fc.assert(

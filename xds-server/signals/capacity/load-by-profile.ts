@@ -1,21 +1,8 @@
-import { tbotSeconds, ttftSeconds } from '../../profiles/curves.js';
+import { knowsLatency, staySeconds } from '../../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../../profiles/profile.js';
 
 /** What a profile is asked for at most: all work is done at this utilisation, and what comes on top waits. */
 const FULL_RHO = 0.98;
-
-/** Whether a profile tells how long anything takes; one of only a rate does not. */
-export function knowsLatency(profile: Profile): boolean {
-  return profile.ttft.baseSeconds + profile.tbot.baseSeconds > 0;
-}
-
-/** Seconds that a request spends in an engine at a utilisation, from its arrival to its last token. */
-export function stayAt(profile: Profile, mix: TokenMix, rho: number): number {
-  return (
-    ttftSeconds(profile, rho, mix.uncachedPromptTokens) +
-    Math.max(0, mix.outputTokens - 1) * tbotSeconds(profile, rho)
-  );
-}
 
 /**
  * Utilisation of a replica that has this many requests, by Little's law: where arrivals times the time each stays give
@@ -28,7 +15,7 @@ export function rhoOf(requests: number, profile: Profile, mix: TokenMix): number
   let high = FULL_RHO;
   for (let step = 0; step < 30; step++) {
     const rho = (low + high) / 2;
-    if ((rho / work) * stayAt(profile, mix, rho) < requests) low = rho;
+    if ((rho / work) * staySeconds(profile, rho, mix) < requests) low = rho;
     else high = rho;
   }
   return high;
@@ -36,12 +23,12 @@ export function rhoOf(requests: number, profile: Profile, mix: TokenMix): number
 
 /** Requests that a replica has which is full: all its work gets done, and no more would. */
 export function fullRequests(profile: Profile, mix: TokenMix): number {
-  return (FULL_RHO / workSeconds(profile, mix)) * stayAt(profile, mix, FULL_RHO);
+  return (FULL_RHO / workSeconds(profile, mix)) * staySeconds(profile, FULL_RHO, mix);
 }
 
 /** Seconds that a replica with this many requests needs for those that find no room beside the ones it can serve. */
 export function queueSeconds(requests: number, profile: Profile, mix: TokenMix): number {
-  return Math.max(0, requests * workSeconds(profile, mix) - stayAt(profile, mix, FULL_RHO));
+  return Math.max(0, requests * workSeconds(profile, mix) - staySeconds(profile, FULL_RHO, mix));
 }
 
 /** No engine is taken for more times slower than this, or for faster. */

@@ -1,6 +1,7 @@
+import { knowsLatency, staySeconds } from '../../profiles/curves.js';
 import { type Profile, type TokenMix, workSeconds } from '../../profiles/profile.js';
 import type { EngineTraffic } from './engine-traffic.js';
-import { knowsLatency, rhoOf, stayAt } from './load-by-profile.js';
+import { rhoOf } from './load-by-profile.js';
 import type { RequestsHeld } from './requests-held.js';
 
 /** Requests come out as they came in only over times that are long beside that which they stay. */
@@ -46,7 +47,7 @@ export function stayOf(
   const requests = least - rates.networkSeconds;
   if (requests < LEAST_REQUESTS) return undefined;
   const rho = rhoOf(requests / capacity, profile, mix)!;
-  const expectedSeconds = Math.max(stayAt(profile, mix, rho), (requests / capacity) * work);
+  const expectedSeconds = Math.max(staySeconds(profile, rho, mix), (requests / capacity) * work);
   const doneRho = rates.endedWorkSeconds / capacity;
   const excess = Math.min(MOST_EXCESS, rho / Math.max(doneRho, 1e-9));
   return { answers: rates.ended * seconds, observedSeconds: excess * expectedSeconds, expectedSeconds };
@@ -87,6 +88,6 @@ export function surelyDone(rho: number, answers: number): number {
 /** Undefined where requests stay too long, or their work or times are not known. */
 function tellingSeconds(profile: Profile, mix: TokenMix): number | undefined {
   if (!(workSeconds(profile, mix) > 0) || !knowsLatency(profile)) return undefined;
-  const seconds = Math.max(LEAST_SECONDS, Math.ceil(STAYS * stayAt(profile, mix, 1)));
+  const seconds = Math.max(LEAST_SECONDS, Math.ceil(STAYS * staySeconds(profile, 1, mix)));
   return seconds > LONGEST_SECONDS ? undefined : seconds;
 }

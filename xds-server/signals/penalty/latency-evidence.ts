@@ -1,7 +1,7 @@
 import type { EngineUsage } from '../../../wire/usage-report.js';
-import { tbotSeconds, ttftSeconds } from '../../profiles/curves.js';
+import { staySeconds, tbotSeconds, ttftSeconds } from '../../profiles/curves.js';
 import type { Profile, TokenMix } from '../../profiles/profile.js';
-import { queueSeconds, rhoOf, slownessOf, stayAt } from '../capacity/load-by-profile.js';
+import { queueSeconds, rhoOf, slownessOf } from '../capacity/load-by-profile.js';
 import type { LatencySample } from './latency-samples.js';
 
 /** Of what answers take longer than they should, what is too little to tell of a slow engine. */
@@ -62,9 +62,9 @@ export function latencySamples(
       kind: 'whole',
       count: wholeCount,
       observedSeconds,
-      expectedSeconds: network + stayAt(profile, mix, load.rho),
-      mostSeconds: network + stayAt(profile, mix, most) + queued,
-      slowness: slowness(observedSeconds - network, (rho) => stayAt(profile, mix, rho)),
+      expectedSeconds: network + staySeconds(profile, load.rho, mix),
+      mostSeconds: network + staySeconds(profile, most, mix) + queued,
+      slowness: slowness(observedSeconds - network, (rho) => staySeconds(profile, rho, mix)),
     });
   }
   if (paceTokens > 0 && profile.tbot.baseSeconds > 0) {
