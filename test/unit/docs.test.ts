@@ -72,6 +72,15 @@ it('the manual has every code of an error', () => {
   expect(Object.keys(errorCodes).filter((code) => !manual.includes(`| \`${code}\` `))).toEqual([]);
 });
 
+it('the map of the code has every folder', () => {
+  const map = read('docs/code.md');
+  const folders = ['xds-server', 'filter', 'simulator', 'bench', 'test'].flatMap((part) =>
+    readdirSync(join(ROOT, part), { withFileTypes: true }).filter((entry) => entry.isDirectory()),
+  );
+  expect(folders.length).toBeGreaterThan(40);
+  expect(folders.map(({ name }) => name).filter((name) => !map.includes(`\`${name}/\``))).toEqual([]);
+});
+
 it('the configuration in README.md is valid', () => {
   const [, yaml] = read('README.md').match(/```yaml\n([^`]+)```/)!;
   expect(loadConfig('fleet.yaml', () => yaml!).fleet.pools.map(({ id }) => id)).toEqual(['llama-70b']);
