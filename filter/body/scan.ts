@@ -27,7 +27,7 @@ import {
   TEXT_BYTES,
   TEXT_LIMIT,
 } from './found';
-import { skipContents, specials } from './string-contents';
+import { skipContents, spared, sparedBy, specials, startSparing } from './string-contents';
 
 /** Containers within containers, at most. */
 const MAX_DEPTH: u32 = 1024;
@@ -85,8 +85,11 @@ export class Scan extends Found {
   room: u32;
   taken: u32;
   number: u64;
-  /** Where the value of a prompt field began. */
+  /** Where the value of a prompt field began, in the body and of what counts as its length. */
   promptStart: u32;
+  promptFrom: u32;
+  /** Bytes of the pieces before this one that do not count. */
+  spared: u32;
 }
 
 // Behind the fixed part: a bit for each open container (1 is an object); for the watched ones what it is, its latest
@@ -145,6 +148,7 @@ export function scan(s: Scan, start: usize, length: usize): void {
   const end = start + length;
   let at = start;
   let mode = s.mode;
+  startSparing();
   while (at < end) {
     if (mode == SKIP) {
       at = skipContents(at, end);
@@ -202,6 +206,14 @@ export function scan(s: Scan, start: usize, length: usize): void {
   }
   s.mode = mode;
   s.offset += <u32>length;
+  s.spared += spared;
+}
+
+/** Of the bytes up to `offset`, how many count: an escape as much as the character that it stands for. */
+// @ts-ignore: decorator
+@inline
+function counted(s: Scan, offset: u32): u32 {
+  return offset - s.spared - spared;
 }
 
 /**
@@ -248,7 +260,10 @@ function structure(s: Scan, mode: u8, byte: u8, offset: u32): u8 {
 }
 
 function startValue(s: Scan, byte: u8, offset: u32): u8 {
-  if (s.depth == 1) s.promptStart = offset - 1;
+  if (s.depth == 1) {
+    s.promptStart = offset - 1;
+    s.promptFrom = counted(s, offset - 1);
+  }
   if (byte == 0x22) return startText(s);
   if (byte == 0x7b) return open(s, true, offset);
   if (byte == 0x5b) return open(s, false, offset);
@@ -286,7 +301,7 @@ function open(s: Scan, isObject: bool, offset: u32): u8 {
     store<u8>(watched, 0, LATEST);
     store<u8>(watched, 0, OWN);
     store<u8>(watched, 0, INNER);
-    store<u32>(changetype<usize>(s) + ((<usize>s.depth) << 2), offset, STARTS);
+    store<u32>(changetype<usize>(s) + ((<usize>s.depth) << 2), counted(s, offset), STARTS);
   }
   return isObject ? FIRST_KEY : FIRST_VALUE;
 }
@@ -298,7 +313,7 @@ function close(s: Scan, offset: u32): u8 {
   if (closed == Context.ITEM || closed == Context.LIST) {
     // The parent is watched, too: a list or an item, or the body itself.
     if (load<u8>(at, OWN) & MEDIA)
-      noteMedia(s, offset - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
+      noteMedia(s, counted(s, offset) - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
     const flags = load<u8>(at, OWN) | load<u8>(at, INNER);
     if (s.depth > 1) store<u8>(at - 1, load<u8>(at - 1, INNER) | flags, INNER);
     else if (latest(s) == Field.MESSAGES) s.messages = flags;
@@ -335,7 +350,7 @@ function endValue(s: Scan, offset: u32): u8 {
   if (s.depth == 1) {
     const field = latest(s);
     if (field >= FIRST_PROMPT && field <= LAST_PROMPT) {
-      noteLength(s, field, offset - s.promptStart);
+      noteLength(s, field, counted(s, offset) - s.promptFrom);
       noteNumber(s, field, s.promptStart);
     }
   }
@@ -455,6 +470,7 @@ function hexDigit(s: Scan, byte: u8): u8 {
   }
   s.unit = (s.unit << 4) | digit;
   if (++s.step < 4) return HEX;
+  s.spared += sparedBy(s.unit);
   if (s.string == TAKE) takeUnit(s, s.unit);
   return s.string;
 }

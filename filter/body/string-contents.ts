@@ -1,5 +1,17 @@
 // Contents of JSON strings, many bytes at a time: where they end, and what of them is plain.
 
+/** Bytes by which escapes that were skipped are longer than the characters that they stand for, as UTF-8 has them. */
+export let spared: u32 = 0;
+
+export function startSparing(): void {
+  spared = 0;
+}
+
+/** The same of one escape, by its code unit; of ASCII, which nobody escapes so, as of what comes after it. */
+export function sparedBy(unit: u32): u32 {
+  return unit < 0x800 || unit >> 11 == 0x1b ? 4 : 3;
+}
+
 /**
  * Skips contents of a string, whole escapes included, up to the closing quote, something that is not allowed, an escape
  * close to the end of the piece, or the end.
@@ -16,8 +28,10 @@ export function skipContents(start: usize, end: usize): usize {
     if (load<u8>(at) != 0x5c || at + 6 > end) return at;
     const escaped = load<u8>(at, 1);
     if (isSimpleEscape(escaped)) at += 2;
-    else if (escaped == 0x75 && isHex4(at + 2)) at += 6;
-    else return at;
+    else if (escaped == 0x75 && isHex4(at + 2)) {
+      spareHex4(at + 2);
+      at += 6;
+    } else return at;
   }
   while (at < end) {
     const byte = load<u8>(at);
@@ -97,6 +111,7 @@ function skipBlocks(start: usize, end: usize): usize {
       const byte = load<u8>(place);
       if (isSimpleEscape(byte)) continue;
       if (byte != 0x75 || place + 5 > end || !isHex4(place + 1)) return place - 1;
+      spareHex4(place + 1);
     }
     if (stops) return at + <usize>ctz(stops);
     open = (odd & backslashes) >> 63;
@@ -157,6 +172,15 @@ function isSimpleEscape(byte: u8): bool {
 @inline
 function isHex4(at: usize): bool {
   return isHex(load<u8>(at)) && isHex(load<u8>(at, 1)) && isHex(load<u8>(at, 2)) && isHex(load<u8>(at, 3));
+}
+
+/** By the first two digits, which tell the length: `sparedBy` what they make with any others. */
+// @ts-ignore: decorator
+@inline
+function spareHex4(at: usize): void {
+  const first = load<u8>(at) | 0x20;
+  const second = load<u8>(at, 1);
+  spared += (first == 0x30 && second < 0x38) || (first == 0x64 && second >= 0x38) ? 4 : 3;
 }
 
 // @ts-ignore: decorator

@@ -6,7 +6,7 @@ type Exports = Record<string, (...args: number[]) => number> & { readonly memory
 type Enum = Record<string, { readonly value: number }>;
 
 const scanner = new WebAssembly.Instance(
-  partModule('scan', 'body/scan.ts', 'body/fields.ts', 'body/found.ts'),
+  partModule('scan', 'body/scan.ts', 'body/string-contents.ts', 'body/fields.ts', 'body/found.ts'),
   {
     env: { abort: () => {} },
   },
@@ -441,6 +441,30 @@ describe('the body scanner', () => {
     const state = scan(bytes, [5, 30, 40]);
     expect(scanner.lengthOf!(state, field('MESSAGES'))).toBe(utf8.encode(value).length);
     expect(scanner.lengthOf!(state, field('PROMPT'))).toBe(5);
+  });
+
+  it('measures characters alike, whether they are spelled as escapes or not, however they are cut', () => {
+    const word = fc.constantFrom('плита', '你好', 'é', '🙂🙂', '"', '\n', 'plain words ', 'x'.repeat(70));
+    const words = fc.array(word, { maxLength: 40 }).map((all) => all.join(''));
+    const measured = (json: string, at: readonly number[]) => {
+      const state = scan(utf8.encode(json), at);
+      const lengths = ['MESSAGES', 'INPUT', 'SYSTEM'].map((name) => scanner.lengthOf!(state, field(name)));
+      return [...lengths, scanner.promptBytes!(state)];
+    };
+    fc.assert(
+      fc.property(words, words, words, cuts, (system, text, file, at) => {
+        const part = { type: 'document', text: file };
+        const messages = [{ role: 'user', content: [{ type: 'text', text }, part] }];
+        const json = JSON.stringify({ system, messages, input: text });
+        const escaped = json.replace(
+          /[^\0-\x7f]/g,
+          (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        );
+        expect(JSON.parse(escaped)).toEqual(JSON.parse(json));
+        expect(measured(escaped, at)).toEqual(measured(json, []));
+      }),
+      { numRuns: 2000 },
+    );
   });
 
   it('fails on more than 1024 containers within each other, and on nothing less deep', () => {
