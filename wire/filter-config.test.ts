@@ -30,7 +30,7 @@ describe('the filter configuration', () => {
     ['startupHoldMs', { startupHoldMs: 60_001 }],
     ['tenantHeader', { tenantHeader: 'X-Tenant' }],
     ['maxBodyBytes', { maxBodyBytes: 0 }],
-  ])('is refused when %s is out of range', (name, change) => {
+  ])('is refused when %s is out of range: %j', (name, change) => {
     expect(() => encodeFilterConfig({ frontendId: 'west', ...change })).toThrow(`filter ${name}: `);
   });
 });

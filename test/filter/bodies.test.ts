@@ -159,7 +159,7 @@ describe('a body that is read', () => {
     ['{"model":null}', 'model_missing', 400],
     ['{"model":"m\\u0000"}', 'model_not_found', 404],
     [`{"model":"${'m'.repeat(300)}"}`, 'model_not_found', 404],
-  ])('that cannot be used is answered with a reason: %.20s', (body, expected, status) => {
+  ])('that cannot be used is answered with a reason, case %#', (body, expected, status) => {
     for (const pieces of [1, 3]) {
       const stream = post(started(), body, {}, pieces);
       expect([stream.reply?.status, code(stream)]).toEqual([status, expected]);
@@ -270,7 +270,7 @@ describe('a form', () => {
     [field('model', '') + ended, TYPE, 'model_missing', 400],
     [field('model', 'm') + file(4).replace('"file"', '"model"') + ended, TYPE, 'model_missing', 400],
     [field('model', 'M') + ended, TYPE, 'model_not_found', 404],
-  ])('that cannot be used is answered with a reason: %.20s of %s', (body, type, expected, status) => {
+  ])('that cannot be used is answered with a reason, case %#', (body, type, expected, status) => {
     for (const pieces of [1, 3]) {
       const stream = postForm(started(), body, { 'content-type': type }, pieces);
       expect([stream.reply?.status, code(stream)]).toEqual([status, expected]);
