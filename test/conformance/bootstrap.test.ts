@@ -15,9 +15,9 @@ import { eventually } from '../e2e/harness/process.js';
 import { freePorts } from '../free-ports.js';
 import { CertificateAuthority } from './certificates.js';
 import { Envoy, envoyBinary } from './envoy/envoy.js';
+import { viewOf } from './messages.js';
 import { printed } from './printed.js';
 import { silent } from './silent.js';
-import { viewOf } from './world.js';
 
 const example = (name: string) =>
   readFileSync(new URL(`../../envoy/standalone/${name}.yaml`, import.meta.url), 'utf8');

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, it } from 'vitest';
 import { deltaScenarios } from './delta-scenarios.js';
+import { inMemoryServer, type Server, socketServer } from './server.js';
 import { sotwScenarios } from './sotw-scenarios.js';
-import { inMemoryServer, type Server, socketServer } from './world.js';
 
 const protocols = { 'state of the world': sotwScenarios, delta: deltaScenarios };
 const servers = { 'in memory': async () => inMemoryServer(), 'over sockets': socketServer };

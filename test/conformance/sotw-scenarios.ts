@@ -1,5 +1,7 @@
 import { expect } from 'vitest';
-import { type Server, SotwClient, type TypeName, types } from './world.js';
+import { SotwClient } from './clients.js';
+import { type TypeName, types } from './messages.js';
+import type { Server } from './server.js';
 
 /** A rule of the xDS protocol (Envoy's "xDS REST and gRPC protocol", by heading) and a dialogue that shows it. */
 export interface Scenario {

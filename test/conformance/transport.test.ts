@@ -21,7 +21,8 @@ import { createCollection, createResource, type View } from '../../xds-server/xd
 import { CLUSTER_TYPE, ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
 import { CertificateAuthority } from './certificates.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
-import { type Received, socketWire, viewOf, type Wire } from './world.js';
+import { type Received, viewOf } from './messages.js';
+import { socketWire, type Wire } from './server.js';
 
 const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 const DELTA_ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
