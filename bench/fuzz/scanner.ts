@@ -60,7 +60,7 @@ const escapes = ['\\n', '\\"', '\\\\', '\\u00e9', '\\t', '\\/', 'é', 'a', 'plai
  */
 export function fuzzScanner(inputs: number, random: Random): number {
   const scanner = new WebAssembly.Instance(
-    partModule('scan', 'body/scan.ts', 'body/string-contents.ts', 'body/fields.ts', 'body/found.ts'),
+    partModule('scan', 'body/scan.ts', 'body/fields.ts', 'body/found.ts'),
     {
       env: { abort: () => {} },
     },

@@ -34,6 +34,7 @@ export enum Field {
   ROLE,
   TYPE,
   CONTENT,
+  OUTPUT,
 }
 
 export const LAST_TEXT: Field = Field.SERVICE_TIER;
@@ -84,6 +85,7 @@ export function contextIn(parent: Context, field: Field, isObject: bool): Contex
   } else if (parent == Context.LIST) {
     if (isObject) return Context.ITEM;
   } else if (parent == Context.ITEM) {
+    if (field == Field.OUTPUT) return isObject ? Context.ITEM : Context.LIST;
     if (!isObject && field == Field.CONTENT) return Context.LIST;
   }
   return Context.NONE;
@@ -132,6 +134,8 @@ const top: StaticArray<Name> = [
 const item: StaticArray<Name> = [
   new Name('role', Field.ROLE),
   new Name('content', Field.CONTENT),
+  // What a tool has given back.
+  new Name('output', Field.OUTPUT),
   new Name('type', Field.TYPE),
 ];
 const conversation: StaticArray<Name> = [new Name('id', Field.ID)];
@@ -175,6 +179,7 @@ const types: StaticArray<Name> = [
   new Name('image_url', <Field>IMAGE),
   new Name('input_image', <Field>IMAGE),
   new Name('image', <Field>IMAGE),
+  new Name('computer_screenshot', <Field>IMAGE),
   new Name('input_audio', <Field>AUDIO),
   new Name('audio_url', <Field>AUDIO),
   new Name('audio', <Field>AUDIO),

@@ -99,7 +99,8 @@ const CONTEXTS: usize = STACK + (<usize>MAX_DEPTH >> 3);
 const LATEST: usize = CONTEXTS + <usize>WATCHED;
 const OWN: usize = LATEST + <usize>WATCHED;
 const INNER: usize = OWN + <usize>WATCHED;
-const STARTS: usize = INNER + <usize>WATCHED;
+const OUTPUTS: usize = INNER + <usize>WATCHED;
+const STARTS: usize = OUTPUTS + <usize>WATCHED;
 const NAME: usize = STARTS + ((<usize>WATCHED) << 2);
 const STATE_END: usize = NAME + 2 * NAME_LIMIT;
 
@@ -301,6 +302,7 @@ function open(s: Scan, isObject: bool, offset: u32): u8 {
     store<u8>(watched, 0, LATEST);
     store<u8>(watched, 0, OWN);
     store<u8>(watched, 0, INNER);
+    store<u8>(watched, 0, OUTPUTS);
     store<u32>(changetype<usize>(s) + ((<usize>s.depth) << 2), counted(s, offset), STARTS);
   }
   return isObject ? FIRST_KEY : FIRST_VALUE;
@@ -314,8 +316,9 @@ function close(s: Scan, offset: u32): u8 {
     // The parent is watched, too: a list or an item, or the body itself.
     if (load<u8>(at, OWN) & MEDIA)
       noteMedia(s, counted(s, offset) - load<u32>(changetype<usize>(s) + ((<usize>s.depth + 1) << 2), STARTS));
-    const flags = load<u8>(at, OWN) | load<u8>(at, INNER);
-    if (s.depth > 1) store<u8>(at - 1, load<u8>(at - 1, INNER) | flags, INNER);
+    const flags = load<u8>(at, OWN) | load<u8>(at, INNER) | load<u8>(at, OUTPUTS);
+    if (s.depth > 1 && latest(s) == Field.OUTPUT) store<u8>(at - 1, load<u8>(at - 1, OUTPUTS) | flags, OUTPUTS);
+    else if (s.depth > 1) store<u8>(at - 1, load<u8>(at - 1, INNER) | flags, INNER);
     else if (latest(s) == Field.MESSAGES) s.messages = flags;
     else s.input = flags;
   }
@@ -573,6 +576,7 @@ function noteKey(s: Scan, field: Field): void {
     }
     case Context.ITEM: {
       if (field == Field.CONTENT) store<u8>(at, 0, INNER);
+      else if (field == Field.OUTPUT) store<u8>(at, 0, OUTPUTS);
       else store<u8>(at, load<u8>(at, OWN) & ~(field == Field.TYPE ? BY_TYPE : ANSWER), OWN);
       break;
     }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { packageFile } from '../../xds-server/package-file.js';
 
 const root = packageFile();
@@ -24,7 +24,8 @@ export function filterModule(): WebAssembly.Module {
 /** Single files of the filter as a module of their own. */
 export function partModule(name: string, ...sources: readonly string[]): WebAssembly.Module {
   const file = join(output, `${name}.wasm`);
-  if (modified(file) < Math.max(...sources.map((source) => modified(join(root, 'filter', source))))) {
+  const neighbours = sources.flatMap((source) => sourcesIn(join('filter', dirname(source))));
+  if (modified(file) < Math.max(...neighbours.map(modified))) {
     // From within the folder, so that the filter's own configuration is not found.
     const options = ['--runtime', 'stub', '-O3', '--enable', 'simd', '--disableWarning', '235'];
     compile(file, join(root, 'filter'), [...sources, ...options]);

@@ -6,7 +6,7 @@ type Exports = Record<string, (...args: number[]) => number> & { readonly memory
 type Enum = Record<string, { readonly value: number }>;
 
 const scanner = new WebAssembly.Instance(
-  partModule('scan', 'body/scan.ts', 'body/string-contents.ts', 'body/fields.ts', 'body/found.ts'),
+  partModule('scan', 'body/scan.ts', 'body/fields.ts', 'body/found.ts'),
   {
     env: { abort: () => {} },
   },
@@ -128,7 +128,7 @@ function expected(json: string): Found | undefined {
     numbers: Object.fromEntries(Object.keys(numbers).map((key) => [key, plainNumber(own(key))])),
     stream: typeof own('stream') === 'boolean' ? (own('stream') as boolean) : undefined,
     tools: Array.isArray(tools) && tools.length > 0,
-    image: type('image_url', 'input_image', 'image'),
+    image: type('image_url', 'input_image', 'image', 'computer_screenshot'),
     audio: type('input_audio', 'audio_url', 'audio'),
     file: type('input_file', 'file', 'document'),
     made: type('function_call', 'reasoning'),
@@ -154,7 +154,13 @@ function isObject(value: unknown): value is JsonObject {
 /** Messages and the parts within them. */
 function itemsOf(list: unknown): JsonObject[] {
   if (!Array.isArray(list)) return [];
-  return list.filter(isObject).flatMap((item) => [item, ...itemsOf(item.content)]);
+  return list
+    .filter(isObject)
+    .flatMap((item) => [
+      item,
+      ...itemsOf(item.content),
+      ...itemsOf(isObject(item.output) ? [item.output] : item.output),
+    ]);
 }
 
 /** UTF-8 in hex, halves of surrogate pairs written like characters. */
@@ -188,6 +194,7 @@ const names = [
     'role',
     'type',
     'content',
+    'output',
     'x',
     'models',
     '',
@@ -291,16 +298,22 @@ const message = fc.record({
     ),
   ),
 });
+const part = fc.record({
+  type: fc.constantFrom('input_text', 'input_image', 'input_file', 'computer_screenshot'),
+});
+const item = fc.record(
+  {
+    type: fc.constantFrom('message', 'function_call', 'function_call_output'),
+    content: fc.array(part, { maxLength: 2 }),
+    output: fc.oneof(fc.string(), part, fc.array(part, { maxLength: 2 })),
+  },
+  { requiredKeys: ['type'] },
+);
 const chat = fc.record(
   {
     model: shortText,
     messages: fc.array(message, { maxLength: 4 }),
-    input: fc.array(
-      fc.record({ type: fc.constantFrom('message', 'function_call', 'function_call_output') }),
-      {
-        maxLength: 3,
-      },
-    ),
+    input: fc.array(item, { maxLength: 3 }),
     stream: fc.boolean(),
     tools: fc.array(fc.record({ type: fc.constant('function') }), { maxLength: 2 }),
     metadata: fc.record({ user_id: shortText }),
