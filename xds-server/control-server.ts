@@ -111,7 +111,7 @@ export class ControlServer implements ShownServer {
    * @throws {ConfigError} for a configuration with problems
    */
   static async start(options: ControlServerOptions): Promise<ControlServer> {
-    const live = await LiveConfig.read(options.configFile, options.lookup);
+    const live = LiveConfig.read(options.configFile, options.lookup);
     const store = new PlanStore(live.current.server.stateFile);
     const peers = new Peers({ server: live.current.server, now });
     const { state, problem } = await startingState(store, peers);

@@ -38,8 +38,6 @@ export interface Config {
   readonly warnings: readonly ConfigProblem[];
   /** The file with defaults filled in and without secrets, to be shown. */
   readonly shown: ConfigFile;
-  /** Every file the configuration was read from, itself first; a change of any means a reload. */
-  readonly files: readonly string[];
 }
 
 export type SteeringChoice = ConfigFile['steering'];

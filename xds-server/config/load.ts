@@ -19,12 +19,14 @@ import { YamlSource } from './yaml-source.js';
 /** Reads a file as UTF-8 text, without a byte order mark; throws what the file system throws. */
 export type ReadFile = (path: string) => string;
 
-export const readFromDisk: ReadFile = (path) => {
-  const bytes = readFileSync(path);
+export const readFromDisk: ReadFile = (path) => textOf(readFileSync(path));
+
+/** Bytes of a file as text, without a byte order mark. */
+export function textOf(bytes: Uint8Array): string {
   // Node would put other characters in the place of what it cannot read.
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text');
   return new TextDecoder().decode(bytes);
-};
+}
 
 /** @throws {ConfigError} when a configuration file cannot be read or is not YAML */
 export function readSource(file: string, readFile: ReadFile): YamlSource {
@@ -76,7 +78,6 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     server: buildServer(config, file, secrets),
     warnings: crossChecked.warnings,
     shown: redact(config),
-    files: [resolve(file), ...files.read],
   };
 }
 
@@ -88,8 +89,6 @@ interface Secrets {
 /** The files that a configuration names, relative to itself. */
 class NamedFiles {
   readonly problems: ConfigProblem[] = [];
-  /** Absolute paths. */
-  readonly read: string[] = [];
   readonly #source: YamlSource;
   readonly #readFile: ReadFile;
 
@@ -191,7 +190,6 @@ class NamedFiles {
   #text(path: Path, file: string | undefined): string | undefined {
     if (file === undefined) return undefined;
     const absolute = resolve(dirname(this.#source.file), file);
-    this.read.push(absolute);
     try {
       return this.#readFile(absolute);
     } catch (error) {

@@ -23,14 +23,7 @@ export function waitingForRestart(before: ServerSettings, after: ServerSettings)
 /** Whether two configurations mean the same to a running server. */
 export function isSameConfig(a: Config, b: Config): boolean {
   const essence = (config: Config) => {
-    const {
-      file: _file,
-      files: _files,
-      warnings: _warnings,
-      shown: _shown,
-      discovery: _found,
-      ...meaning
-    } = config;
+    const { file: _file, warnings: _warnings, shown: _shown, discovery: _found, ...meaning } = config;
     const { edsIntervalSeconds, logLevel } = config.server;
     return { ...meaning, server: { edsIntervalSeconds, logLevel } };
   };

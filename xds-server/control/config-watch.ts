@@ -1,38 +1,42 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type ReadFile, textOf } from '../config/load.js';
 
 const POLL_MS = 1_000;
+/** Stands for the content of a file that cannot be read. */
+const UNREADABLE = '';
 
 /**
- * Notices when any of some files changes, by reading them every second: small files, and the only way that sees
- * every kind of replacement (in place, by rename, through links, on network file systems).
+ * Notices when any of some files holds something else than what was read of it last, by reading them every second: small
+ * files, and the only way that sees every kind of replacement (in place, by rename, through links, on network file
+ * systems), and that a file which was read while it changed is again as it was before.
  */
 export class ConfigWatch {
   #onChange: () => Promise<void> = async () => {};
-  #files: readonly string[];
-  #seen: string | undefined;
+  /** What the files of the last load held when they were read, by their absolute paths. */
+  #read = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #checking: Promise<void> = Promise.resolve();
 
-  constructor(files: readonly string[]) {
-    this.#files = files;
-  }
-
-  /** Takes the present content as known: what changes from now on is noticed, also before the start. */
-  async note(): Promise<void> {
-    this.#seen = await digest(this.#files);
+  /** Reads the files of one load, good or not, which are watched from then on in the place of those before. */
+  reading(): ReadFile {
+    const read = new Map<string, string>();
+    this.#read = read;
+    return (file) => {
+      const path = resolve(file);
+      read.set(path, UNREADABLE);
+      const bytes = readFileSync(path);
+      read.set(path, fingerprint(bytes));
+      return textOf(bytes);
+    };
   }
 
   start(onChange: () => Promise<void>): void {
     this.#onChange = onChange;
     this.#schedule();
-  }
-
-  /** Replaces the files. Others than before count as a change, as nobody knows what they held when they were read. */
-  setFiles(files: readonly string[]): void {
-    if (files.join('\n') !== this.#files.join('\n')) this.#seen = undefined;
-    this.#files = files;
   }
 
   /** Waits for a change that is being handled. */
@@ -50,22 +54,19 @@ export class ConfigWatch {
   }
 
   async #check(): Promise<void> {
-    const now = await digest(this.#files);
-    if (now !== this.#seen) {
-      this.#seen = now;
-      await this.#onChange();
-    }
+    if (await this.#hasChanged()) await this.#onChange();
     this.#schedule();
+  }
+
+  async #hasChanged(): Promise<boolean> {
+    for (const [file, before] of this.#read) {
+      const now = await readFile(file).then(fingerprint, () => UNREADABLE);
+      if (now !== before) return true;
+    }
+    return false;
   }
 }
 
-/** Of all contents; a file that cannot be read counts as such. */
-async function digest(files: readonly string[]): Promise<string> {
-  const hash = createHash('sha256');
-  for (const file of files) {
-    const content = await readFile(file).catch(() => undefined);
-    hash.update(content === undefined ? 'unreadable' : `${content.length} `);
-    if (content !== undefined) hash.update(content);
-  }
-  return hash.digest('hex');
+function fingerprint(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }

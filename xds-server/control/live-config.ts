@@ -37,11 +37,11 @@ export class LiveConfig {
   #reloading: Promise<boolean> = Promise.resolve(true);
   #isStopped = false;
 
-  private constructor(file: string, config: Config, lookup: Lookup) {
+  private constructor(file: string, config: Config, watch: ConfigWatch, lookup: Lookup) {
     this.#file = file;
     this.#written = config;
     this.#current = config;
-    this.#watch = new ConfigWatch([...config.files]);
+    this.#watch = watch;
     this.#discovery = new Discovery({ lookup, onChange: () => void this.#rediscover() });
   }
 
@@ -50,10 +50,10 @@ export class LiveConfig {
    *
    * @throws {ConfigError} for a configuration with problems
    */
-  static async read(file: string, lookup: Lookup = systemLookup()): Promise<LiveConfig> {
-    const live = new LiveConfig(file, loadConfig(file), lookup);
-    await live.#watch.note();
-    return live;
+  static read(file: string, lookup: Lookup = systemLookup()): LiveConfig {
+    const watch = new ConfigWatch();
+    const config = loadConfig(file, watch.reading());
+    return new LiveConfig(file, config, watch, lookup);
   }
 
   get current(): Config {
@@ -115,7 +115,7 @@ export class LiveConfig {
     const { alarms, log, onRead } = this.#events!;
     let config: Config;
     try {
-      config = loadConfig(this.#file);
+      config = loadConfig(this.#file, this.#watch.reading());
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       for (const problem of error.problems) log.error({ ...problem }, 'configuration problem');
@@ -126,7 +126,6 @@ export class LiveConfig {
       );
       return false;
     }
-    this.#watch.setFiles(config.files);
     onRead(true);
     alarms.clear('config');
     const waiting = waitingForRestart(this.#current.server, config.server);
