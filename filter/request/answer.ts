@@ -25,8 +25,6 @@ let spare: usize = 0;
 let made: u32 = 0;
 
 /** Begins to read the stream's answer, unless too many are being read. */
-// @ts-ignore: decorator
-@outlined
 export function openAnswer(stream: Stream): void {
   if (spare) {
     stream.answer = spare;
@@ -40,8 +38,6 @@ export function openAnswer(stream: Stream): void {
   clearBlock(stream.answer, BYTES);
 }
 
-// @ts-ignore: decorator
-@outlined
 export function closeAnswer(stream: Stream): void {
   store<u32>(stream.answer, <u32>spare);
   spare = stream.answer;
@@ -49,8 +45,6 @@ export function closeAnswer(stream: Stream): void {
 }
 
 /** Takes in a piece of the answer's body. False while a stream has not come to its first token. */
-// @ts-ignore: decorator
-@outlined
 export function readAnswer(stream: Stream, size: u32): bool {
   const answer = changetype<Answer>(stream.answer);
   if (stream.streamed) return readEvents(stream, answer, size);

@@ -124,8 +124,6 @@ function judgeType(): Unread {
 }
 
 /** Begins to read the body of the request that `judgeBody` has judged, and keeps its headers. */
-// @ts-ignore: decorator
-@outlined
 export function openBody(stream: Stream): void {
   if (spare) {
     stream.scan = spare;
@@ -150,8 +148,6 @@ export function closeBody(stream: Stream): void {
   if (stream.scan) freeBody(stream);
 }
 
-// @ts-ignore: decorator
-@outlined
 function freeBody(stream: Stream): void {
   store<u32>(stream.scan, <u32>spare);
   spare = stream.scan;
@@ -204,8 +200,6 @@ export function completeBody(stream: Stream): usize {
   return stream.scan ? soundBody(stream.scan) : 0;
 }
 
-// @ts-ignore: decorator
-@outlined
 function soundBody(at: usize): usize {
   const complete = changetype<Found>(at).isForm
     ? isCompleteForm(changetype<Form>(at))
@@ -227,8 +221,6 @@ export function isLongForm(stream: Stream): bool {
 }
 
 /** Supplies model and key from the body where the headers gave none. */
-// @ts-ignore: decorator
-@outlined
 export function takeFromBody(stream: Stream): void {
   const at = readPart(stream);
   if (!at) return;

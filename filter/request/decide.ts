@@ -139,16 +139,12 @@ export function decideNew(context: u32, ended: bool): i32 {
   return HOLD;
 }
 
-// @ts-ignore: decorator
-@outlined
 function answerCheck(): i32 {
   answerReadyCheck(snapshot != 0);
   return STOP;
 }
 
 /** Ends a request that does not wait for the first snapshot. */
-// @ts-ignore: decorator
-@outlined
 function endWithoutSnapshot(stream: Stream): i32 {
   return observe ? letPass(stream) : refuseStarting(stream);
 }
@@ -165,8 +161,6 @@ export function decideOnTrailers(stream: Stream): i32 {
 }
 
 /** Of the body that is being read, no more is to come, or to be read. */
-// @ts-ignore: decorator
-@outlined
 function finishReading(stream: Stream): i32 {
   if (!snapshot) {
     if (observe) {
@@ -188,14 +182,10 @@ export function decideHeld(stream: Stream): bool {
 }
 
 /** Ends the wait of a held request; its context must be the effective one. */
-// @ts-ignore: decorator
-@outlined
 export function refuseHeld(stream: Stream): void {
   refuseStarting(stream);
 }
 
-// @ts-ignore: decorator
-@outlined
 function refuseStarting(stream: Stream): i32 {
   closeBody(stream);
   count(STARTING);
@@ -204,8 +194,6 @@ function refuseStarting(stream: Stream): i32 {
 }
 
 /** Of a request about which nothing can be said, where nothing is steered. */
-// @ts-ignore: decorator
-@outlined
 function letPass(stream: Stream): i32 {
   forbidRetries();
   return settle(stream, CONTINUE);
@@ -221,8 +209,6 @@ function settle(stream: Stream, action: i32): i32 {
  * Counts a refusal. True when it is to be answered; not so where nothing is steered and the route leads somewhere, to
  * the pool (-1 if there is none) or by itself.
  */
-// @ts-ignore: decorator
-@outlined
 function refuses(stream: Stream, reason: u8, pool: i32 = -1): bool {
   count(reason);
   stream.reason = reason;
@@ -278,8 +264,6 @@ function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
     : serve(stream, <u32>pool, classOf(<u32>pool, priorityFor(carried)), hash, keyed);
 }
 
-// @ts-ignore: decorator
-@outlined
 function refuseModel(stream: Stream, reason: u8): i32 {
   if (!refuses(stream, reason)) return CONTINUE;
   if (reason == MODEL_NOT_FOUND) answerModelNotFound(modelAt, modelLength);
@@ -288,8 +272,6 @@ function refuseModel(stream: Stream, reason: u8): i32 {
 }
 
 /** Says why a body that had to be read was not. */
-// @ts-ignore: decorator
-@outlined
 function refuseBody(stream: Stream): i32 {
   if (stream.scan) return changetype<Found>(stream.scan).isForm ? refuseForm(stream) : refuseJson(stream);
   switch (judgeBody()) {
@@ -308,16 +290,12 @@ function refuseBody(stream: Stream): i32 {
   return afterRefusal(stream);
 }
 
-// @ts-ignore: decorator
-@outlined
 function refuseJson(stream: Stream): i32 {
   const tooDeep = changetype<Scan>(stream.scan).tooDeep;
   if (refuses(stream, INVALID_JSON)) answerInvalidJson(tooDeep);
   return afterRefusal(stream);
 }
 
-// @ts-ignore: decorator
-@outlined
 function refuseForm(stream: Stream): i32 {
   if (isLongForm(stream)) {
     if (refuses(stream, BODY_TOO_LARGE)) answerFormTooLarge();
@@ -327,8 +305,6 @@ function refuseForm(stream: Stream): i32 {
   return afterRefusal(stream);
 }
 
-// @ts-ignore: decorator
-@outlined
 function refuseNeeds(stream: Stream, model: usize, carried: u64): i32 {
   if (refuses(stream, NEED_UNMET)) answerNeedUnmet(model, carried);
   return afterRefusal(stream);
@@ -377,8 +353,6 @@ function serve(stream: Stream, pool: u32, number: u32, key: u64, keyed: bool): i
 }
 
 /** Counts a retry that the client makes by itself; false when there is no budget for more. */
-// @ts-ignore: decorator
-@outlined
 function noteClientRetry(stream: Stream, state: PoolState): bool {
   count(CLIENT_RETRIES);
   state.clientRetries++;
@@ -386,8 +360,6 @@ function noteClientRetry(stream: Stream, state: PoolState): bool {
 }
 
 /** Refuses a request of a pool, `again` when the client may come back. */
-// @ts-ignore: decorator
-@outlined
 function refuseAt(stream: Stream, reason: u8, pool: u32, again: bool): i32 {
   if (!refuses(stream, reason, pool)) return CONTINUE;
   if (reason == UNAVAILABLE) stream.pool.unavailable++;
@@ -402,8 +374,6 @@ function refuseAt(stream: Stream, reason: u8, pool: u32, again: bool): i32 {
  * A request that needs no model, such as a list of models or a health check. With a key, and a model that is named or
  * the only one, it goes where the key's conversation is; else to the nearest usable engine that its needs allow.
  */
-// @ts-ignore: decorator
-@outlined
 function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const carried = carriedNeeds(0);
   const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel();
@@ -469,8 +439,6 @@ function route(stream: Stream, pool: u32): i32 {
 }
 
 /** Nothing is steered; who served the request is learnt with the response. */
-// @ts-ignore: decorator
-@outlined
 function routeObserved(stream: Stream, pool: u32): i32 {
   stream.decided = stream.flow0;
   stream.decided.pins++;
@@ -484,8 +452,6 @@ function routeObserved(stream: Stream, pool: u32): i32 {
 }
 
 /** Envoy picks the host: who it was is learnt with the response. */
-// @ts-ignore: decorator
-@outlined
 function routeNatively(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   stream.pool.pins++;
   stream.reason = NATIVE;

@@ -56,8 +56,6 @@ export function tellDecision(stream: Stream): void {
 }
 
 /** Of a request that was let go instead of refused. */
-// @ts-ignore: decorator
-@outlined
 export function tellLetGo(stream: Stream): void {
   const start = begin();
   put(reasonName(stream.reason));
@@ -73,8 +71,6 @@ function textOf(engine: EngineState, plan: u64): Told {
   return text;
 }
 
-// @ts-ignore: decorator
-@outlined
 function compose(text: Told, engine: EngineState, plan: u64): void {
   const start = begin();
   put(reasonName(PLANNED));

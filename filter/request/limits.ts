@@ -18,8 +18,6 @@ export function nameRoute(stream: Stream): void {
   if (stream.asksForStream) nameLimits(stream.promptTokens);
 }
 
-// @ts-ignore: decorator
-@outlined
 function nameLimits(tokens: u32): void {
   const route = tokens <= <u32>SHORT_PROMPT_TOKENS ? SHORT : tokens <= <u32>MEDIUM_PROMPT_TOKENS ? MEDIUM : LONG;
   addHeader(REQUEST_HEADERS, ROUTE.at, ROUTE.length, route.at, route.length);

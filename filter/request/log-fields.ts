@@ -23,8 +23,6 @@ function named(name: string): Text {
 }
 
 /** Sets what is known of the stream, whose context must be the effective one. */
-// @ts-ignore: decorator
-@outlined
 export function tellLog(stream: Stream): void {
   const plan = begin();
   putHex(stream.planId);

@@ -54,8 +54,6 @@ export function notePrompt(stream: Stream, offered: bool): void {
   if (at) noteBodyOf(stream, at, offered);
 }
 
-// @ts-ignore: decorator
-@outlined
 function noteBodyOf(stream: Stream, at: usize, offered: bool): void {
   const body = changetype<Found>(at);
   stream.bodyRead = true;
@@ -74,8 +72,6 @@ function noteBodyOf(stream: Stream, at: usize, offered: bool): void {
 }
 
 /** The first bytes of a stream have arrived. */
-// @ts-ignore: decorator
-@outlined
 export function noteFirstToken(stream: Stream): void {
   const now = nowNs();
   stream.firstByteNs = now;
@@ -112,8 +108,6 @@ export function noteComplete(stream: Stream): void {
 }
 
 /** Adds the tokens of a complete answer to the counters; the tokens of its output are returned, 0 if unknown. */
-// @ts-ignore: decorator
-@outlined
 function countTokens(stream: Stream): u32 {
   const pool = stream.pool;
   const flow = stream.served;

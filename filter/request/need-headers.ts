@@ -31,8 +31,6 @@ export function mayBringNeed(name: usize, nameLength: usize): bool {
 }
 
 /** Bits of the needs that such a header with this value brings along. */
-// @ts-ignore: decorator
-@outlined
 export function needsOfHeader(name: usize, nameLength: usize, value: usize, length: usize): u64 {
   if (length == 0) return 0;
   let bits: u64 = 0;

@@ -126,8 +126,6 @@ export function priorityFor(carried: u64): i32 {
   return carried & priorityNeeds ? firstPriority(carried) : 0;
 }
 
-// @ts-ignore: decorator
-@outlined
 function firstPriority(carried: u64): i32 {
   for (let i: u32 = 0; i < ruleCount; i++) {
     const rule = rules + <usize>i * L.RULE_SIZE;

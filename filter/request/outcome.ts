@@ -98,8 +98,6 @@ export function noteResponse(stream: Stream, ended: bool): void {
 }
 
 /** Of a request that was not steered, by us or at all: false when there is no more to learn from its response. */
-// @ts-ignore: decorator
-@outlined
 function followUnsteered(stream: Stream): bool {
   if (stream.state == LET_GO) {
     dropLoadReports(RESPONSE_HEADERS);
@@ -114,8 +112,6 @@ function followUnsteered(stream: Stream): bool {
 }
 
 /** The entry that the last attempt went to, `guess` if Envoy does not say; those before it have failed. */
-// @ts-ignore: decorator
-@outlined
 function followRetries(stream: Stream, guess: u32): u32 {
   const found = entryOf(stream);
   const entry = found < 0 ? guess : <u32>found;
@@ -151,8 +147,6 @@ function takeLoadTrailer(stream: Stream, name: Text, binary: bool): void {
 }
 
 /** Reads a load report of the replica that answers, and keeps it from the client. */
-// @ts-ignore: decorator
-@outlined
 function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, binary: bool): void {
   noteLoadReport(replicaOf(stream), at, length, binary);
   const name = binary ? LOAD_HEADER_BINARY : LOAD_HEADER;
@@ -160,8 +154,6 @@ function takeLoadReport(stream: Stream, map: i32, at: usize, length: usize, bina
 }
 
 /** Of a replica that is not known, they are kept from the client all the same. */
-// @ts-ignore: decorator
-@outlined
 function dropLoadReports(map: i32): void {
   removeHeader(map, LOAD_HEADER.at, LOAD_HEADER.length);
   removeHeader(map, LOAD_HEADER_BINARY.at, LOAD_HEADER_BINARY.length);
@@ -174,6 +166,8 @@ function replicaOf(stream: Stream): ReplicaState {
 }
 
 /** A piece of the response body has arrived, or its end. */
+// @ts-ignore: decorator
+@inline
 export function noteBody(stream: Stream, size: u32, ended: bool): void {
   if (stream.state != ANSWERED) return;
   if (size) {
@@ -205,8 +199,6 @@ export function noteEnd(stream: Stream): void {
   closeStream(stream);
 }
 
-// @ts-ignore: decorator
-@outlined
 function noteUnanswered(stream: Stream): void {
   if (stream.entries == 0) return leave(stream);
   const made = askAttempts();
@@ -216,8 +208,6 @@ function noteUnanswered(stream: Stream): void {
 }
 
 /** The answer did not come to its end: because of the engine, or because of the client. */
-// @ts-ignore: decorator
-@outlined
 function noteBroken(stream: Stream): void {
   if (!property(CODE_DETAILS)) return;
   const at = resultAt();
@@ -235,8 +225,6 @@ function noteBroken(stream: Stream): void {
 }
 
 /** The context has gone without a word; whatever has not been accounted for is now. */
-// @ts-ignore: decorator
-@outlined
 export function noteGone(stream: Stream): void {
   if (stream.state == ROUTED && stream.entries == 0) leave(stream);
   if (stream.state == ROUTED) finishUnanswered(stream, -1);
@@ -246,8 +234,6 @@ export function noteGone(stream: Stream): void {
 }
 
 /** Where Envoy picks the host: binds the stream to the replica that has answered; false when there is none of the pool. */
-// @ts-ignore: decorator
-@outlined
 function bindServer(stream: Stream): bool {
   if (!property(UPSTREAM_ADDRESS)) {
     if (stream.counted) stream.pool.unavailable++;
@@ -271,8 +257,6 @@ function bindServer(stream: Stream): bool {
 }
 
 /** Lets go of a stream that no replica is known to have answered. */
-// @ts-ignore: decorator
-@outlined
 function leave(stream: Stream): void {
   stream.state = SETTLED;
   stream.pool.pins--;
@@ -285,8 +269,6 @@ function forgetDecided(stream: Stream): void {
   stream.decided = changetype<FlowState>(0);
 }
 
-// @ts-ignore: decorator
-@outlined
 function finishUnanswered(stream: Stream, made: i32): void {
   settleRetries(stream, made);
   if (stream.counted) stream.flow0.noResponse++;
@@ -332,8 +314,6 @@ function noteServed(stream: Stream, entry: u32): void {
   noteSuccess(stream.flow(entry).engine, stream.startedNs);
 }
 
-// @ts-ignore: decorator
-@outlined
 function noteFailed(stream: Stream, entry: u32): void {
   if (entry == 0) endProbes(stream);
   const started = stream.startedNs;
@@ -347,8 +327,6 @@ function noteFailed(stream: Stream, entry: u32): void {
 }
 
 /** Whether an error is the engine's: its own answer, or Envoy's because it could not be reached in time. */
-// @ts-ignore: decorator
-@outlined
 function blame(stream: Stream, entry: u32): bool {
   if (!property(CODE_DETAILS)) return true;
   const at = resultAt();
@@ -380,8 +358,6 @@ function contains(at: usize, length: usize, part: Text): bool {
 }
 
 /** The entry that the last attempt went to, by its address, or -1: Envoy skips entries that it does not know. */
-// @ts-ignore: decorator
-@outlined
 function entryOf(stream: Stream): i32 {
   if (!property(UPSTREAM_ADDRESS)) return -1;
   const seed = hash64(resultAt(), resultLength(), 0);
@@ -392,8 +368,6 @@ function entryOf(stream: Stream): i32 {
 }
 
 /** Attempts made so far as Envoy tells them, -1 if it does not. */
-// @ts-ignore: decorator
-@outlined
 function askAttempts(): i32 {
   return property(ATTEMPT_COUNT) && resultLength() == 8 ? <i32>load<u64>(resultAt()) : -1;
 }

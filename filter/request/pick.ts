@@ -188,8 +188,6 @@ function isHot(owner: usize, hash: u64): bool {
 }
 
 /** Owner, else backup, else the next in fixed order; leaves the ranking of its replicas in `best` and `second`. */
-// @ts-ignore: decorator
-@outlined
 function choose(owner: usize, backup: usize, hash: u64, level: i32): usize {
   if (usable(owner, hash, level)) return owner;
   if (usable(backup, hash, level)) return backup;

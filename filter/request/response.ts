@@ -61,8 +61,8 @@ export function readResponse(): void {
       }
       case 12: {
         if (!sameName(name, TYPE.at, 12)) break;
-        isStream = startsWith(value, length, EVENT_STREAM);
         isJson = startsWith(value, length, JSON);
+        isStream = !isJson && startsWith(value, length, EVENT_STREAM);
         break;
       }
       case 16: {

@@ -43,8 +43,6 @@ export function steer(stream: Stream, pool: u32): void {
 }
 
 /** Tells Envoy how often it may retry, whatever the route grants. */
-// @ts-ignore: decorator
-@outlined
 function grant(retries: u8): void {
   const digit = begin();
   putByte(0x30 + retries);
@@ -88,8 +86,6 @@ function write(bit: u32, name: Text, value: usize, length: usize): void {
  * Lets a request go where its route leads. A route that asks for a cluster is told the pool's, in which Envoy picks
  * a host; any other does not notice. Without a pool (-1), false when the route leads nowhere by itself.
  */
-// @ts-ignore: decorator
-@outlined
 export function letGo(pool: i32): bool {
   if (pool < 0) {
     if (steeringSent & CLUSTER_BIT || !routeHasCluster()) return false;

@@ -131,8 +131,6 @@ let count: u32 = 0;
 let spare: usize = 0;
 
 /** Address of the stream of a context, 0 if there is none. */
-// @ts-ignore: decorator
-@outlined
 export function findStream(context: u32): usize {
   if (!mask) return 0;
   let slot = home(context);
@@ -201,8 +199,6 @@ function place(context: u32, at: usize): void {
   store<u32>(slots.base + ((<usize>slot) << 3), <u32>at, 4);
 }
 
-// @ts-ignore: decorator
-@outlined
 function grow(): void {
   const old = slots;
   const oldCount = slotCount();
@@ -218,8 +214,6 @@ function grow(): void {
   }
 }
 
-// @ts-ignore: decorator
-@outlined
 function addChunk(): void {
   const chunk = allocate(STREAM_SIZE * STREAMS_PER_CHUNK);
   for (let i: usize = 0; i < STREAMS_PER_CHUNK; i++) {

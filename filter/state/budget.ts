@@ -83,8 +83,6 @@ export function tickBudget(pool: PoolState, ratio: f64, stale: bool): void {
  * Pays in what was earned and takes out, or brings back, up to what the VM needs. A ledger that had nothing left is
  * left alone until the next tick.
  */
-// @ts-ignore: decorator
-@outlined
 function visitLedger(pool: PoolState): void {
   if (pool.exhausted) return;
   const key = begin();

@@ -57,8 +57,6 @@ export enum Verdict {
 }
 
 /** A request that started then has failed. */
-// @ts-ignore: decorator
-@outlined
 export function noteFailure(row: Guarded, limit: u8, startedNs: u64): Verdict {
   if (row.state == EJECTED || startedNs < row.sinceNs) return Verdict.IGNORED;
   if (row.state == USABLE && ++row.failures < limit) return Verdict.COUNTED;
@@ -89,8 +87,6 @@ export function trickle(row: Guarded, now: u64): void {
   if (row.state == EJECTED) enter(row, TRICKLING, now);
 }
 
-// @ts-ignore: decorator
-@outlined
 function enter(row: Guarded, state: u8, now: u64): void {
   row.state = state;
   row.sinceNs = now * NS_PER_MS;

@@ -15,8 +15,6 @@ const TABLE: usize = memory.data(256, 8);
 let total: u32 = 0;
 
 /** Counts a request of a key; true when the key is hot. */
-// @ts-ignore: decorator
-@outlined
 export function noteKey(hash: u64): bool {
   if (++total >= WINDOW) halve();
   let rarest = TABLE;

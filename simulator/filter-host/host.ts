@@ -33,15 +33,19 @@ export class Host {
   /** Host calls by name, since the test last cleared it. */
   readonly calls = new Map<string, number>();
   readonly fillRandom: (bytes: Uint8Array) => void;
+  /** Imports of a module that was changed. */
+  readonly furtherImports: WebAssembly.ModuleImports;
   readonly #module: WebAssembly.Module;
   #cas = 0;
 
   constructor(
     module: WebAssembly.Module = filterModule(),
     fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
+    furtherImports: WebAssembly.ModuleImports = {},
   ) {
     this.#module = module;
     this.fillRandom = fillRandom;
+    this.furtherImports = furtherImports;
   }
 
   /** A VM with a configured root context; throws when the configuration is refused. */
@@ -84,7 +88,8 @@ export class Vm implements StreamVm {
   constructor(host: Host, module: WebAssembly.Module, routeRetries?: number) {
     this.host = host;
     this.routeRetries = routeRetries;
-    const imports = { env: this.#hostCalls(), wasi_snapshot_preview1: this.#wasi() };
+    const env = { ...this.#hostCalls(), ...host.furtherImports };
+    const imports = { env, wasi_snapshot_preview1: this.#wasi() };
     this.#exports = new WebAssembly.Instance(module, imports).exports as unknown as Exports;
     this.#exports.malloc!(0);
     this.#exports._initialize!();
