@@ -117,7 +117,10 @@ export interface ReplicaUsage {
   readonly ended: number;
 }
 
-/** What the responses of a replica said of its load since the VM started; only of replicas that do. */
+/**
+ * What the responses of a replica said of its load, since the VM started or since these counters have started over; only of
+ * replicas that do, and of no more than MOST_LOADS_TOLD in a report: of others the next reports tell.
+ */
 export interface LoadUsage {
   readonly engine: bigint;
   /** Hash of the address. */
