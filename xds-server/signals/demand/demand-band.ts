@@ -44,6 +44,8 @@ const USUAL_CHANGE = 0.1;
 const LEAST_LOG_LIKELIHOOD = -14;
 /** Standard deviations by which a better known rate must differ to replace a young one, and by which no window may differ from it. */
 const SIGMAS_TO_REFINE = 2.5;
+/** The same of the rate of a surge that has just begun: it is known little, and requests may be refused by it. */
+const SIGMAS_TO_REFINE_SURGE = 1.5;
 /** What a first measurement is refined by at least; one of a small change is left alone within the band, so that it stays one move. */
 const LEAST_FIRST_REFINEMENT = 0.025;
 /** A rate is young for as long as counts reach back to its beginning. */
@@ -127,7 +129,7 @@ export class DemandBand {
   }
 
   #leave(windows: readonly ObservedWindow[], endMs: number, rows: number): Move | undefined {
-    const isSurging = endMs - this.#surgedMs < SURGE_SECONDS * 1_000;
+    const isSurging = this.#isSurging(endMs);
     const change = changeOf(windows, this.#known(rows), isSurging);
     if (change === undefined) return undefined;
     const { to, isRise, seconds } = change;
@@ -141,6 +143,10 @@ export class DemandBand {
     this.#moveTo(to, sinceMs);
     if (!change.isLarge) this.#leastRefinement = LEAST_WIDTH;
     return change.isLarge ? 'large' : 'small';
+  }
+
+  #isSurging(nowMs: number): boolean {
+    return nowMs - this.#surgedMs < SURGE_SECONDS * 1_000;
   }
 
   #moveTo(state: BandState, sinceMs: number): void {
@@ -162,10 +168,10 @@ export class DemandBand {
     // Counts from before and after a change are of no one rate: what has become of it is told by the test for changes.
     if (windows.some((window) => sigmasFrom(window, measured.requestsPerSecond) > SIGMAS_TO_REFINE))
       return undefined;
+    const sigmas = this.#isSurging(endMs) ? SIGMAS_TO_REFINE_SURGE : SIGMAS_TO_REFINE;
     const moves =
       Math.abs(measured.requestsPerSecond - requestsPerSecond) >
-      Math.max(this.#leastRefinement, SIGMAS_TO_REFINE / Math.sqrt(measured.evidence)) *
-        measured.requestsPerSecond;
+      Math.max(this.#leastRefinement, sigmas / Math.sqrt(measured.evidence)) * measured.requestsPerSecond;
     this.#state = moves ? measured : { requestsPerSecond, evidence: measured.evidence };
     return moves ? 'small' : undefined;
   }
