@@ -16,7 +16,7 @@ import { answerOk, StubEngine } from '../e2e/harness/stub-engine.js';
 import { freePorts } from '../free-ports.js';
 import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
-import { decide, steeringModule } from './envoy/steering-module.js';
+import { decide, steeringModule, TRAP_HEADER } from './envoy/steering-module.js';
 import { silent } from './silent.js';
 
 // Starting Envoy takes a while on a busy machine.
@@ -353,5 +353,17 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     expect(
       server.nodes().flatMap(({ types }) => Object.values(types).filter((type) => type.rejections > 0)),
     ).toEqual([]);
+  });
+
+  it('has a new module soon after one has trapped, and nobody names a host meanwhile', async () => {
+    const before = stubs.c.requests.length;
+    expect((await send({}, { [TRAP_HEADER]: 'yes' })).status).toBe(503);
+    const spoofed = await fetch(url, {
+      headers: { [CLUSTER_HEADER]: 'm1', [DESTINATION_HEADER]: stubs.c.address },
+    });
+    expect(spoofed.status).toBe(503);
+    await eventually('a new module', async () => (await send({ destination: stubs.b.address })).stub === 'b');
+    expect(await envoy.stat('wasm.wardrop.vm_reload_success')).toBe(1);
+    expect(stubs.c.requests.length).toBe(before);
   });
 });

@@ -8,6 +8,8 @@ export const decide = {
   retries: 'x-test-retries',
   hash: 'x-test-hash',
 } as const;
+/** A request with this header makes the module trap. */
+export const TRAP_HEADER = 'x-test-trap';
 
 /**
  * A filter that decides what the test says: it copies the headers of `decide` to those that steer Envoy. What it does
@@ -29,6 +31,7 @@ export function steeringModule(): Uint8Array {
     [decide.retries, RETRIES_HEADER],
     [decide.hash, HASH_HEADER],
   ].map(([from, to]) => `(call $copy ${constant(from!)} ${constant(to!)})`);
+  const trap = constant(TRAP_HEADER);
   const module = binaryen.parseText(`(module
     (import "env" "proxy_get_header_map_value" (func $get (param i32 i32 i32 i32 i32) (result i32)))
     (import "env" "proxy_replace_header_map_value" (func $set (param i32 i32 i32 i32 i32) (result i32)))
@@ -43,11 +46,15 @@ export function steeringModule(): Uint8Array {
       (if (i32.eqz (call $get (i32.const 0) (local.get $from) (local.get $fromSize) (i32.const 0) (i32.const 4)))
         (then (drop (call $set (i32.const 0) (local.get $to) (local.get $toSize)
           (i32.load (i32.const 0)) (i32.load (i32.const 4)))))))
+    (func $trap (param $name i32) (param $size i32)
+      (if (i32.eqz (call $get (i32.const 0) (local.get $name) (local.get $size) (i32.const 0) (i32.const 4)))
+        (then (unreachable))))
     (func (export "proxy_on_vm_start") (param i32 i32) (result i32) (i32.const 1))
     (func (export "proxy_on_configure") (param i32 i32) (result i32) (i32.const 1))
     (func (export "proxy_on_context_create") (param i32 i32))
     (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
       (global.set $free (i32.const 4096))
+      (call $trap ${trap})
       ${moves.join('\n')}
       (i32.const 0)))`);
   const bytes = module.emitBinary();
