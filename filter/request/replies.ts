@@ -48,6 +48,9 @@ const MODEL_END = new Text('` does not exist or is not served here.');
 const MISSING = new Text('Several models are served here: name one.');
 const NO_TYPE = new Text('Bodies of the type `');
 const NO_ENCODING = new Text('Bodies with the encoding `');
+const SEND_JSON = new Text(
+  '` are not read here: send JSON with content-type: application/json, or name the model in the header x-wardrop-model.',
+);
 const NAME_MODEL = new Text('` are not read here: name the model in the header x-wardrop-model.');
 const NOT_JSON = new Text('The body is not valid JSON.');
 const NOT_A_FORM = new Text('The body is not a valid form.');
@@ -104,7 +107,7 @@ export function answerNeedUnmet(model: usize, carried: u64): void {
 
 /** 415: the model is in a body of a type that is not read. */
 export function answerUnsupportedType(typeAt: usize, typeLength: usize): void {
-  answerEchoing(415, UNSUPPORTED_TYPE, NO_TYPE, typeAt, typeLength, NAME_MODEL);
+  answerEchoing(415, UNSUPPORTED_TYPE, NO_TYPE, typeAt, typeLength, SEND_JSON);
 }
 
 /** 415: the model is in an encoded body. */

@@ -187,6 +187,7 @@ describe('a body that is not read', () => {
       const stream = vm.request({ 'content-type': 'application/json', ...headers });
       expect([stream.reply?.status, code(stream)]).toEqual([415, expected]);
       expect(stream.reply?.body).toContain(named);
+      expect(stream.reply?.body).toContain('x-wardrop-model');
       const { forwarded } = vm.request({
         'content-type': 'application/json',
         ...headers,
