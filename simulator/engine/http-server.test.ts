@@ -96,10 +96,10 @@ describe('EngineServer', () => {
       expect([await metric('vllm:num_requests_running'), await metric('vllm:num_requests_waiting')]).toEqual([
         1, 1,
       ]);
-    });
+    }, 10_000);
     leaving.abort();
     await Promise.allSettled(requests);
-    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(0));
+    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(0), 10_000);
     expect(await metric('vllm:request_success_total{finished_reason="abort"')).toBe(2);
   });
 
@@ -107,7 +107,7 @@ describe('EngineServer', () => {
     await start(stuck);
     const leaving = new AbortController();
     const requests = [post(hello, leaving.signal), post(hello, leaving.signal)];
-    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(1));
+    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(1), 10_000);
     const refused = await post(hello);
     expect([refused.status, refused.headers.get('x-engine')]).toEqual([503, 'a']);
     expect(await refused.json()).toMatchObject({ error: { code: 503, type: 'ServiceUnavailableError' } });

@@ -114,7 +114,7 @@ describe('the control server', () => {
         replicas: [{ address: engine.address, ready: true }],
       });
     }
-    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['discovery:a']), 2_000);
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['discovery:a']), 10_000);
     dns.answers.set('engines.invalid', { a: [host!, '127.0.0.2'] });
     await vi.waitFor(async () => expect((await view()).replicas).toHaveLength(2), 10_000);
     expect(await view()).toMatchObject({ discovery: { problem: null } });

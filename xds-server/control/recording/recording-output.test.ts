@@ -56,7 +56,7 @@ describe('the output of a recording', () => {
     output.write(known(1));
     expect(output.hasMore).toBe(false);
     for (let atMs = 0; atMs < 200; atMs++) output.write(evaluated(atMs));
-    await vi.waitUntil(() => output.hasMore);
+    await vi.waitUntil(() => output.hasMore, 10_000);
   });
 
   it('is given up when nobody takes it', async () => {
