@@ -10,7 +10,7 @@ import {
 } from '../../wire/names';
 import { getHeaders, REQUEST_HEADERS } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { equals, sameName, Text } from '../abi/text';
+import { equals, equalsIgnoringCase, sameName, Text } from '../abi/text';
 import { TEXT_LIMIT } from '../body/found';
 import { endOfItem, keyHeaders, tenantHeaderAt, tenantHeaderLength } from '../config';
 import { mayBringNeed, needsOfHeader, slotOf } from './need-headers';
@@ -25,12 +25,13 @@ const CONTENT_TYPE: i32 = 5;
 const CONTENT_ENCODING: i32 = 6;
 const CONTENT_LENGTH: i32 = 7;
 const NEW: i32 = 8;
-const FIRST_KEY: i32 = 9;
+const UPGRADE: i32 = 9;
+const FIRST_KEY: i32 = 10;
 const FIRST_STEERING: i32 = FIRST_KEY + MAX_KEY_HEADERS;
 
 export let pathAt: usize = 0;
 export let pathLength: usize = 0;
-/** GET, HEAD, OPTIONS or CONNECT. */
+/** GET, HEAD, OPTIONS or CONNECT, or for a WebSocket: what comes then is no body, and has no end. */
 export let bodyless: bool = false;
 export let modelAt: usize = 0;
 export let modelLength: usize = 0;
@@ -81,6 +82,7 @@ export function watchHeaders(): void {
   watch(new Text(NEW_HEADER), NEW);
   watch(new Text('x-stainless-retry-count'), CLIENT_RETRIES);
   watch(new Text('content-encoding'), CONTENT_ENCODING);
+  watch(new Text('upgrade'), UPGRADE);
   for (let i = 0; i < CLIENT_STEERING_HEADERS.length; i++) {
     steeringNames[i] = new Text(CLIENT_STEERING_HEADERS[i]);
     watch(steeringNames[i], FIRST_STEERING + i);
@@ -237,6 +239,10 @@ function takeList(pairs: usize, size: usize): void {
         saysNew = equals(value, length, TRUE.at, TRUE.length);
         break;
       }
+      case UPGRADE: {
+        if (equalsIgnoringCase(value, length, WEBSOCKET)) bodyless = true;
+        break;
+      }
       case CONTENT_LENGTH: {
         contentLength = number(value, length);
         break;
@@ -276,13 +282,13 @@ const GET = new Text('GET');
 const HEAD = new Text('HEAD');
 const OPTIONS = new Text('OPTIONS');
 const CONNECT = new Text('CONNECT');
+const WEBSOCKET = new Text('websocket');
 
 function hasNoBody(at: usize, length: usize): bool {
   return (
     equals(at, length, GET.at, GET.length) ||
     equals(at, length, HEAD.at, HEAD.length) ||
     equals(at, length, OPTIONS.at, OPTIONS.length) ||
-    // What comes then is none either, and never ends; Envoy refuses it.
     equals(at, length, CONNECT.at, CONNECT.length)
   );
 }

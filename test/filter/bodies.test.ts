@@ -223,6 +223,9 @@ describe('a body that is not read', () => {
     expect(vm.request({ 'x-wardrop-model': 'm', 'x-session-id': 'a' }).forwarded).toBe(true);
     for (const method of ['GET', 'HEAD', 'OPTIONS', 'CONNECT'])
       expect(vm.request({ ':method': method }).forwarded).toBe(true);
+    // Envoy opens a WebSocket whatever the method; of other upgrades it takes no notice.
+    expect(vm.request({ upgrade: 'WebSocket' }).forwarded).toBe(true);
+    expect(vm.request({ upgrade: 'h2c' }).forwarded).toBe(false);
     const headersOnly = new Host(module).startVm();
     deliver(headersOnly, sketch(engines));
     expect(headersOnly.request({ 'content-type': 'application/json' }).forwarded).toBe(true);
