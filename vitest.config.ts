@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 // Unit and property tests sit beside the code. They leave nothing behind, so the files of one worker share what they
 // import; some of them wait, so that there is one worker more than cores. End-to-end tests (test/e2e) start real Envoys
-// and wait most of the time: two cores carry three of them.
+// and wait most of the time, but may not be kept waiting: two cores carry two of them, more cores three.
 export default defineConfig({
   test: {
     projects: [
@@ -28,7 +28,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
-          maxWorkers: 3,
+          maxWorkers: availableParallelism() > 2 ? 3 : 2,
           sequence: { groupOrder: 1 },
         },
       },

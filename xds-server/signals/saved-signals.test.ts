@@ -63,7 +63,7 @@ describe('saved signals', () => {
       const restored = reader.read(others);
       if (!isDeepStrictEqual(restored, state)) expect(restored).toEqual(state);
     }
-  });
+  }, 240_000);
 
   it('go on with what is seldom known of a capacity', () => {
     const room = { seconds: 5, answers: 1_000, knowsCache: true, doneRho: 0.15, heldRho: 0.3, isFull: false };
