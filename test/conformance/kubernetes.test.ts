@@ -62,7 +62,7 @@ writeFileSync(configFile, local(named('ConfigMap', 'wardrop').data!['fleet.yaml'
 writeFileSync(join(folder, 'token'), named('Secret', 'wardrop-token').stringData!.token!);
 
 it('the configuration in the manifest is valid', async () => {
-  expect(await printed('validate', '-c', configFile)).toContain('1 frontend, 1 engine, 1 pool');
+  expect(await printed('validate', '-c', configFile)).toContain('1 frontend, 1 engine, 1 pool, 1 profile');
 });
 
 it('the bootstrap that its pods print is valid for Envoy, with the token', async () => {
