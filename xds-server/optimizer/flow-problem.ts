@@ -43,7 +43,7 @@ export function buildFlowProblem(problem: Problem, served: Float64Array): FlowPr
 }
 
 /** Replica-seconds per second that arrive at each column. */
-export function loadsOf({ problem }: ArcProblem, flows: Float64Array): Float64Array {
+export function loadsOf({ problem }: Pick<ArcProblem, 'problem'>, flows: Float64Array): Float64Array {
   const loads = new Float64Array(problem.columns.length);
   for (let arc = 0; arc < flows.length; arc++) {
     const flow = flows[arc]!;

@@ -69,13 +69,13 @@ function place(solver: LinearSolver, input: SolverInput): Placement {
   const result = findOptimum(solver, problem, everything);
   if (result.fits) return { problem, served, optimum: result.optimum };
   const { minShares } = input.policy;
-  let shared = shareCapacity(solver, problem, minShares, result.useful);
+  let shared = shareCapacity(solver, problem, minShares, result);
   for (let sharing = 0; sharing < MOST_SHARINGS; sharing++) {
     const reweighed = buildProblem(input, shared.served.flat());
     const settled = isSameWork(problem, reweighed, shared.served);
     problem = reweighed;
     if (settled) break;
-    shared = shareCapacity(solver, problem, minShares, result.useful);
+    shared = shareCapacity(solver, problem, minShares, result);
   }
   return trim(solver, problem, shared);
 }

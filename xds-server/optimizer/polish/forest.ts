@@ -48,6 +48,11 @@ export class Forest {
     return true;
   }
 
+  /** Lets two nodes count as of one tree, without an arc between them. */
+  tie(a: number, b: number): void {
+    this.#leader[this.#leaderOf(a)] = this.#leaderOf(b);
+  }
+
   /** Adds an arc whose ends are known to lie in different trees, because another arc between them was cut. */
   insert(arc: number): void {
     const row = this.#arcRow[arc]!;

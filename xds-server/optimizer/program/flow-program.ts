@@ -1,6 +1,6 @@
 import { type FlowProblem, flowUnit } from '../flow-problem.js';
 import type { Problem } from '../problem.js';
-import { type LinearSolution, type LinearSolver, ProgramBuilder } from './linear-program.js';
+import { type LinearSolution, type LinearSolver, ProgramBuilder, type RunOptions } from './linear-program.js';
 import { coarsePoints, segmentsAt } from './tangents.js';
 
 /** Milliseconds rather than seconds, so that the solver's tolerance of 1e-7 is a tenth of a nanosecond of cost. */
@@ -74,10 +74,10 @@ export class FlowProgram {
     }
   }
 
-  /** @param resume start where the last run ended, which had the same arcs on offer or fewer */
-  solve(solver: LinearSolver, resume: boolean): ProgramFlows {
+  /** A run that resumes is one with the same arcs on offer as the last, or more. */
+  solve(solver: LinearSolver, options: RunOptions = {}): ProgramFlows {
     const program = this.#builder.finish(this.#rightHand, this.#rightHand);
-    const solution = solver.solve(program, { resume });
+    const solution = solver.solve(program, options);
     const { problem, served } = this.#flowProblem;
     const { rowDuals, values, objective } = solution;
     const unplaced = served.map((_, row) => Math.max(0, values[this.#firstUnplaced + row]!) * this.#unit);

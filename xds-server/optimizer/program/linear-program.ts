@@ -13,6 +13,22 @@ export interface LinearProgram {
   readonly values: Float64Array;
 }
 
+/** Which variables and rows are at a bound, and at which. As many as there are rows are at none. */
+export interface Basis {
+  readonly colStatus: Int32Array;
+  readonly rowStatus: Int32Array;
+}
+
+/** How to run a program; default is from nothing. */
+export interface RunOptions {
+  /** Start from the last run's optimal basis, which needs its matrix or one with columns added. */
+  readonly resume?: boolean;
+  /** Start from this basis. */
+  readonly basis?: Basis;
+  /** Pivot where the solution stays feasible: best with few new columns. */
+  readonly isPrimal?: boolean;
+}
+
 export interface LinearSolution {
   readonly objective: number;
   readonly values: Float64Array;
@@ -22,8 +38,10 @@ export interface LinearSolution {
   readonly isBasic: (variable: number) => boolean;
 }
 
-/** Status of a variable whose value follows from the others'. */
-const BASIC = 1;
+/** Statuses in a basis: at a bound, or of a value that follows from the others'. */
+export const AT_LOWER = 0;
+export const BASIC = 1;
+export const AT_UPPER = 2;
 
 const OPTIMAL = 7;
 const TIME_LIMIT = 13;
@@ -61,15 +79,21 @@ export class LinearSolver {
   }
 
   /**
-   * @param resume start from the last run's optimal basis, which needs its matrix or one with columns added
    * @throws WardropError unless HiGHS proves optimality; anything else it returns may be nonsense.
    */
-  solve(program: LinearProgram, { resume = false } = {}): LinearSolution {
+  solve(
+    program: LinearProgram,
+    { resume = false, basis, isPrimal = false }: RunOptions = {},
+  ): LinearSolution {
     this.#load(program);
-    const model = this.#model;
-    if (!resume) model.clearSolver();
-    let { modelStatus } = model.run();
-    if (modelStatus === UNKNOWN) modelStatus = this.#runPrimal();
+    if (!resume) this.#model.clearSolver();
+    if (basis) this.#model.setBasis(basis);
+    let modelStatus = isPrimal ? this.#runPrimal() : this.#model.run().modelStatus;
+    // Where costs are in the millions, as at a hard limit, the dual simplex can end a little beside its tolerance.
+    if (modelStatus === UNKNOWN) {
+      this.#model.clearSolver();
+      modelStatus = this.#runPrimal();
+    }
     if (modelStatus === TIME_LIMIT) {
       throw new WardropError(
         'WARDROP_SOLVER_TIMEOUT',
@@ -79,10 +103,10 @@ export class LinearSolver {
     if (modelStatus !== OPTIMAL) {
       throw new WardropError('WARDROP_SOLVER_FAILED', `HiGHS ended with model status ${modelStatus}`);
     }
-    const { colValue, rowDual } = model.getSolution();
-    const { colStatus } = model.getBasis();
+    const { colValue, rowDual } = this.#model.getSolution();
+    const { colStatus } = this.#model.getBasis();
     return {
-      objective: model.getObjectiveValue(),
+      objective: this.#model.getObjectiveValue(),
       values: colValue,
       rowDuals: rowDual,
       isBasic: (variable) => colStatus[variable] === BASIC,
@@ -93,10 +117,8 @@ export class LinearSolver {
     this.#model.dispose();
   }
 
-  /** Where costs are in the millions, as at a hard limit, the dual simplex can end a little beside its tolerance. */
   #runPrimal(): ReturnType<Model['run']>['modelStatus'] {
     const model = this.#model;
-    model.clearSolver();
     model.options.set('simplex_strategy', PRIMAL_SIMPLEX);
     const { modelStatus } = model.run();
     model.options.set('simplex_strategy', DUAL_SIMPLEX);
