@@ -38,7 +38,7 @@ export function checkEngines(config: Draft, found: Findings): void {
         `engine ${JSON.stringify(engine.id ?? index)} has no profile`,
         profileIds.length > 0
           ? 'the profile with the most work per request is used'
-          : 'one request per second and replica is assumed',
+          : 'one request per second and replica is assumed, and what is more is refused',
       );
     }
   }
