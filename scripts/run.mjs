@@ -48,7 +48,7 @@ async function build() {
   await run(bin('tsc'), ['-p', 'tsconfig.json']);
   mkdirSync(join(ROOT, 'dist', 'filter'), { recursive: true });
   await run(bin('asc'), ['--config', 'asconfig.json', '--target', 'release']);
-  await run('node', ['dist/simulator/filter-host/branch-hints.js', 'dist/filter/wardrop.wasm']);
+  await run('node', ['dist/simulator/filter-host/hint-filter.js', 'dist/filter/wardrop.wasm']);
 }
 
 async function lint() {
