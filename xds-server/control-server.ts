@@ -216,7 +216,10 @@ export class ControlServer implements ShownServer {
       now,
     });
     this.engineWatch = new EngineWatch(
-      (engineId, address, result) => this.#intake.acceptProbe(engineId, address, result),
+      (engineId, address, result) => {
+        this.#firstPlan.noteProbe(address, now());
+        return this.#intake.acceptProbe(engineId, address, result);
+      },
       (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, now()),
     );
     this.#keeper = new StateKeeper({

@@ -35,14 +35,16 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** An engine that is healthy until it is killed. */
+/** An engine that is healthy until it is killed, or falls sick: then it is slow to say so. */
 export async function startEngine(
   page = '',
-): Promise<{ address: string; kill(): void; probes: () => number }> {
+): Promise<{ address: string; kill(): void; sicken(): void; probes: () => number }> {
   let probes = 0;
+  let isSick = false;
   const server = createServer((request, response) => {
     probes++;
-    response.end(request.url === '/metrics' ? page : '');
+    if (isSick) setTimeout(() => response.writeHead(500).end(), 200);
+    else response.end(request.url === '/metrics' ? page : '');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const kill = () => {
@@ -50,7 +52,11 @@ export async function startEngine(
     server.close();
   };
   afterwards(kill);
-  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, kill, probes: () => probes };
+  const sicken = () => {
+    isSick = true;
+  };
+  const { port } = server.address() as AddressInfo;
+  return { address: `127.0.0.1:${port}`, kill, sicken, probes: () => probes };
 }
 
 /** A control server that is stopped after the present test. */

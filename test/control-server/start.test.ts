@@ -74,7 +74,7 @@ describe('the control server', () => {
     const first = await site.start();
     await planned(first);
     await first.stop();
-    a.kill();
+    a.sicken();
     const solved: OptimizerInput[] = [];
     await site.start({
       solveChecked: (input) => {

@@ -1,3 +1,5 @@
+import type { Address } from '../fleet/fleet.js';
+import { isSuspect } from '../signals/readiness/replica-health.js';
 import type { Signals } from '../signals/signals.js';
 import type { LiveConfig } from './live-config.js';
 
@@ -11,6 +13,8 @@ export class FirstPlan {
   readonly #live: LiveConfig;
   readonly #signals: Pick<Signals, 'health'>;
   readonly #startedAtMs: number;
+  /** Probed since the start: what is restored of health may be out of date. */
+  readonly #probed = new Set<Address>();
 
   constructor(live: LiveConfig, signals: Pick<Signals, 'health'>, startedAtMs: number) {
     this.#live = live;
@@ -23,11 +27,22 @@ export class FirstPlan {
     return nowMs - this.#startedAtMs < DISCOVERY_WAIT_MS && this.#live.isUndiscovered;
   }
 
-  /** Whether replicas were not probed yet. */
+  noteProbe(address: Address, nowMs: number): void {
+    if (this.#waitsForProbes(nowMs)) this.#probed.add(address);
+  }
+
+  /** Whether it is not known yet which replicas are up: of some there is no probe, or one that has to be confirmed. */
   isUnprobed(nowMs: number): boolean {
-    if (nowMs - this.#startedAtMs >= PROBES_WAIT_MS) return false;
+    if (!this.#waitsForProbes(nowMs)) return false;
     return this.#live.current.fleet.engines.some(({ endpoints }) =>
-      endpoints.some((address) => this.#signals.health(address, nowMs).state === 'unknown'),
+      endpoints.some((address) => {
+        const health = this.#signals.health(address, nowMs);
+        return health.state === 'unknown' || isSuspect(health) || !this.#probed.has(address);
+      }),
     );
+  }
+
+  #waitsForProbes(nowMs: number): boolean {
+    return nowMs - this.#startedAtMs < PROBES_WAIT_MS;
   }
 }
