@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
+import { groupBy } from '../../xds-server/collections.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { readArguments } from '../arguments.js';
 import { type MovesResult, measureMoves } from '../plan/moves.js';
-import { measureNoise } from '../plan/noise.js';
+import type { NoiseOptions } from '../plan/noise.js';
+import { countSteps, measureRuns, type StepCounts } from '../plan/runs.js';
 import { type GapResult, measureGap } from './gap.js';
 import { measureTiming, type Quantiles, type Size, type Timing } from './timing.js';
 
@@ -15,10 +17,14 @@ interface Figures {
   readonly coldAgainMs: Readonly<Record<string, Quantiles>>;
   readonly memoryMegabytes: Readonly<Record<string, { readonly solver: number; readonly process: number }>>;
   /** With 1.2 times the demand that can be served. */
-  readonly overloadMs: Readonly<Record<string, { readonly warm: Quantiles; readonly cold: Quantiles }>>;
+  readonly overloadMs: Readonly<
+    Record<string, { readonly warm: Quantiles; readonly cold: Quantiles; readonly coldAgain: Quantiles }>
+  >;
   readonly movesPerTv: MovesResult['movesPerTv'];
   readonly segmentsPerEngineMax: number;
   readonly movesUnderNoise: number;
+  /** After a step of +20 %, by requests per second and utilisation. */
+  readonly steps: Readonly<Record<string, StepCounts>>;
 }
 
 const full: readonly Size[] = [
@@ -37,13 +43,15 @@ const quick: readonly Size[] = [
 
 const OVERLOAD = 1.2;
 const fullOverload: readonly Size[] = [
-  { frontends: 50, engines: 200, warm: 20, cold: 3, load: OVERLOAD },
-  { frontends: 100, engines: 1000, warm: 10, cold: 2, load: OVERLOAD },
+  { frontends: 50, engines: 200, warm: 20, warmUp: 10, cold: 3, coldAgain: 5, load: OVERLOAD },
+  { frontends: 100, engines: 1000, warm: 10, warmUp: 4, cold: 2, coldAgain: 3, load: OVERLOAD },
 ];
 const quickOverload: readonly Size[] = [
-  { frontends: 50, engines: 200, warm: 4, cold: 1, load: OVERLOAD },
-  { frontends: 100, engines: 1000, warm: 2, cold: 1, load: OVERLOAD },
+  { frontends: 50, engines: 200, warm: 8, warmUp: 8, cold: 1, coldAgain: 2, load: OVERLOAD },
+  { frontends: 100, engines: 1000, warm: 4, warmUp: 3, cold: 1, coldAgain: 1, load: OVERLOAD },
 ];
+
+const quickNoise: Pick<NoiseOptions, 'rates' | 'seconds'> = { rates: [40], seconds: 300 };
 
 async function main(): Promise<void> {
   const options = readArguments('optimizer');
@@ -56,20 +64,21 @@ async function main(): Promise<void> {
     const overload = await measureTimings(options.quick ? quickOverload : fullOverload);
     const moves = measureMoves(options.quick ? { steps: 200 } : {});
     report(movesLine(moves));
-    const noise = await measureNoise({
-      solve: (input) => optimizer.solve(input),
-      ...(options.quick ? { rates: [40], seconds: 300 } : {}),
-    });
+    const noise = await measureRuns(
+      { solve: (input) => optimizer.solve(input), ...(options.quick ? quickNoise : {}) },
+      1,
+      options.quick ? 4 : 8,
+    );
     report(
       `noise: ${noise.movesUnderNoise} of all keys moved and ${noise.plansUnderNoise} plans made by Poisson demand ` +
         'after settling',
     );
-    for (const step of noise.steps) {
-      report(
-        `  step of +20 % at ${step.requestsPerSecond}/s, utilisation ${step.utilization}: ${step.movingPlans} moving ` +
-          `plans, moves over the least ${step.movesPerLeast.toFixed(3)}`,
-      );
-    }
+    const byLoad = groupBy(
+      noise.steps,
+      (step) => `${step.requestsPerSecond}/s, utilisation ${step.utilization}`,
+    );
+    const steps = [...byLoad].map(([load, results]) => [load, countSteps(results)] as const);
+    for (const [load, counts] of steps) report(stepLine(load, counts));
     const figures: Figures = {
       gapMax: gap.gapMax,
       warmMs: Object.fromEntries(timings.map(([name, { warmMs }]) => [name, warmMs])),
@@ -82,11 +91,15 @@ async function main(): Promise<void> {
         ]),
       ),
       overloadMs: Object.fromEntries(
-        overload.map(([name, { warmMs, coldMs }]) => [name, { warm: warmMs, cold: coldMs }]),
+        overload.map(([name, { warmMs, coldMs, coldAgainMs }]) => [
+          name,
+          { warm: warmMs, cold: coldMs, coldAgain: coldAgainMs },
+        ]),
       ),
       movesPerTv: moves.movesPerTv,
       segmentsPerEngineMax: moves.segmentsPerEngineMax,
       movesUnderNoise: noise.movesUnderNoise,
+      steps: Object.fromEntries(steps),
     };
     if (options.json) writeFileSync(options.json, `${JSON.stringify(figures, null, 2)}\n`);
   } finally {
@@ -131,6 +144,11 @@ function movesLine({ movesPerTv, segmentsPerEngineMax }: MovesResult): string {
     `moves over total variation: partition ${partition.toFixed(4)}, rendezvous ${rendezvous.toFixed(3)}, ` +
     `maglev ${maglev.toFixed(3)}, ring hash ${ringHash.toFixed(3)}; at most ${segmentsPerEngineMax} segments an engine`
   );
+}
+
+function stepLine(load: string, counts: StepCounts): string {
+  const { runs, onePlan, mostPlans, movesPerLeastMax } = counts;
+  return `  step of +20 % at ${load}: ${onePlan} of ${runs} runs take one plan that moves keys, most ${mostPlans}; moves over the least at most ${movesPerLeastMax.toFixed(3)}`;
 }
 
 function percent(share: number): string {

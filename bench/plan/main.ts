@@ -1,20 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
+import type { OptimizerInput } from '../../xds-server/optimizer/solution.js';
 import { readArguments, refuseArguments } from '../arguments.js';
-import { measureNoise, type StepResult } from './noise.js';
+import { countSteps, measureRuns, type StepCounts } from './runs.js';
 
 /** What `--json FILE` writes, an element for each line that is shown. */
-interface Figures {
+interface Figures extends StepCounts {
   readonly requestsPerSecond: number;
   readonly plansUnderNoise: number;
   readonly movesUnderNoise: number;
-  readonly runs: number;
-  /** Runs by the number of plans that moved keys after a step of +20 %. */
-  readonly noPlan: number;
-  readonly onePlan: number;
-  readonly morePlans: number;
-  /** Of the run that moved most. */
-  readonly movesPerLeastMax: number;
 }
 
 const rates = [5, 40, 400];
@@ -44,32 +38,10 @@ async function main(): Promise<void> {
 }
 
 async function measure(optimizer: Optimizer, rate: number, from: number, seeds: number): Promise<Figures> {
-  let plansUnderNoise = 0;
-  let movesUnderNoise = 0;
-  const steps: StepResult[] = [];
-  for (let seed = from; seed < from + seeds; seed++) {
-    const noise = await measureNoise({
-      solve: (input) => optimizer.solve(input),
-      rates: [rate],
-      seconds: SECONDS_OF_NOISE,
-      seed,
-    });
-    plansUnderNoise += noise.plansUnderNoise;
-    movesUnderNoise += noise.movesUnderNoise;
-    steps.push(...noise.steps);
-  }
-  const runsWith = (isSo: (plans: number) => boolean) =>
-    steps.filter(({ movingPlans }) => isSo(movingPlans)).length;
-  return {
-    requestsPerSecond: rate,
-    plansUnderNoise,
-    movesUnderNoise,
-    runs: steps.length,
-    noPlan: runsWith((plans) => plans === 0),
-    onePlan: runsWith((plans) => plans === 1),
-    morePlans: runsWith((plans) => plans > 1),
-    movesPerLeastMax: Math.max(...steps.map(({ movesPerLeast }) => movesPerLeast)),
-  };
+  const solve = (input: OptimizerInput) => optimizer.solve(input);
+  const noise = await measureRuns({ solve, rates: [rate], seconds: SECONDS_OF_NOISE }, from, seeds);
+  const { plansUnderNoise, movesUnderNoise, steps } = noise;
+  return { requestsPerSecond: rate, plansUnderNoise, movesUnderNoise, ...countSteps(steps) };
 }
 
 function numberOf(text: string | undefined, otherwise: number): number {
