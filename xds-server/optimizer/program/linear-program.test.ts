@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadHighs } from './highs.js';
-import { LinearSolver, ProgramBuilder } from './linear-program.js';
+import { AT_LOWER, AT_UPPER, BASIC, LinearSolver, ProgramBuilder } from './linear-program.js';
 
 const highs = await loadHighs();
 
@@ -35,6 +35,24 @@ test('changed bounds, changed costs and added columns are seen, resumed or not',
   builder.entry(0, 1);
   expect(solver.solve(builder.finish(side, side), { resume: true }).objective).toBe(4);
   expect(solver.solve(twoVariables(3).builder.finish(side, side)).objective).toBe(10);
+  solver.dispose();
+});
+
+test('any basis to start from, and any way to pivot, ends at the same optimum', () => {
+  const solver = new LinearSolver(highs);
+  const { builder, side } = twoVariables();
+  for (const statuses of [
+    [BASIC, AT_LOWER],
+    [AT_UPPER, BASIC],
+    [AT_LOWER, BASIC],
+  ]) {
+    const basis = { colStatus: Int32Array.from(statuses), rowStatus: Int32Array.of(AT_LOWER) };
+    for (const isPrimal of [false, true]) {
+      const { values, objective } = solver.solve(builder.finish(side, side), { basis, isPrimal });
+      expect([...values]).toEqual([2, 1]);
+      expect(objective).toBe(6);
+    }
+  }
   solver.dispose();
 });
 
