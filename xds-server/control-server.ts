@@ -93,6 +93,8 @@ export class ControlServer implements ShownServer {
   readonly #sync: SyncServer;
   readonly #publisher: Publisher;
   readonly #cycle = new ControlCycle();
+  /** What signals knew was left by a control server before. */
+  readonly #hasGoneOn: boolean;
   #admin: AdminServer | undefined;
   #salt: string;
   #configId: string;
@@ -154,6 +156,7 @@ export class ControlServer implements ShownServer {
       this.recorders.record(signal),
     );
     this.signals = signals;
+    this.#hasGoneOn = left !== undefined;
     if (left !== undefined) {
       signals.goOn(left.saved, now());
       // Those of a peer may be newer.
@@ -342,16 +345,15 @@ export class ControlServer implements ShownServer {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
-    const stoppedMs = now();
+    const { heardMs } = this.#intake;
     clearInterval(this.#ticker);
     this.#planning.stop();
     await this.#live.stop();
     this.#publisher.stop();
     await this.peers.stop();
     await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
-    if (!this.#isPublished) return;
-    await this.#save();
-    await this.#leaveSignals(stoppedMs);
+    if (this.#isPublished) await this.#save();
+    if (this.#isPublished || this.#hasGoneOn) await this.#leaveSignals(heardMs);
   }
 
   /** Without them the next start measures anew. */

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer as createNetServer } from 'node:net';
+import { createServer as createNetServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { id64 } from '../../wire/hash.js';
@@ -63,6 +63,15 @@ describe('the control server', () => {
     for (const sequence of [1, 2]) void site.sync(0, report(sequence));
     await vi.waitFor(() => expect(heardOf(first)).toEqual([true]), 5_000);
     await first.stop();
+    // One that ends before it has heard anything, or cannot open its sockets, leaves what it found, as old as it is.
+    const left = () =>
+      JSON.parse(readFileSync(join(site.folder, 'state.json.signals'), 'utf8').split('\n')[0]!);
+    const { atMs } = left();
+    await (await site.start()).stop();
+    expect(left().atMs).toBe(atMs);
+    const blocker = await occupySync(site);
+    await expect(site.start()).rejects.toMatchObject({ code: 'WARDROP_PORT_IN_USE' });
+    blocker.close();
     const second = await site.start();
     expect(heardOf(second)).toEqual([true]);
     expect(second.view.rates[0]!.requestsPerSecond).toBe(first.view.rates[0]!.requestsPerSecond);
@@ -133,11 +142,17 @@ describe('the control server', () => {
   it('frees its sockets when one of them is taken', async () => {
     const engine = await startEngine();
     const site = await Site.create({ a: engine.address });
-    const blocker = createNetServer();
-    const [, sync] = /sync: \{listen: "127\.0\.0\.1:(\d+)"/.exec(readFileSync(site.configFile, 'utf8'))!;
-    await new Promise<void>((resolve) => blocker.listen(Number(sync), '127.0.0.1', resolve));
-    afterwards(() => blocker.close());
+    await occupySync(site);
     await expect(site.start()).rejects.toMatchObject({ code: 'WARDROP_PORT_IN_USE' });
     await expect(fetch(`${site.admin}/live`)).rejects.toThrow();
   });
 });
+
+/** Something else listens where the site's filters call. */
+async function occupySync({ configFile }: Site): Promise<Server> {
+  const [, port] = /sync: \{listen: "127\.0\.0\.1:(\d+)"/.exec(readFileSync(configFile, 'utf8'))!;
+  const blocker = createNetServer();
+  await new Promise<void>((resolve) => blocker.listen(Number(port), '127.0.0.1', resolve));
+  afterwards(() => blocker.close());
+  return blocker;
+}

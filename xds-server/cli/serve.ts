@@ -67,9 +67,10 @@ async function serve(
           now: Date.now,
           onFault: (err) => log.error({ err }, 'the recording ends'),
         });
-  // From the beginning on: before the server is there, it would end the process.
+  // From the beginning on: before the server is there, they would end the process, with what it took over from the last one.
   let server: ControlServer | undefined;
   process.on('SIGHUP', () => void server?.reload('SIGHUP'));
+  const end = asked(['SIGTERM', 'SIGINT']);
   try {
     server = await ControlServer.start({
       configFile: config,
@@ -81,7 +82,7 @@ async function serve(
       ...(recording !== undefined && { recorder: (recorded, known) => recording.write(recorded, known) }),
     });
     recording?.begin();
-    await asked(['SIGTERM', 'SIGINT']);
+    await end;
     log.info('stopping');
     await server.stop();
     log.info('stopped');

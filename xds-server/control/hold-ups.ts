@@ -16,6 +16,11 @@ export class HoldUps {
     this.#lookedMs = lookedMs;
   }
 
+  /** When it was last asked whether one has ended. */
+  get lookedMs(): number {
+    return this.#lookedMs;
+  }
+
   /** Whether one has just ended; asked at every tick, and before anything that was heard is taken. */
   hasEnded(nowMs: number): boolean {
     const isLong = nowMs - this.#lookedMs >= TICK_MS + LEAST_MS;

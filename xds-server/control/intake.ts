@@ -31,6 +31,11 @@ export class Intake {
     this.#holdUps = new HoldUps(options.heardMs);
   }
 
+  /** When this process last listened, or one before a restart. */
+  get heardMs(): number {
+    return this.#holdUps.lookedMs;
+  }
+
   /**
    * Whether what was heard tells how things are; asked at every tick, which is how being held up is noticed. Whoever
    * waited for this process would seem to be silent.
