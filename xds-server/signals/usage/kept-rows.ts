@@ -1,5 +1,5 @@
-/** Rows that are told in turns are all told within a few minutes. */
-const KEEP_MS = 600_000;
+/** Rows that are told in turns are all told within this time. */
+const KEEP_MS = 180_000;
 
 /** The latest of each row; those that nobody has told of for `KEEP_MS` to twice that are forgotten. */
 export class KeptRows<T> {
@@ -11,14 +11,18 @@ export class KeptRows<T> {
     return this.#recent.get(key) ?? this.#older.get(key);
   }
 
-  set(key: string, row: T, nowMs: number): void {
-    if (nowMs - this.#sinceMs > KEEP_MS) {
-      this.#sinceMs = nowMs;
-      this.#older = this.#recent;
-      this.#recent = new Map();
-    }
+  set(key: string, row: T): void {
     this.#recent.set(key, row);
     this.#older.delete(key);
+  }
+
+  /** Forgets what nobody has told of for so long, whether rows were told meanwhile or not. */
+  age(nowMs: number): void {
+    const ageMs = nowMs - this.#sinceMs;
+    if (ageMs <= KEEP_MS) return;
+    this.#sinceMs = nowMs;
+    this.#older = ageMs > 2 * KEEP_MS ? new Map() : this.#recent;
+    this.#recent = new Map();
   }
 
   /** Those that will be forgotten first come first. */

@@ -213,18 +213,45 @@ describe('loads of replicas', () => {
     expect(delta?.loads).toEqual(loadsOf(0, MOST_LOADS_TOLD, 4));
   });
 
-  it('are forgotten when they are not told for twenty minutes, and not within ten', () => {
+  it('are forgotten when they are not told for six minutes, and not within three', () => {
     const ledger = new UsageLedger();
     ledger.accept('n', { vms: [] }, 0);
-    for (let minute = 1; minute <= 60; minute++) {
-      const hasFirst = [1, 11, 40].includes(minute);
-      const loads = [load(2, minute), ...(hasFirst ? [load(1, minute)] : [])];
+    for (let at = 1; at <= 240; at++) {
+      const hasFirst = [1, 19, 60, 200].includes(at);
+      const loads = [load(2, at), ...(hasFirst ? [load(1, at)] : [])];
       const told = ledger
-        .accept('n', report(loads), minute * 60_000)!
+        .accept('n', report(loads), at * 10_000)!
         .loads.filter(({ replica }) => replica === 1n);
-      expect(told.map(({ reports }) => reports)).toEqual(hasFirst ? [minute === 11 ? 10 : minute] : []);
+      expect(told.map(({ reports }) => reports)).toEqual(hasFirst ? [at === 19 ? 18 : at] : []);
     }
   });
+
+  it('are taken as they are after a long silence, in which they may have started over', () => {
+    const ledger = new UsageLedger();
+    ledger.accept('n', { vms: [] }, 0);
+    ledger.accept('n', report([load(1, 1_000, 300)]), 1_000);
+    const restored = new UsageLedger();
+    restored.restore(ledger.save());
+    for (const each of [ledger, restored]) {
+      const { loads } = each.accept('n', report([load(1, 1_010, 800)]), 3_600_000)!;
+      expect(loads).toEqual([load(1, 1_010, 800)]);
+      const next = each.accept('n', report([load(1, 1_020, 808)]), 3_601_000)!;
+      expect(next.loads).toEqual([load(1, 10, 8)]);
+    }
+  });
+});
+
+it('remembers so many VMs of a node, however many follow each other, and counts what each has done', () => {
+  const ledger = new UsageLedger();
+  ledger.accept('n', reportOf(new Map([[1n, 5]])), 0);
+  for (let second = 1; second <= 1_000; second++) {
+    const counts = new Map([
+      [1n, 5 + second],
+      [BigInt(second + 1), 3],
+    ]);
+    expect(ledger.accept('n', reportOf(counts), second * 1_000)).toMatchObject({ pools: [{ offered: 4 }] });
+  }
+  expect(ledger.save().nodes[0]![1].vms).toHaveLength(256);
 });
 
 it('keeps the classes of a pool apart and adds histograms bucket by bucket', () => {

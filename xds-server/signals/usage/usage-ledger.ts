@@ -55,6 +55,11 @@ type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[
 
 /** Nodes and VMs that have said nothing for this long are forgotten, to bound memory. */
 const FORGET_AFTER_MS = 24 * 3_600_000;
+/**
+ * VMs that a node is remembered to have had: as many as can report at a time, and those before them. VMs that trap again and again
+ * are followed by ever new ones.
+ */
+const MOST_VMS = 256;
 /** A node that has reported within this time is live; its last report still holds. */
 const LIVE_MS = 3_000;
 /** Reports that waited for this process are read within this time of the end of a hold-up. */
@@ -102,6 +107,7 @@ export class UsageLedger {
     if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
     const sums = noRows();
     for (const vm of report.vms) advance(node, vm, nowMs, sums, known !== undefined);
+    forgetMore(node);
     const fromMs = node.sinceMs ?? node.lastMs;
     node.lastMs = nowMs;
     if (nowMs - this.#heldUpMs >= SETTLE_MS) node.sinceMs = undefined;
@@ -201,6 +207,13 @@ export class UsageLedger {
 
 type SavedUsageLedger = ReturnType<UsageLedger['save']>;
 
+/** Forgets the VMs that have been silent longest where there are too many. */
+function forgetMore({ vms }: Node): void {
+  if (vms.size <= MOST_VMS) return;
+  const silent = [...vms].sort(([, a], [, b]) => a.lastMs - b.lastMs);
+  for (const [incarnation] of silent.slice(0, vms.size - MOST_VMS)) vms.delete(incarnation);
+}
+
 /** The last report of a VM, as far as it is remembered. */
 function usageOf(incarnation: bigint, { sequence, rows, loads }: Vm): VmUsage {
   return {
@@ -225,6 +238,8 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
   const rows = noRows();
   const countsFromZero = vm?.countsFromZero ?? isKnown;
   const loads = vm?.loads ?? new KeptRows<LoadUsage>();
+  // In a long silence they may have started over, and be more than before all the same.
+  loads.age(nowMs);
   const hasAllLoads = report.loads.length < MOST_LOADS_TOLD;
   for (const name of sectionNames) {
     const layout = sections[name].row as RowLayout<unknown>;
@@ -233,7 +248,7 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
     for (const row of report[name]) {
       const key = rowKey<unknown>(row, layout);
       const last = before?.get(key);
-      after.set(key, row, nowMs);
+      after.set(key, row);
       // A replica without requests is left out, but counts on.
       if (name === 'replicas' && last === undefined) continue;
       // It is the first that is heard of this replica, and what it counted before is not known.
@@ -248,7 +263,7 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
 
 interface Rows<T> {
   get(key: string): T | undefined;
-  set(key: string, row: T, nowMs: number): unknown;
+  set(key: string, row: T): unknown;
 }
 
 /** Filters count loads with few digits, from zero again before these are not enough, and so do replicas that come back. */
