@@ -322,8 +322,8 @@ describe('Signals', () => {
       signals.acceptReport('f', 'n', report, second * 1_000);
       signals.evaluate(second * 1_000);
     }
-    const ratesAfter = (held: readonly ClassRate[]) =>
-      new Signals(withClasses, held, 65_000)
+    const ratesAfter = (held: readonly ClassRate[], by = withClasses) =>
+      new Signals(by, held, 65_000)
         .evaluate(65_000)
         .state.demands.map(({ priority, requestsPerSecond, source }) => [
           priority,
@@ -338,6 +338,13 @@ describe('Signals', () => {
     expect(ratesAfter([{ frontendId: 'f', poolId: 'm', requestsPerSecond: 60 }])).toEqual([
       [0, 60, 'held'],
       [-10, 0, 'expected'],
+    ]);
+    // Those of a class that is no more, or has another priority, are still sent.
+    expect(ratesAfter(rates!, config as typeof withClasses)).toEqual([[0, 60, 'held']]);
+    const renumbered = classes.map((each) => ({ ...each, priority: -5 }));
+    expect(ratesAfter(rates!, { ...config, fleet: { ...config.fleet, classes: renumbered } })).toEqual([
+      [0, 60, 'held'],
+      [-5, 0, 'expected'],
     ]);
     expect(new Signals(withClasses, [], 0).operations.rates).toEqual([]);
     expect(new Signals(config, [], 0).operations).not.toHaveProperty('rates');
