@@ -14,7 +14,7 @@ export interface Headroom {
       /** The same by priority, from high to low; only those that lose something. */
       readonly byPriority: readonly { readonly priority: number; readonly rps: number }[];
     }[];
-    /** Pools that have nobody then, with or without demand. */
+    /** Pools that have nobody then, but for engines of the last resort, with or without demand. */
     readonly lostPools: readonly string[];
     /** The fullest engine that is left. */
     readonly fullest: { readonly engineId: string; readonly rho: number } | null;

@@ -97,6 +97,27 @@ describe('whatIf', () => {
     ]);
   });
 
+  it('leaves pools that would have nobody to engines of the last resort', async () => {
+    const input = inputOf(4, 0);
+    const { fleet } = input.state;
+    const pools = fleet.pools.map((pool) => ({ ...pool, engineIds: ['a'], lastResortIds: ['b'] }));
+    const drained = { ...input, state: { ...input.state, fleet: { ...fleet, pools } } };
+    const westWithout = async (without: readonly string[]) => {
+      const { rows } = await whatIf(optimizer, drained, { without, demand: [] });
+      const { weights, refusedRps } = rows.find(({ frontendId }) => frontendId === 'west')!;
+      return [weights.map(({ engineId, after }) => [engineId, after]), refusedRps.after];
+    };
+    expect(await westWithout(['a'])).toEqual([
+      [
+        ['a', 0],
+        ['b', 1],
+      ],
+      0,
+    ]);
+    expect(await westWithout(['b'])).toEqual([[['a', 1]], 0]);
+    expect(await westWithout(['a', 'b'])).toEqual([[['a', 0]], 4]);
+  });
+
   it('refuses names that nothing has', async () => {
     const changes = { without: ['c'], demand: [] };
     await expect(whatIf(optimizer, inputOf(4, 4), changes)).rejects.toThrow(

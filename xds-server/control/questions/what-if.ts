@@ -1,6 +1,8 @@
 import { WardropError } from '../../errors.js';
-import type { Demand } from '../../fleet/fleet-state.js';
+import type { Fleet } from '../../fleet/fleet.js';
+import { type Demand, type EngineState, effectiveCapacity } from '../../fleet/fleet-state.js';
 import { knownId } from '../../fleet/known-id.js';
+import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
 import type { Solver } from '../planner.js';
 
@@ -102,7 +104,8 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
       : engine,
   );
   const demands = demand.reduce(applyDemand, state.demands);
-  return { ...input, state: { ...state, engines, demands }, isTrial: true };
+  const fleet = withLastStand(state.fleet, engines);
+  return { ...input, state: { ...state, fleet, engines, demands }, isTrial: true };
 
   function applyDemand(demands: readonly Demand[], change: DemandChange): readonly Demand[] {
     const { frontendId, poolId, factor = 1, requestsPerSecond } = change;
@@ -130,6 +133,15 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
       return { ...entry, requestsPerSecond: rps };
     });
   }
+}
+
+/** Engines of the last resort serve pools of which nobody else is left. */
+function withLastStand(fleet: Fleet, engines: readonly EngineState[]): Fleet {
+  const able = new Set(engines.filter((engine) => effectiveCapacity(engine) > 0).map(({ id }) => id));
+  const served = new Set(
+    fleet.pools.filter(({ engineIds }) => engineIds.some((id) => able.has(id))).map(({ id }) => id),
+  );
+  return withoutLastResorts(fleet, new Map([...lastResortsOf(fleet)].filter(([id]) => served.has(id))));
 }
 
 /** Requests per second of a row that are refused. */
