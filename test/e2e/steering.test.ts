@@ -23,6 +23,8 @@ beforeAll(async () => {
     rttMs: { west: { a: 2, b: 2 } },
     profiles: { a: { requestsPerSecond: 3000 }, b: { requestsPerSecond: 1000 } },
     demand: { west: { requestsPerSecond: 3000, promptTokens: 100, outputTokens: 32 } },
+    // Another plan, once the demand is measured, would send some conversations elsewhere.
+    policy: { bounds: [{ frontend: 'west', pool: 'demo-8b', engine: 'a', pin: 0.75 }] },
     config: { steering: 'native' },
   });
   envoy = await mesh.startEnvoy('west', { concurrency: 2 });
@@ -111,8 +113,8 @@ it('through a restart of the control server that has lost its state', async () =
   await mesh.control.stop('SIGKILL');
   rmSync(join(mesh.folder, 'fleet-state.json'));
   await mesh.startControlServer();
-  const { id } = await mesh.api<{ id: string }>('/v1/plan');
   await eventually('its plan in Envoy', async () => {
+    const { id } = await mesh.api<{ id: string }>('/v1/plan');
     return decisionOf((await chat(envoy.url, { key: 'probe', agent })).headers).plan === id;
   });
   const results = await load.stop();
