@@ -75,3 +75,12 @@ it('reports that waited for a peer which did not run count for all of that time'
   const seen = [tell(70_300, 40 * 70.3), tell(71_300, 40 * 71.3)];
   for (const demand of seen) expect(Math.abs(demand - 40)).toBeLessThan(1);
 });
+
+it('signals that knew before a restart that not everything was heard are told that it is now', () => {
+  const before = new Signals(configOf(['a']), [], 0);
+  before.notePartial(true, 0);
+  const signals = new Signals(configOf(['a']), [], 0);
+  signals.restore(before.save());
+  started(signals).intake.look(1_000);
+  expect(signals.isPartial).toBe(false);
+});

@@ -26,7 +26,6 @@ export interface PeerIntakeOptions {
 export class PeerIntake {
   readonly #options: PeerIntakeOptions;
   readonly #unread = new Map<string, string>();
-  #isPartial = false;
 
   constructor(options: PeerIntakeOptions) {
     this.#options = options;
@@ -40,12 +39,11 @@ export class PeerIntake {
   /** Tells signals when not everything is heard: Envoys call peers that are silent. */
   look(nowMs: number): void {
     const { peers, signals } = this.#options;
-    if (peers.isAlone) return;
     const told = new Set(peers.envoys(nowMs).map(({ nodeId }) => nodeId));
     for (const nodeId of this.#unread.keys()) if (!told.has(nodeId)) this.#unread.delete(nodeId);
     const isPartial = peers.unheard(nowMs).length + this.#unread.size > 0;
-    if (isPartial !== this.#isPartial) signals.notePartial(isPartial, nowMs);
-    this.#isPartial = isPartial;
+    // They may know otherwise from before a restart.
+    if (isPartial !== signals.isPartial) signals.notePartial(isPartial, nowMs);
   }
 
   /** A peer may have been stopped for a while: reports that waited for it tell of a time before, as if we had been stopped. */

@@ -83,6 +83,10 @@ export class Signals {
     this.#isPartial = isPartial;
   }
 
+  get isPartial(): boolean {
+    return this.#isPartial;
+  }
+
   /** Takes a usage report of a node of a known frontend. */
   acceptReport(frontendId: string, nodeId: string, report: UsageReport, nowMs: number): void {
     this.#ledger.drop(loadReporter(frontendId, nodeId));
