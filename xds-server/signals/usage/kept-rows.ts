@@ -1,5 +1,5 @@
 /** Rows that are told in turns are all told within this time. */
-const KEEP_MS = 180_000;
+export const KEEP_MS = 180_000;
 
 /** The latest of each row; those that nobody has told of for `KEEP_MS` to twice that are forgotten. */
 export class KeptRows<T> {
@@ -16,7 +16,7 @@ export class KeptRows<T> {
     this.#older.delete(key);
   }
 
-  /** Forgets what nobody has told of for so long, whether rows were told meanwhile or not. */
+  /** Forgets rows that nobody has told of for so long, whether others were told meanwhile or not. */
   age(nowMs: number): void {
     const ageMs = nowMs - this.#sinceMs;
     if (ageMs <= KEEP_MS) return;

@@ -14,7 +14,7 @@ import {
 import { decodeUsageReport } from '../../../wire/usage-report-reader.js';
 import { type RowLayout, sectionNames, sections } from '../../../wire/usage-report-rows.js';
 import { encodeUsageReport } from '../../../wire/usage-report-writer.js';
-import { KeptRows } from './kept-rows.js';
+import { KEEP_MS, KeptRows } from './kept-rows.js';
 import { addRows, differenceOf, rowKey } from './usage-rows.js';
 
 /** What happened at one node between two of its reports. */
@@ -44,7 +44,7 @@ interface Node {
 interface Vm {
   lastMs: number;
   sequence: number;
-  /** Whether it turned up at a known node, so that all that it counts is new. */
+  /** Whether it turned up at a known node and was never silent for long, so that all loads that are first heard of are new. */
   readonly countsFromZero: boolean;
   rows: Sections;
   /** Not every report has all of them. */
@@ -236,11 +236,13 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
     return;
   }
   const rows = noRows();
-  const countsFromZero = vm?.countsFromZero ?? isKnown;
-  const loads = vm?.loads ?? new KeptRows<LoadUsage>();
-  // In a long silence they may have started over, and be more than before all the same.
+  // In a long silence loads may have started over, and be more than before all the same.
+  const wasSilent = vm !== undefined && nowMs - vm.lastMs > KEEP_MS;
+  const countsFromZero = !wasSilent && (vm?.countsFromZero ?? isKnown);
+  const loads = wasSilent ? new KeptRows<LoadUsage>() : (vm?.loads ?? new KeptRows<LoadUsage>());
   loads.age(nowMs);
   const hasAllLoads = report.loads.length < MOST_LOADS_TOLD;
+  const mayBeOld = wasSilent || !(hasAllLoads || countsFromZero);
   for (const name of sectionNames) {
     const layout = sections[name].row as RowLayout<unknown>;
     const before = (name === 'loads' ? loads : vm?.rows[name]) as Rows<unknown> | undefined;
@@ -252,7 +254,7 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
       // A replica without requests is left out, but counts on.
       if (name === 'replicas' && last === undefined) continue;
       // It is the first that is heard of this replica, and what it counted before is not known.
-      if (name === 'loads' && last === undefined && !hasAllLoads && !countsFromZero) continue;
+      if (name === 'loads' && last === undefined && mayBeOld) continue;
       const isNew =
         last === undefined || (name === 'loads' && startsOver(row as LoadUsage, last as LoadUsage));
       add(sums[name], key, isNew ? row : differenceOf(row, last, layout), layout);
