@@ -33,6 +33,13 @@ describe('operator orders', () => {
     ]);
   });
 
+  it('drain an engine by the clock of another control server, which may be ahead', () => {
+    const orders = new OperatorOrders();
+    act(orders, { action: 'drain', target: 'a', overSeconds: 40 }, 3_600_000);
+    const factors = [0, 3_590, 3_600, 3_620].map((second) => orders.drainFactor('a', second * 1_000));
+    expect(factors).toEqual([0.75, 0.75, 0.75, 0.25]);
+  });
+
   it('drain a replica at once and leave its engine alone', () => {
     const orders = new OperatorOrders();
     act(orders, { action: 'drain', target: '10.0.0.2:80' });

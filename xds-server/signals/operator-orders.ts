@@ -69,7 +69,9 @@ export class OperatorOrders {
     const drain = this.#drains.find((entry) => entry.engineId === engineId && entry.address === null);
     if (drain === undefined) return 1;
     if (drain.overSeconds === 0) return 0;
-    const left = 1 - (nowMs - drain.sinceMs) / 1_000 / drain.overSeconds;
+    // By the clock of another control server, or one that was set back, it may have begun later than now.
+    const passedSeconds = Math.max(0, nowMs - drain.sinceMs) / 1_000;
+    const left = 1 - passedSeconds / drain.overSeconds;
     // The first step is taken at once.
     return Math.max(0, (Math.ceil(left * DRAIN_STEPS) - 1) / DRAIN_STEPS);
   }

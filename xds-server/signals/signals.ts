@@ -313,7 +313,7 @@ export class Signals {
 
   /** Goes on with what was in force before a restart. */
   resume(operations: Operations, nowMs: number): void {
-    this.#network.resume(operations.roundTrips ?? []);
+    this.#network.resume(operations.roundTrips ?? [], nowMs);
     this.#demand.resumeSizes(operations.sizes ?? [], this.#known);
     this.#known = withSizes(this.#known, this.#demand.sizes);
     this.#states.resume(operations, this.#known, nowMs);

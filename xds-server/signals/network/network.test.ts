@@ -76,6 +76,18 @@ describe('the network', () => {
     expect(after.correctedNetworkSeconds('f', 'a')).toBe(0.03);
   });
 
+  it('follows what is measured after a restart also where the clock was an hour ahead before', () => {
+    const before = measured(0.06);
+    before.evaluate(20_000);
+    const { roundTrips = [], ...operations } = before.operations;
+    const ahead = roundTrips.map((each) => ({ ...each, atMs: each.atMs + 3_600_000 }));
+    const after = new Signals(config, [], 0);
+    after.resume({ ...operations, roundTrips: ahead }, 0);
+    expect(after.evaluate(0).state.fleet.networkSeconds[0]![0]).toBe(0.06);
+    for (let n = 0; n <= 60; n++) after.acceptReport('f', 'n', reportOf(n, 0.09), n * 5_000);
+    expect(after.evaluate(300_000).state.fleet.networkSeconds[0]![0]).toBe(0.09);
+  });
+
   it.each([
     ['measuring is off', configOf('{measure: false, rttMs: {f: {a: 30, b: 30}}}')],
     ['Envoy picks the host', configOf('{rttMs: {f: {a: 30, b: 30}}}', 'native')],

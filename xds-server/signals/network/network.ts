@@ -61,11 +61,12 @@ export class Network {
     );
   }
 
-  resume(measured: readonly MeasuredRoundTrip[]): void {
+  /** Goes on with what was measured before a restart, maybe by a clock that was ahead. */
+  resume(measured: readonly MeasuredRoundTrip[], nowMs: number): void {
     this.#evaluatedMs = Number.NEGATIVE_INFINITY;
     if (this.#fleet.measuresNetwork !== true) return;
     for (const { frontendId, engineId, seconds, atMs } of measured) {
-      this.#pairs.get(frontendId)?.get(engineId)?.add(seconds, LEAST_SAMPLES, atMs);
+      this.#pairs.get(frontendId)?.get(engineId)?.add(seconds, LEAST_SAMPLES, Math.min(atMs, nowMs));
     }
   }
 
