@@ -254,6 +254,16 @@ it('remembers so many VMs of a node, however many follow each other, and counts 
   expect(ledger.save().nodes[0]![1].vms).toHaveLength(256);
 });
 
+it('forgets no VM that goes on reporting, however many share the name of a node', () => {
+  const ledger = new UsageLedger();
+  const counts = (offered: number) =>
+    reportOf(new Map(Array.from({ length: 400 }, (_, vm) => [BigInt(vm), offered] as const)));
+  ledger.accept('n', counts(1), 0);
+  for (let at = 1; at < 4; at++) {
+    expect(ledger.accept('n', counts(1 + at), at * 50_000)).toMatchObject({ pools: [{ offered: 400 }] });
+  }
+});
+
 it('keeps the classes of a pool apart and adds histograms bucket by bucket', () => {
   const ledger = new UsageLedger();
   const report = (urgent: number, usual: number, buckets: readonly number[]): UsageReport => ({

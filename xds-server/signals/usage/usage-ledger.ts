@@ -56,15 +56,15 @@ type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[
 /** Nodes and VMs that have said nothing for this long are forgotten, to bound memory. */
 const FORGET_AFTER_MS = 24 * 3_600_000;
 /**
- * VMs that a node is remembered to have had: as many as can report at a time, and those before them. VMs that trap again and again
- * are followed by ever new ones.
+ * Of more VMs of a node, those that are gone are forgotten: twice as many as can report at a time. VMs that trap again and again are
+ * followed by ever new ones.
  */
 const MOST_VMS = 256;
 /** A node that has reported within this time is live; its last report still holds. */
 const LIVE_MS = 3_000;
 /** Reports that waited for this process are read within this time of the end of a hold-up. */
 export const SETTLE_MS = 1_000;
-/** A node that is silent for this long is taken for removed, with its requests. */
+/** A node that is silent for this long is taken for removed, with its requests, and so may be a VM. */
 const GONE_AFTER_MS = 60_000;
 
 /**
@@ -107,7 +107,7 @@ export class UsageLedger {
     if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
     const sums = noRows();
     for (const vm of report.vms) advance(node, vm, nowMs, sums, known !== undefined);
-    forgetMore(node);
+    forgetMore(node, nowMs);
     const fromMs = node.sinceMs ?? node.lastMs;
     node.lastMs = nowMs;
     if (nowMs - this.#heldUpMs >= SETTLE_MS) node.sinceMs = undefined;
@@ -207,10 +207,12 @@ export class UsageLedger {
 
 type SavedUsageLedger = ReturnType<UsageLedger['save']>;
 
-/** Forgets the VMs that have been silent longest where there are too many. */
-function forgetMore({ vms }: Node): void {
+/** Forgets the VMs that have been silent longest where there are too many, but none that may report again. */
+function forgetMore({ vms }: Node, nowMs: number): void {
   if (vms.size <= MOST_VMS) return;
-  const silent = [...vms].sort(([, a], [, b]) => a.lastMs - b.lastMs);
+  const silent = [...vms]
+    .filter(([, { lastMs }]) => nowMs - lastMs > GONE_AFTER_MS)
+    .sort(([, a], [, b]) => a.lastMs - b.lastMs);
   for (const [incarnation] of silent.slice(0, vms.size - MOST_VMS)) vms.delete(incarnation);
 }
 
