@@ -51,6 +51,20 @@ describe('the control server', () => {
     expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
   });
 
+  it('shows no negative age of a plan that was made by a clock which was ahead', async () => {
+    const site = await Site.create({ a: (await startEngine()).address });
+    const first = await site.start();
+    await planned(first);
+    await first.stop();
+    const file = join(site.folder, 'state.json');
+    const stored = JSON.parse(readFileSync(file, 'utf8'));
+    stored.plan.createdAtMs += 3_600_000;
+    writeFileSync(file, JSON.stringify(stored));
+    await site.start({ solveChecked: () => new Promise(() => undefined) });
+    const page = await (await fetch(`${site.admin}/metrics`)).text();
+    expect(page).toMatch(/^wardrop_plan_age_seconds 0$/m);
+  });
+
   it('goes on with what it measured before a short stop', async () => {
     const site = await Site.create({ a: (await startEngine()).address });
     const first = await site.start();

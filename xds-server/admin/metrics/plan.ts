@@ -1,5 +1,6 @@
 import type { SolutionRow } from '../../optimizer/index.js';
 import { now } from '../../steady-clock.js';
+import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
 import { gauge, type Registers } from './gauge.js';
 
@@ -11,7 +12,7 @@ export function registerPlan(server: ShownServer, registers: Registers): void {
     one(server.plan?.sequence),
   );
   gauge(registers, 'wardrop_plan_age_seconds', 'Time since the plan in force was made.', [], () =>
-    one(server.plan === null ? undefined : (now() - server.plan.createdAtMs) / 1_000),
+    one(server.plan === null ? undefined : ageSeconds(server.plan.createdAtMs, now())),
   );
   gauge(
     registers,
