@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { run } from '../../xds-server/cli/run.js';
-import type { Changed } from '../../xds-server/control/plan-history.js';
+import type { Changed } from '../../xds-server/control/planning/plan-history.js';
 import type { WhatIf } from '../../xds-server/control/questions/what-if.js';
 import type { Replayed } from '../../xds-server/control/recording/replay.js';
 import { afterwards, cleanUp, hasTwoEngines, planned, Site, startEngine } from './site.js';

@@ -10,9 +10,9 @@ import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
-import type { PlanSolver } from '../../xds-server/control/planner.js';
 import { ControlServer } from '../../xds-server/control-server.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
+import type { PlanSolver } from '../../xds-server/plan/make-plan.js';
 import type { Lookup } from '../../xds-server/signals/discovery/lookup.js';
 import { freePorts } from '../free-ports.js';
 

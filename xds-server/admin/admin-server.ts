@@ -8,7 +8,7 @@ import express, {
   type Response,
 } from 'express';
 import type { Logger } from 'pino';
-import type { Changed } from '../control/plan-history.js';
+import type { Changed } from '../control/planning/plan-history.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import { splitAddress, targetText } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';

@@ -7,7 +7,7 @@ import {
 } from '../../wire/names.js';
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import type { SnapshotPool, SnapshotView } from '../../wire/snapshot-view.js';
-import { envoyOptions } from '../control/envoy-options.js';
+import { envoyOptions } from '../control/publishing/envoy-options.js';
 import type { FilterOutcome } from '../control/questions/filter-run.js';
 import type { DecideRequest } from './decide-request.js';
 import { issuedSnapshot } from './issued-snapshot.js';

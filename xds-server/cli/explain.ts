@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
-import { offlineInput } from '../control/offline.js';
+import { offlineInput } from '../control/offline/offline.js';
 import { explainedPair } from '../control/questions/explain.js';
 import { explain, explanationText, Optimizer } from '../optimizer/index.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from './source.js';

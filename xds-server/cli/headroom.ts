@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
-import { offlineInput } from '../control/offline.js';
+import { offlineInput } from '../control/offline/offline.js';
 import { type Headroom, headroom, MOST_GROWTH } from '../control/questions/headroom.js';
 import { Optimizer } from '../optimizer/index.js';
 import { percent } from '../percent.js';

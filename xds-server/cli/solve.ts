@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load.js';
-import { offlineInput } from '../control/offline.js';
+import { offlineInput } from '../control/offline/offline.js';
 import { type Changes, type DemandChange, type WhatIf, whatIf } from '../control/questions/what-if.js';
 import { Optimizer } from '../optimizer/index.js';
 import { percent } from '../percent.js';

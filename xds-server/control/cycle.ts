@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/config.js';
+import type { PlanInput } from '../plan/make-plan.js';
 import type { Plan } from '../plan/plan.js';
 import { noRelief, type Relief } from '../plan/snapshot-view.js';
 import { type LoadSources, loadAt } from '../signals/pages/engine-load.js';
 import type { Signals, SignalsView } from '../signals/signals.js';
-import type { PlanInput } from './planner.js';
+import { SolveSchedule } from './planning/solve-schedule.js';
+import { withTrickle } from './planning/trickle.js';
 import { ReliefWatch } from './relief.js';
-import { SolveSchedule } from './solve-schedule.js';
-import { withTrickle } from './trickle.js';
 
 /** How often the control server looks, when nothing calls for it sooner. */
 export const TICK_MS = 200;

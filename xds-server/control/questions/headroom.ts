@@ -1,5 +1,5 @@
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
-import type { Solver } from '../planner.js';
+import type { Solver } from '../../plan/make-plan.js';
 import { applyChanges, type Changes, refusedRps } from './what-if.js';
 
 export interface Headroom {

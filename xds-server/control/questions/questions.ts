@@ -1,7 +1,7 @@
 import { WardropError } from '../../errors.js';
 import { type OptimizerInput, whatChanged } from '../../optimizer/index.js';
-import type { Changed, PastPlan, PlanHistory } from '../plan-history.js';
-import type { Solver } from '../planner.js';
+import type { Solver } from '../../plan/make-plan.js';
+import type { Changed, PastPlan, PlanHistory } from '../planning/plan-history.js';
 import { type Headroom, headroom } from './headroom.js';
 import { type Changes, type WhatIf, whatIf } from './what-if.js';
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../config/load.js';
 import { Optimizer, type OptimizerInput } from '../../optimizer/index.js';
+import { optimizerInput } from '../../plan/make-plan.js';
 import { Signals } from '../../signals/signals.js';
-import { optimizerInput } from '../planner.js';
 import { headroom } from './headroom.js';
 import { whatIf } from './what-if.js';
 

@@ -4,7 +4,7 @@ import { type Demand, type EngineState, effectiveCapacity } from '../../fleet/fl
 import { knownId } from '../../fleet/known-id.js';
 import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
-import type { Solver } from '../planner.js';
+import type { Solver } from '../../plan/make-plan.js';
 
 /** Of requests of no class. */
 const DEFAULT_PRIORITY = 0;

@@ -3,9 +3,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { noPoolUsage, noVmUsage } from '../../../wire/usage-report.js';
 import { loadConfig } from '../../config/load.js';
 import { Optimizer } from '../../optimizer/index.js';
+import { makePlan } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
 import { Signals } from '../../signals/signals.js';
-import { makePlan } from '../planner.js';
 import { type Recorded, type RecordedSolve, RecordingReader, RecordingWriter } from './recording.js';
 import { replay } from './replay.js';
 

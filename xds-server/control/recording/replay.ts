@@ -1,4 +1,4 @@
-import { makePlan, type PlanSolver } from '../planner.js';
+import { makePlan, type PlanSolver } from '../../plan/make-plan.js';
 import { damaged, SignalsReplay } from './recorded-signals.js';
 import type { Recorded, RecordedSolve } from './recording.js';
 

@@ -1,0 +1,78 @@
+import type { Logger } from 'pino';
+import type { ServerSettings } from '../../config/config.js';
+import { answerFromAdmin } from '../../peers/admin-question.js';
+import type { Peers } from '../../peers/peers.js';
+import type { SnapshotBoard } from '../../sync/snapshot-board.js';
+import { SyncServer } from '../../sync/sync-server.js';
+import { frontendOf, type Nack, XdsServer } from '../../xds/index.js';
+import type { LiveConfig } from '../live-config/live-config.js';
+import type { Intake } from './intake.js';
+
+export interface EnvoySocketsOptions {
+  readonly live: LiveConfig;
+  readonly intake: Intake;
+  readonly board: SnapshotBoard;
+  readonly peers: Peers;
+  readonly onNack: (nack: Nack) => void;
+  /** A filter was answered, with this status. */
+  readonly onSync: (status: number) => void;
+  readonly log: Logger;
+}
+
+/** Where Envoys call: not listening yet. Addresses, token and certificates are those of the start. */
+export function envoySockets(options: EnvoySocketsOptions): {
+  readonly xds: XdsServer;
+  readonly sync: SyncServer;
+} {
+  const xds = xdsServer(options);
+  return { xds, sync: syncServer(options, xds) };
+}
+
+function xdsServer({ live, intake, onNack, log }: EnvoySocketsOptions): XdsServer {
+  const { token, tls, xdsListen } = live.current.server;
+  return new XdsServer({
+    listen: xdsListen,
+    ...(token !== undefined && { token }),
+    ...(tls !== undefined && { tls: xdsTls(tls) }),
+    resolveFrontend: (node) => frontendOf(node, live.current.fleet.frontends),
+    onNack,
+    loadReports: {
+      clusters: () => live.current.fleet.pools.map(({ id }) => id),
+      open: (frontendId, nodeId) => intake.openLoadReports(frontendId, nodeId),
+    },
+    log,
+  });
+}
+
+function syncServer(
+  { live, intake, board, peers, onSync, log }: EnvoySocketsOptions,
+  xds: XdsServer,
+): SyncServer {
+  const { token, tls, syncListen, adminListen } = live.current.server;
+  return new SyncServer({
+    listen: syncListen,
+    ...(token !== undefined && { token }),
+    ...(tls !== undefined && { tls }),
+    board,
+    isFrontend: (id) => live.hasFrontend(id),
+    hasClusters: (nodeId) => xds.hasClusters(nodeId) || peers.hasClusters(nodeId),
+    onReport: (frontendId, nodeId, report, bytes) => {
+      peers.tell('report', frontendId, nodeId, () => bytes);
+      return intake.acceptReport(frontendId, nodeId, report);
+    },
+    ...(!peers.isAlone && {
+      onPeer: (question, signal) => peers.answer(question, signal),
+      onAdminQuestion: (question) => answerFromAdmin(adminListen, question),
+    }),
+    onAnswer: onSync,
+    log,
+  });
+}
+
+function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {
+  return {
+    certificate: Buffer.from(cert),
+    key: Buffer.from(key),
+    ...(clientCa === undefined ? {} : { clientCa: Buffer.from(clientCa) }),
+  };
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { SnapshotView } from '../../../wire/snapshot-view.js';
+import type { Config } from '../../config/config.js';
+import { WardropError } from '../../errors.js';
+import type { ClassRate } from '../../fleet/operations.js';
+import type { OptimizerInput } from '../../optimizer/solution.js';
+import { makePlan, optimizerInput, type PlanInput, type PlanSolver } from '../../plan/make-plan.js';
+import type { Plan } from '../../plan/plan.js';
+import type { ServerState } from '../../plan/server-state.js';
+import { buildSnapshotView } from '../../plan/snapshot-view.js';
+import { readState } from '../../plan/state-salvage.js';
+import { whyUnfit } from '../../plan/why-unfit.js';
+import { Signals } from '../../signals/signals.js';
+import { withDiscovered } from '../live-config/discovered-fleet.js';
+
+/** Rates that the plan was made for: of classes where they are known, else of its rows. */
+export function ratesOf(state: Pick<ServerState, 'plan' | 'operations'> | null): readonly ClassRate[] {
+  const { plan = null, operations } = state ?? {};
+  if (operations?.rates?.length) return operations.rates;
+  return (plan?.rows ?? []).map(({ frontendId, poolId, demandRps }) => ({
+    frontendId,
+    poolId,
+    requestsPerSecond: demandRps,
+  }));
+}
+
+/**
+ * What a control server would solve first: the configuration, the saved plan if there is one, everything ready.
+ *
+ * @throws {WardropError} WARDROP_STATE_INVALID
+ */
+export async function offlineInput(config: Config): Promise<OptimizerInput> {
+  const saved = await savedState(config.server.stateFile);
+  const previous = saved?.plan ?? null;
+  const nowMs = Date.now();
+  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
+  const { profiles, policy } = config;
+  return optimizerInput({ previous, state, profiles, policy, nowMs: () => nowMs });
+}
+
+/**
+ * The snapshot that a control server would begin with: of the saved plan, else, without one or where it does not fit
+ * the configuration, of a plan made here; everything ready.
+ *
+ * @throws {WardropError} WARDROP_STATE_INVALID, or what failed to plan
+ */
+export async function offlineSnapshot(
+  written: Config,
+  frontendId: string,
+  solver: PlanSolver,
+): Promise<SnapshotView> {
+  const saved = await savedState(written.server.stateFile);
+  const found = (saved?.discovered ?? []).map(
+    ([id, addresses]) => [id, { addresses, problem: null }] as const,
+  );
+  const { config } = withDiscovered(written, new Map(found));
+  const nowMs = Date.now();
+  const previous = saved?.plan ?? null;
+  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
+  const { profiles, policy } = config;
+  const fits = previous !== null && whyUnfit(previous, state) === undefined;
+  const plan = fits
+    ? previous
+    : await planned(solver, { previous, state, profiles, policy, nowMs: () => nowMs });
+  const { fleet, engines } = state;
+  // All Envoys of a fleet must have the same, also before a control server has ever run.
+  const salt = saved?.salt ?? createHash('sha256').update(JSON.stringify(fleet)).digest('hex').slice(0, 32);
+  return buildSnapshotView({
+    plan,
+    fleet,
+    engines,
+    frontendId,
+    salt,
+    steered: config.steered,
+    version: 1,
+    issuedAtMs: plan.createdAtMs,
+  });
+}
+
+async function planned(solver: PlanSolver, input: PlanInput): Promise<Plan> {
+  const { plan, failure } = await makePlan(solver, input);
+  if (plan === null) throw failure!;
+  return plan;
+}
+
+async function savedState(file: string): Promise<ServerState | null> {
+  try {
+    return readState(await readFile(file, 'utf8')).state;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    const problem = `state file ${file}: ${(error as Error).message}; move it away to go on without it`;
+    throw new WardropError('WARDROP_STATE_INVALID', problem, { cause: error });
+  }
+}

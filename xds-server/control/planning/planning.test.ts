@@ -1,0 +1,72 @@
+import { afterAll, expect, it } from 'vitest';
+import { loadConfig } from '../../config/load.js';
+import { Optimizer } from '../../optimizer/index.js';
+import type { PlanInput } from '../../plan/make-plan.js';
+import { Signals } from '../../signals/signals.js';
+import { Alarms } from '../alarms/alarms.js';
+import { Recorders } from '../recording/recorders.js';
+import { Planning } from './planning.js';
+import { SolveSchedule } from './solve-schedule.js';
+
+const optimizer = new Optimizer();
+afterAll(() => optimizer.close());
+
+/** One frontend and two engines, of which the operator wants both. */
+function stateOf(readyIds: readonly string[]): Omit<PlanInput, 'previous'> {
+  const config = loadConfig('/none/fleet.yaml', () =>
+    [
+      'frontends: [{id: west, region: w}]',
+      'engines:',
+      '- {id: a, region: w, models: [m], profile: p, endpoints: [10.0.0.1:80]}',
+      '- {id: b, region: w, models: [m], profile: p, endpoints: [10.0.0.2:80]}',
+      'network: {rttMs: {west: {a: 1, b: 50}}}',
+      'profiles: {p: {requestsPerSecond: 10}}',
+      'demand: {west: {requestsPerSecond: 4}}',
+      'policy: {bounds: [{frontend: west, pool: m, engine: b, min: 0.3}]}',
+    ].join('\n'),
+  );
+  const { state } = new Signals(config, [], 0).evaluate(0);
+  const engines = state.engines.map((engine) => ({
+    ...engine,
+    replicas: engine.replicas.map((replica) => ({ ...replica, ready: readyIds.includes(engine.id) })),
+  }));
+  const { profiles, policy } = config;
+  return { state: { ...state, engines }, profiles, policy, nowMs: () => 0 };
+}
+
+it('an alarm tells for as long as a bound cannot be followed', async () => {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const alarms = new Alarms(() => 0, log);
+  let readyIds = ['a'];
+  const planning = new Planning(
+    {
+      optimizer,
+      schedule: new SolveSchedule(),
+      recorders: new Recorders(undefined, () => {
+        throw new Error('nobody records');
+      }),
+      alarms,
+      log,
+      input: (previous) => ({ ...stateOf(readyIds), previous }),
+      generation: () => 1,
+      isWanted: () => true,
+      onSolved: () => {},
+      onPlan: () => {},
+      now: () => 0,
+    },
+    null,
+  );
+  await planning.run();
+  expect(alarms.list).toMatchObject([
+    {
+      id: 'plan-input',
+      message: 'bound of west and m on b is not followed: the engine cannot serve them now',
+    },
+  ]);
+  readyIds = ['a', 'b'];
+  await planning.run();
+  expect(alarms.list).toEqual([]);
+  expect(planning.plan!.rows[0]!.weights.find(({ engineId }) => engineId === 'b')!.weight).toBeGreaterThan(
+    0.29,
+  );
+});

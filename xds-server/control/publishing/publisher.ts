@@ -1,0 +1,248 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Fleet } from '../../fleet/fleet.js';
+import type { EngineState } from '../../fleet/fleet-state.js';
+import type { Plan } from '../../plan/plan.js';
+import { buildSnapshotView, type Relief } from '../../plan/snapshot-view.js';
+import type { SnapshotBoard } from '../../sync/snapshot-board.js';
+import { buildResources, type EnvoyOptions, type WeightPlan, type XdsServer } from '../../xds/index.js';
+import { weightsToPush } from './pushed-weights.js';
+
+/** A plan with the fleet and the readiness that it is published for. */
+export interface Publication {
+  readonly plan: Plan;
+  /** As it is configured: another object is another fleet. */
+  readonly fleet: Fleet;
+  /** Round trips in force; default: as configured. */
+  readonly networkSeconds?: Fleet['networkSeconds'];
+  /** Same order as `fleet.engines`. */
+  readonly engines: readonly EngineState[];
+}
+
+export interface PublisherOptions {
+  readonly xds: Pick<XdsServer, 'setResources' | 'settled'>;
+  readonly board: SnapshotBoard;
+  readonly salt: () => string;
+  readonly wasmModule: Uint8Array;
+  /** How the Envoys of a frontend are set up. */
+  readonly envoy: (frontendId: string) => EnvoyOptions;
+  /** 0..1 share of keys that are steered. */
+  readonly steered: () => number;
+  /** How engines are relieved until the next plan. */
+  readonly relief: () => Relief;
+  /** Least milliseconds between two pushes of endpoints that differ in weights only. */
+  readonly edsIntervalMs: () => number;
+  readonly now: () => number;
+}
+
+/** Weights that differ from what was pushed by no more than this need no push, where Envoy itself picks nothing. */
+const SPARED_DIFFERENCE = 0.02;
+/** Longest wait for Envoys to accept new endpoints before snapshots name them. */
+const ANNOUNCE_TIMEOUT_MS = 1_000;
+/** Longest wait for Envoys to take a snapshot without the departed endpoints before these are removed. */
+const DEPART_TIMEOUT_MS = 5_000;
+const DEPART_POLL_MS = 100;
+/** Other VMs of an Envoy install a snapshot within this time after the one that fetched it. */
+const INSTALL_GRACE_MS = 500;
+
+interface Pushed {
+  readonly weights: WeightPlan;
+  readonly engines: readonly EngineState[];
+  readonly options: EnvoyOptions;
+}
+
+/** Brings plans to the Envoys of all frontends. */
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #frontends = new Map<string, FrontendPublisher>();
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+  }
+
+  publish(publication: Publication): void {
+    const ids = new Set(publication.fleet.frontends.map(({ id }) => id));
+    for (const [id, frontend] of this.#frontends) {
+      if (ids.has(id)) continue;
+      frontend.stop();
+      this.#frontends.delete(id);
+    }
+    this.#options.board.retain(ids);
+    for (const id of ids) {
+      let frontend = this.#frontends.get(id);
+      if (frontend === undefined) {
+        frontend = new FrontendPublisher(id, this.#options);
+        this.#frontends.set(id, frontend);
+      }
+      frontend.publish(publication);
+    }
+  }
+
+  /** Brings what is not of the plan in force, such as reliefs, with the plan that is published. */
+  refresh(): void {
+    for (const frontend of this.#frontends.values()) frontend.refresh();
+  }
+
+  /** Resolves when no change of the fleet is under way. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#frontends.values()].map((frontend) => frontend.idle()));
+  }
+
+  stop(): void {
+    for (const frontend of this.#frontends.values()) frontend.stop();
+  }
+}
+
+/**
+ * Publishes to one frontend, make before break: endpoints are known to Envoy before a snapshot names them, and are
+ * removed from Envoy after the last snapshot that named them. Within one fleet, snapshots go out at once.
+ */
+class FrontendPublisher {
+  readonly #id: string;
+  readonly #options: PublisherOptions;
+  #target: Publication | undefined;
+  /** What endpoints were last pushed for. */
+  #pushed: Pushed | undefined;
+  #pushedAtMs = 0;
+  #pushTimer: NodeJS.Timeout | undefined;
+  /** The fleet that snapshots are made for; another one is being announced while the target's differs. */
+  #snapshotFleet: Fleet | undefined;
+  /** A fleet that filters may still have a snapshot of. */
+  #departing: Fleet | undefined;
+  #transition: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(id: string, options: PublisherOptions) {
+    this.#id = id;
+    this.#options = options;
+  }
+
+  publish(target: Publication): void {
+    const isAnnouncing = this.#target !== undefined && this.#target.fleet !== this.#snapshotFleet;
+    this.#target = target;
+    if (this.#snapshotFleet === undefined) {
+      this.#pushEndpoints(target);
+      this.#snapshotFleet = target.fleet;
+      this.#issueSnapshot(target);
+    } else if (isAnnouncing) {
+      this.#pushEndpoints(target);
+    } else if (target.fleet === this.#snapshotFleet) {
+      this.#issueSnapshot(target);
+      this.#pushEndpointsWhenDue(target);
+    } else {
+      this.#transition = this.#changeFleet(target);
+    }
+  }
+
+  /** While a fleet is being announced, the snapshot that follows has it anyway. */
+  refresh(): void {
+    if (this.#target !== undefined && this.#target.fleet === this.#snapshotFleet)
+      this.#issueSnapshot(this.#target);
+  }
+
+  idle(): Promise<void> {
+    return this.#transition;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#pushTimer);
+  }
+
+  async #changeFleet(target: Publication): Promise<void> {
+    const { xds, board, now } = this.#options;
+    this.#departing = this.#snapshotFleet;
+    this.#pushEndpoints(target);
+    await xds.settled(this.#id, ANNOUNCE_TIMEOUT_MS);
+    if (this.#stopped) return;
+    this.#snapshotFleet = this.#target!.fleet;
+    this.#issueSnapshot(this.#target!);
+
+    const deadline = now() + DEPART_TIMEOUT_MS;
+    while (!board.isTaken(this.#id) && now() < deadline) await sleep(DEPART_POLL_MS);
+    await sleep(INSTALL_GRACE_MS);
+    if (this.#stopped) return;
+    this.#departing = undefined;
+    this.#pushEndpoints(this.#target!);
+  }
+
+  #issueSnapshot({ plan, fleet, engines, networkSeconds = fleet.networkSeconds }: Publication): void {
+    const { board, salt, steered, relief } = this.#options;
+    const {
+      version: _version,
+      issuedAtMs: _issuedAtMs,
+      ...content
+    } = buildSnapshotView({
+      plan,
+      fleet,
+      networkSeconds,
+      engines,
+      frontendId: this.#id,
+      salt: salt(),
+      steered: steered(),
+      relief: relief(),
+      version: 0,
+      issuedAtMs: 0,
+    });
+    board.publish(content);
+  }
+
+  /** Pushes health and other options at once; rebuilding load balancers for weights alone is rationed. */
+  #pushEndpointsWhenDue(target: Publication): void {
+    const pushed = this.#pushed!;
+    const options = this.#options.envoy(this.#id);
+    if (!isDeepStrictEqual(pushed.options, options)) {
+      this.#pushEndpoints(target);
+      return;
+    }
+    clearTimeout(this.#pushTimer);
+    const weights = weightsToPush(pushed.weights, this.#weightsOf(target.plan), leastDifference(options));
+    if (!hasSameHealth(pushed.engines, target.engines)) {
+      this.#pushEndpoints(target, weights ?? pushed.weights);
+    } else if (weights !== undefined) {
+      const waitMs = this.#pushedAtMs + this.#options.edsIntervalMs() - this.#options.now();
+      if (waitMs <= 0) this.#pushEndpoints(target, weights);
+      // By then there is no newer publication: that would have come here and cleared the timer.
+      else this.#pushTimer = setTimeout(() => this.#pushEndpoints(target, weights), waitMs);
+    }
+  }
+
+  #pushEndpoints({ plan, fleet, engines }: Publication, weights: WeightPlan = this.#weightsOf(plan)): void {
+    const { xds, wasmModule, envoy, now } = this.#options;
+    clearTimeout(this.#pushTimer);
+    const options = envoy(this.#id);
+    this.#pushed = { weights, engines, options };
+    this.#pushedAtMs = now();
+    xds.setResources(
+      this.#id,
+      buildResources({
+        fleet,
+        frontendId: this.#id,
+        plan: weights,
+        engines,
+        wasmModule,
+        ...options,
+        ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
+      }),
+    );
+  }
+
+  #weightsOf(plan: Plan): WeightPlan {
+    return { rows: plan.rows.filter(({ frontendId }) => frontendId === this.#id) };
+  }
+}
+
+/** A filter that picks the host needs the weights in Envoy only where its list is used up. */
+function leastDifference({ steering }: EnvoyOptions): number {
+  return steering === undefined || steering === 'override-host' ? SPARED_DIFFERENCE : 0;
+}
+
+function hasSameHealth(a: readonly EngineState[], b: readonly EngineState[]): boolean {
+  return a.every((engine, at) => {
+    const other = b[at]!;
+    return (
+      engine.drain === other.drain &&
+      engine.replicas.every((replica, index) => replica.ready === other.replicas[index]?.ready)
+    );
+  });
+}

@@ -1,0 +1,53 @@
+import type { PlanStore } from '../../plan/plan-store.js';
+import type { ServerState } from '../../plan/server-state.js';
+import type { Alarms } from '../alarms/alarms.js';
+
+/** What is measured goes into the state file this often, also while the plan stays the same. */
+const SAVE_INTERVAL_MS = 60_000;
+/** Nobody else has written the state file for this long: the alarm is over. */
+const REPLACED_ALARM_MS = 300_000;
+
+export interface StateKeeperOptions {
+  readonly store: PlanStore;
+  /** Its path, for messages. */
+  readonly file: string;
+  readonly alarms: Alarms;
+  /** What a restart should go on with. */
+  readonly state: () => ServerState;
+  readonly now: () => number;
+}
+
+/** Keeps the state file as new as it should be; an alarm tells when it cannot. */
+export class StateKeeper {
+  readonly #options: StateKeeperOptions;
+  #savedAtMs = 0;
+
+  constructor(options: StateKeeperOptions) {
+    this.#options = options;
+  }
+
+  isDue(): boolean {
+    return this.#options.now() - this.#savedAtMs >= SAVE_INTERVAL_MS;
+  }
+
+  /** Never rejects. */
+  async save(): Promise<void> {
+    const { store, file, alarms, state, now } = this.#options;
+    this.#savedAtMs = now();
+    try {
+      await store.save(state());
+    } catch (error) {
+      alarms.raise('state-file', (error as Error).message);
+      return;
+    }
+    const replacedAtMs = store.foundReplacedAtMs;
+    if (replacedAtMs === undefined || now() - replacedAtMs > REPLACED_ALARM_MS) {
+      alarms.clear('state-file');
+      return;
+    }
+    alarms.raise(
+      'state-file',
+      `something else writes state file ${file}, too: run one control server, or give each a file of its own`,
+    );
+  }
+}

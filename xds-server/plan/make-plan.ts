@@ -1,0 +1,95 @@
+import { checkSnapshot } from '../../wire/snapshot-rules.js';
+import { WardropError } from '../errors.js';
+import type { FleetState } from '../fleet/fleet-state.js';
+import type { Policy } from '../fleet/policy.js';
+import { refuseFaults } from '../optimizer/index.js';
+import type { OptimizerInput, Solution } from '../optimizer/solution.js';
+import type { Profile } from '../profiles/profile.js';
+import { checkPlan } from './check-plan.js';
+import { emergencyPlan } from './emergency.js';
+import { evolvePlan } from './evolve.js';
+import type { Plan } from './plan.js';
+import { buildSnapshotView } from './snapshot-view.js';
+
+/** The part of the optimizer that answers questions. */
+export interface Solver {
+  solve(input: OptimizerInput): Promise<Solution>;
+}
+
+/** The part of the optimizer that planning needs: solutions that have passed the independent checks. */
+export interface PlanSolver {
+  solveChecked(input: OptimizerInput): Promise<Solution>;
+}
+
+export interface PlanInput {
+  /** The plan in force; null before the first. */
+  readonly previous: Plan | null;
+  readonly state: FleetState;
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+  readonly nowMs: () => number;
+}
+
+export interface PlanOutcome {
+  /** What should be in force now; null when there was no plan and none could be made. */
+  readonly plan: Plan | null;
+  readonly input: OptimizerInput;
+  readonly solution?: Solution;
+  /** Why `plan` is not a fresh optimum. */
+  readonly failure?: WardropError;
+}
+
+/**
+ * Solves, evolves the plan in force, and checks the plan as well as the solution. What lost engines had is handed to their backups first,
+ * as filters have done already: a conversation that moved there moves again only for a gain that pays for it. When
+ * the solve or a check fails, that is what stays.
+ */
+export async function makePlan(solver: PlanSolver, planInput: PlanInput): Promise<PlanOutcome> {
+  const { state, profiles, policy, nowMs } = planInput;
+  const last = planInput.previous;
+  const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: nowMs() });
+  const input = optimizerInput({ ...planInput, previous });
+  try {
+    const solution = await solver.solveChecked(input);
+    const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
+    const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
+    const violations = checkPlan({ plan, state, profiles, policy });
+    refuseFaults(
+      'the plan',
+      violations.map(({ code, message }) => `${code}: ${message}`),
+    );
+    checkSnapshots(plan, state);
+    return { plan, input, solution };
+  } catch (error) {
+    const failure =
+      error instanceof WardropError
+        ? error
+        : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
+    return { plan: previous, input, failure };
+  }
+}
+
+/**
+ * Makes sure that a snapshot can be written for every frontend.
+ *
+ * @throws {WardropError} WARDROP_SNAPSHOT_INVALID
+ */
+export function checkSnapshots(plan: Plan, { fleet, engines }: FleetState): void {
+  const rest = { plan, fleet, engines, version: 1, salt: 'any', issuedAtMs: 0 };
+  for (const { id } of fleet.frontends) checkSnapshot(buildSnapshotView({ ...rest, frontendId: id }));
+}
+
+export function optimizerInput({ previous, state, profiles, policy }: PlanInput): OptimizerInput {
+  return {
+    state,
+    profiles,
+    policy,
+    previousWeights: (previous?.rows ?? []).map(({ frontendId, poolId, weights }) => ({
+      frontendId,
+      poolId,
+      weights: new Map(weights.map(({ engineId, weight }) => [engineId, weight])),
+    })),
+    // Without a measured mix the optimizer takes that of the demand an engine may serve.
+    referenceMix: new Map(),
+  };
+}
