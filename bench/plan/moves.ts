@@ -1,11 +1,11 @@
 import { Maglev, RingHash, type Rival, WeightedRendezvous } from '../../simulator/policies/rivals.js';
 import { Random } from '../../simulator/random.js';
 import type { BackupShares } from '../../xds-server/optimizer/solution.js';
-import { assignBackups } from '../../xds-server/plan/backups.js';
-import { evolvePartition, type PreviousPartition } from '../../xds-server/plan/partition.js';
+import { assignBackups } from '../../xds-server/plan/partition/backups.js';
+import { evolvePartition, type PreviousPartition } from '../../xds-server/plan/partition/partition.js';
+import { quantise } from '../../xds-server/plan/partition/quantise.js';
+import { endOf, partsOf } from '../../xds-server/plan/partition/segments.js';
 import { HASH_SPACE, type Segment } from '../../xds-server/plan/plan.js';
-import { quantise } from '../../xds-server/plan/quantise.js';
-import { endOf, partsOf } from '../../xds-server/plan/segments.js';
 import { WeightSteps } from './weight-steps.js';
 
 export interface MovesOptions {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
-import type { DecisionView } from '../../xds-server/admin/decision.js';
+import type { DecisionView } from '../../xds-server/admin/views/decision-view.js';
 import { freePorts } from '../free-ports.js';
 import { chat, keysOf, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';

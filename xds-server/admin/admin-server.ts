@@ -16,21 +16,21 @@ import { listenError } from '../listen-error.js';
 import { whatChangedText } from '../optimizer/index.js';
 import { PASSED_ON_HEADER } from '../peers/admin-question.js';
 import { CONTROL_HEADER } from './control-header.js';
-import { dashboard } from './dashboard.js';
-import { readDecideRequest } from './decide-request.js';
-import { decisionView } from './decision.js';
-import { envoysView } from './envoys-view.js';
-import { explainedText } from './explained-text.js';
-import { fleetView } from './fleet-view.js';
 import { issuedSnapshot } from './issued-snapshot.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
-import { readOperatorRequest } from './operator-request.js';
-import { overview } from './overview.js';
-import { peersView } from './peers-view.js';
 import { streamRecording } from './record-stream.js';
+import { readDecideRequest } from './requests/decide-request.js';
+import { readOperatorRequest } from './requests/operator-request.js';
+import { readChanges } from './requests/what-if-request.js';
 import type { ShownServer } from './shown-server.js';
-import { serverStatus } from './status.js';
-import { readChanges } from './what-if-request.js';
+import { dashboard } from './views/dashboard.js';
+import { decisionView } from './views/decision-view.js';
+import { envoysView } from './views/envoys-view.js';
+import { explainedText } from './views/explained-text.js';
+import { fleetView } from './views/fleet-view.js';
+import { overview } from './views/overview.js';
+import { peersView } from './views/peers-view.js';
+import { serverStatus } from './views/status.js';
 
 export interface AdminOptions {
   /** Port 0 takes a free one. */

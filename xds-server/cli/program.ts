@@ -1,19 +1,19 @@
 import { Command, Help } from 'commander';
 import { registerSimulate } from '../../simulator/experiments/command.js';
 import { registerFit } from '../profiles/fit/command.js';
-import { registerBootstrap } from './bootstrap.js';
-import { registerChanges } from './changes.js';
-import { registerDecide } from './decide.js';
-import { registerExplain } from './explain.js';
-import { registerHeadroom } from './headroom.js';
-import { registerOperations } from './operations.js';
+import { registerBootstrap } from './commands/bootstrap.js';
+import { registerChanges } from './commands/changes.js';
+import { registerDecide } from './commands/decide.js';
+import { registerExplain } from './commands/explain.js';
+import { registerHeadroom } from './commands/headroom.js';
+import { registerOperations } from './commands/operations.js';
+import { registerRecord } from './commands/record.js';
+import { registerSchema } from './commands/schema.js';
+import { registerServe } from './commands/serve.js';
+import { registerSolve } from './commands/solve.js';
+import { registerStatus } from './commands/status.js';
+import { registerValidate } from './commands/validate.js';
 import { packageVersion } from './package-files.js';
-import { registerRecord } from './record.js';
-import { registerSchema } from './schema.js';
-import { registerServe } from './serve.js';
-import { registerSolve } from './solve.js';
-import { registerStatus } from './status.js';
-import { registerValidate } from './validate.js';
 
 const EXAMPLES = `
 Examples:

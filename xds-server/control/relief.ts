@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.js';
 import type { Address, Engine } from '../fleet/fleet.js';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
-import { type Load, Overflow } from '../plan/overflow.js';
+import { type Load, Overflow } from '../plan/protection/overflow.js';
 import type { Relief } from '../plan/snapshot-view.js';
 import { endOfCurves, knowsLatency, staySeconds } from '../profiles/curves.js';
 import { type TokenMix, workSeconds } from '../profiles/profile.js';

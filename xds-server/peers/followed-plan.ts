@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Config } from '../config/config.js';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
-import { readState } from '../plan/state-salvage.js';
+import { readState } from '../plan/state-file/state-salvage.js';
 import { whyUnfit } from '../plan/why-unfit.js';
 import type { Followed } from './peers.js';
 

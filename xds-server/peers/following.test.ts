@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load.js';
 import { Optimizer } from '../optimizer/index.js';
 import { makePlan } from '../plan/make-plan.js';
 import { noRelief } from '../plan/snapshot-view.js';
-import { encodeState } from '../plan/state-format.js';
+import { encodeState } from '../plan/state-file/state-format.js';
 import { Signals } from '../signals/signals.js';
 import { asFollowed, configId, type FollowedPlan } from './followed-plan.js';
 import { Following } from './following.js';

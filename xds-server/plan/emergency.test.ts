@@ -4,8 +4,8 @@ import type { FleetState } from '../fleet/fleet-state.js';
 import { checkPlan } from './check-plan.js';
 import { emergencyPlan } from './emergency.js';
 import { evolvePlan } from './evolve.js';
+import { endOf, partsOf } from './partition/segments.js';
 import type { Plan } from './plan.js';
-import { endOf, partsOf } from './segments.js';
 import { evolveInput } from './testing/fleet.js';
 
 const weights = { e0: 0.4, e1: 0.3, e2: 0.2, e3: 0.1 };

@@ -2,10 +2,10 @@ import { effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { EngineWork } from './engine-work.js';
-import { handOver } from './hand-over.js';
+import { handOver } from './partition/hand-over.js';
 import type { Plan, PlanEngine } from './plan.js';
 import { planId } from './plan-id.js';
-import { pooledUtilization, retryRatio } from './retry-ratio.js';
+import { pooledUtilization, retryRatio } from './protection/retry-ratio.js';
 import { Usability } from './usability.js';
 
 export interface EmergencyInput {

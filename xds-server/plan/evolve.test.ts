@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkPlan } from './check-plan.js';
 import { type EvolveInput, evolvePlan } from './evolve.js';
+import { endOf, partsOf } from './partition/segments.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
-import { endOf, partsOf } from './segments.js';
 import { evolveInput, profile, type TestRow } from './testing/fleet.js';
 
 function evolve(previous: Plan | null, rows: readonly TestRow[], replicas: readonly number[]): Plan {

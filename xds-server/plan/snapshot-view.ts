@@ -10,7 +10,7 @@ import type {
 import type { Fleet, Pool } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
-import { handOver } from './hand-over.js';
+import { handOver } from './partition/hand-over.js';
 import type { Plan, PlanRow } from './plan.js';
 
 export interface SnapshotViewInput {

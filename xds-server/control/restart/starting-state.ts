@@ -1,8 +1,8 @@
 import type { WardropError } from '../../errors.js';
 import type { Peers } from '../../peers/peers.js';
-import type { PlanStore } from '../../plan/plan-store.js';
-import type { ServerState } from '../../plan/server-state.js';
-import { readState } from '../../plan/state-salvage.js';
+import type { PlanStore } from '../../plan/state-file/plan-store.js';
+import type { ServerState } from '../../plan/state-file/server-state.js';
+import { readState } from '../../plan/state-file/state-salvage.js';
 
 export interface StartingState {
   /** Null when there is nothing to go on with. */

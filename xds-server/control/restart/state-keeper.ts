@@ -1,5 +1,5 @@
-import type { PlanStore } from '../../plan/plan-store.js';
-import type { ServerState } from '../../plan/server-state.js';
+import type { PlanStore } from '../../plan/state-file/plan-store.js';
+import type { ServerState } from '../../plan/state-file/server-state.js';
 import type { Alarms } from '../alarms/alarms.js';
 
 /** What is measured goes into the state file this often, also while the plan stays the same. */

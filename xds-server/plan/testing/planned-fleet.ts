@@ -1,8 +1,8 @@
 import { loadConfig } from '../../config/load.js';
 import { Signals } from '../../signals/signals.js';
 import { makePlan, type PlanOutcome, type PlanSolver } from '../make-plan.js';
+import { endOf } from '../partition/segments.js';
 import { HASH_SPACE, type Plan, type PlanRow, type Segment } from '../plan.js';
-import { endOf } from '../segments.js';
 
 /** A fleet of one model in a few numbers. */
 export interface TestFleet {

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import type { EngineState } from '../../fleet/fleet-state.js';
+import type { Plan } from '../../plan/plan.js';
+import { dashboard } from './dashboard.js';
+import type { Overview } from './overview.js';
+
+const atMs = 1_700_000_000_000;
+
+function engine(id: string, change: Partial<EngineState> = {}): Overview['engines'][number] {
+  const replicas = [{ address: '10.0.0.1:8000', ready: true }];
+  const state = { id, replicas, health: 1, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1, ...change };
+  return { state, inFlight: 3, isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] };
+}
+
+function plan(poolId: string, engineId: string): Plan {
+  const row = { frontendId: 'west', poolId, demandRps: 60, weights: [{ engineId, weight: 1 }] };
+  return {
+    id: 'abc',
+    sequence: 7,
+    createdAtMs: atMs - 30_000,
+    rows: [{ ...row, segments: [], retryRatio: 0, shed: [{ priority: 0, fraction: 0.25 }] }],
+    engines: [
+      { engineId, effectiveCapacity: 1, rho: 1.04, congestionPriceSeconds: 1, scarcityPriceSeconds: 0 },
+    ],
+    objectiveSeconds: 1,
+  };
+}
+
+const empty: Overview = {
+  atMs,
+  startedAtMs: atMs,
+  plan: null,
+  plannedBy: null,
+  alarms: [],
+  frontends: [],
+  pools: [],
+  demands: [],
+  engines: [],
+  envoys: [],
+};
+
+describe('dashboard', () => {
+  it('says what is not there yet', () => {
+    const page = dashboard(empty);
+    expect(page).toContain('No plan is published yet.');
+    expect(page).toContain('No alarms.');
+    expect(page).toContain('None is connected.');
+  });
+
+  it('links every weight to its explanation', () => {
+    const pools = [{ id: 'chat', engineIds: ['a', 'b'] }];
+    const page = dashboard({ ...empty, plan: plan('chat', 'a'), pools, engines: [engine('a'), engine('b')] });
+    expect(page).toContain('Plan 7 (abc) is in force');
+    expect(page).toContain('href="/v1/explain?frontend=west&amp;pool=chat&amp;engine=a" title="why">100.0 %');
+    expect(page).toContain('href="/v1/explain?frontend=west&amp;pool=chat&amp;engine=b" title="why">–');
+    expect(page).toContain('104 %');
+    expect(page).toContain('25.0 % of priority 0');
+  });
+
+  it('names what keeps an engine below its capacity', () => {
+    const engines = [engine('a', { penalty: 0.4, latencyFactor: 2.5, drain: 0 })];
+    expect(dashboard({ ...empty, engines })).toContain('drained, penalty 40 %, 2.5 times as slow');
+  });
+
+  it('shows one of many pools, and of many engines those with weight', () => {
+    const engineIds = Array.from({ length: 40 }, (_, index) => `engine-${index}`);
+    const pools = Array.from({ length: 9 }, (_, index) => ({ id: `pool ${index}`, engineIds }));
+    const overview = { ...empty, plan: plan('pool 3', 'engine-5'), pools };
+    expect(dashboard(overview)).not.toContain('Weights of pool 3');
+    const page = dashboard(overview, 'pool 3');
+    expect(page).toContain('href="/?pool=pool%203"');
+    expect(page).toContain('Weights of pool 3');
+    expect(page).toContain('>engine-5<');
+    expect(page).not.toContain('>engine-6<');
+    expect(page).toContain('39 engines without weight are not shown.');
+  });
+
+  it('shows of a pool with many engines in use the largest weights of each row', () => {
+    const engineIds = Array.from({ length: 30 }, (_, index) => `engine-${index}`);
+    const one = plan('m', 'engine-0');
+    const weights = engineIds.map((engineId, index) => ({ engineId, weight: (index + 1) / 465 }));
+    const wide = { ...one, rows: [{ ...one.rows[0]!, weights }] };
+    const page = dashboard({ ...empty, plan: wide, pools: [{ id: 'm', engineIds }] });
+    expect(page).toMatch(/<td>engine-29 <a [^>]*>6\.5 %<\/a>, engine-28 .* and 24 more<\/td>/);
+    expect(page).not.toContain('engine-23 ');
+  });
+
+  it('shows of many alarms some of each kind', () => {
+    const alarm = (id: string) => ({ id, sinceMs: atMs, message: `the message of ${id}` });
+    const down = Array.from({ length: 30 }, (_, index) => alarm(`replica-down:${index + 10}`));
+    const page = dashboard({ ...empty, alarms: [...down, alarm('shedding:west')] });
+    expect(page).toContain('the message of replica-down:14');
+    expect(page).not.toContain('replica-down:15');
+    expect(page).toContain('and 25 more of replica-down');
+    expect(page).toContain('the message of shedding:west');
+    expect(dashboard({ ...empty, alarms: down.slice(0, 20) })).toContain('replica-down:29');
+  });
+
+  it('takes names and messages for text', () => {
+    const alarms = [{ id: 'config', sinceMs: atMs, message: '<script>' }];
+    const envoys = [
+      { nodeId: '<b>', frontendId: '"', version: '&', xds: 'no stream' as const, snapshot: null },
+    ];
+    const page = dashboard({ ...empty, alarms, envoys, engines: [engine('<i>')] });
+    expect(page).not.toMatch(/<script>|<b>|<td><i>/);
+    expect(page).toContain('&lt;script&gt; (for 0 s)');
+  });
+});

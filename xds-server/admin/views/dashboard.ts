@@ -1,0 +1,191 @@
+import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import { percent } from '../../percent.js';
+import type { Plan, PlanRow } from '../../plan/plan.js';
+import { ageText } from './age.js';
+import { engineRemarks } from './engine-remarks.js';
+import type { Overview } from './overview.js';
+import { shownAlarms } from './shown-alarms.js';
+
+const REFRESH_SECONDS = 5;
+
+/**
+ * More pools are a list to choose from, more engines of a pool are shown only where they have weight. Where that is still
+ * more, a row has its largest weights.
+ */
+const MOST_POOLS = 8;
+const MOST_COLUMNS = 12;
+const MOST_IN_ROW = 6;
+
+const LINKS = [
+  ['/v1/status', 'all of this in short'],
+  ['/v1/plan', 'the plan in force: weights, partitions, loads and prices'],
+  ['/v1/changes', 'which input changed which weight since the plan before (may take a while)'],
+  [
+    '/v1/headroom',
+    'what the loss of each engine would do, and how much each frontend can grow (may take a while)',
+  ],
+  ['/v1/fleet', 'engines, replicas, demand and what was reported of them'],
+  ['/v1/envoys', 'connected Envoys: what they accepted, rejected and hold'],
+  ['/v1/operations', 'what operators did: drains, penalties held or released'],
+  ['/v1/alarms', 'what an operator should look at'],
+  ['/v1/config', 'the configuration in force, without secrets'],
+  ['/metrics', 'metrics in Prometheus’ format'],
+  ['/ready', '200 once a plan is published'],
+  ['/live', '200 while the process runs'],
+] as const;
+
+const STYLE = `
+:root{color-scheme:light dark;--line:#8884;--bar:#5b9bd566;--over:#e0503a88}
+body{font:15px/1.45 system-ui,sans-serif;max-width:75rem;margin:1.5rem auto;padding:0 1rem}
+h1{margin:0}h2{font-size:1.15rem;margin:1.6rem 0 .4rem}.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
+.n{text-align:right}td:last-child{white-space:normal}
+.alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0;white-space:pre-line}
+.bar{display:inline-block;width:8rem;height:.7rem;background:var(--line);margin-right:.5rem}
+.bar i{display:block;height:100%;background:var(--bar)}.bar i.over{background:var(--over)}
+`;
+
+/** The page at `/`: state, weights, engines and Envoys, with links to everything else. `poolId` picks one of many. */
+export function dashboard(overview: Overview, poolId?: string): string {
+  const { plan, alarms, envoys } = overview;
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="${REFRESH_SECONDS}"><link rel="icon" href="data:,"><title>Wardrop</title>
+<style>${STYLE}</style></head><body>
+<h1>Wardrop</h1>
+<p>${planLine(overview)}</p>
+${alarms.length === 0 ? '<p>No alarms.</p>' : alarmList(overview)}
+<h2>Engines</h2>${engineTable(overview)}
+${plan === null ? '' : weights(plan, overview.pools, poolId)}
+<h2>Envoys</h2>${envoys.length === 0 ? '<p>None is connected.</p>' : envoyTable(overview)}
+<h2>All there is</h2>
+${table(
+  [],
+  LINKS.map(([path, what]) => [`<a href="${path}">${path}</a>`, what]),
+)}
+<p>For programs: <code>/v1/snapshot?frontend=…</code>, <code>/v1/record</code>, <code>POST /v1/what-if</code> and
+<code>POST /v1/operations</code>.</p>
+</body></html>
+`;
+}
+
+function planLine({ plan, atMs }: Overview): string {
+  if (plan === null) return 'No plan is published yet.';
+  const since = new Date(plan.createdAtMs).toISOString();
+  return `Plan ${plan.sequence} (${escapeHtml(plan.id)}) is in force since ${since}, ${ageText(plan.createdAtMs, atMs)} ago.`;
+}
+
+function alarmList({ alarms, atMs }: Overview): string {
+  const { shown, more } = shownAlarms(alarms);
+  const items = [
+    ...shown.map(({ message, sinceMs }) => `<li>${escapeHtml(message)} (for ${ageText(sinceMs, atMs)})</li>`),
+    ...more.map(
+      ({ kind, count }) =>
+        `<li>… and ${count} more of ${escapeHtml(kind)}: <a href="/v1/alarms">all</a></li>`,
+    ),
+  ];
+  return `<ul class="alarms">${items.join('')}</ul>`;
+}
+
+function engineTable({ engines, plan }: Overview): string {
+  const rows = engines.map((engine) => {
+    const { state, inFlight } = engine;
+    const planned = plan?.engines.find(({ engineId }) => engineId === state.id);
+    const ready = state.replicas.filter((replica) => replica.ready).length;
+    return [
+      escapeHtml(state.id),
+      planned === undefined ? '–' : `${bar(planned.rho)}${percent(planned.rho, 0)}`,
+      effectiveCapacity(state).toFixed(2),
+      `${ready} of ${state.replicas.length}`,
+      inFlight === null ? '–' : String(inFlight),
+      escapeHtml(engineRemarks(engine).join(', ')),
+    ];
+  });
+  const header = ['engine', 'planned load', '>capacity, replicas', '>ready', '>requests there', 'remarks'];
+  return table(header, rows);
+}
+
+function weights(plan: Plan, pools: Overview['pools'], poolId: string | undefined): string {
+  const chosen = pools.filter(({ id }) => id === poolId);
+  const isShort = pools.length <= MOST_POOLS;
+  const shown = isShort ? pools : chosen;
+  const links = pools.map(({ id }) => `<a href="/?pool=${encodeURIComponent(id)}">${escapeHtml(id)}</a>`);
+  const choice = isShort ? '' : `<h2>Weights of pool</h2><p>${links.join(' · ')}</p>`;
+  return choice + shown.map((pool) => poolWeights(plan, pool)).join('');
+}
+
+function poolWeights(plan: Plan, { id, engineIds }: Overview['pools'][number]): string {
+  const rows = plan.rows.filter((row) => row.poolId === id);
+  const used = new Set(rows.flatMap((row) => row.weights.map(({ engineId }) => engineId)));
+  const columns = engineIds.length <= MOST_COLUMNS ? engineIds : engineIds.filter((it) => used.has(it));
+  const left = engineIds.length - columns.length;
+  const note = left === 0 ? '' : `<p>${left} engines without weight are not shown.</p>`;
+  const isWide = columns.length > MOST_COLUMNS;
+  const header = [
+    'frontend',
+    '>requests/s',
+    ...(isWide ? ['largest weights'] : columns.map((engineId) => `>${escapeHtml(engineId)}`)),
+    'shed',
+  ];
+  const cells = rows.map((row) => [
+    escapeHtml(row.frontendId),
+    row.demandRps.toFixed(1),
+    ...(isWide ? [largestWeights(row)] : columns.map((engineId) => weightCell(row, engineId))),
+    shed(row),
+  ]);
+  return `<h2>Weights of ${escapeHtml(id)}</h2>${table(header, cells)}${note}`;
+}
+
+function largestWeights(row: PlanRow): string {
+  const all = row.weights.toSorted((a, b) => b.weight - a.weight);
+  const shown = all.slice(0, MOST_IN_ROW);
+  const texts = shown.map(({ engineId }) => `${escapeHtml(engineId)} ${weightCell(row, engineId)}`);
+  const left = all.length - shown.length;
+  return texts.join(', ') + (left === 0 ? '' : ` and ${left} more`);
+}
+
+function weightCell({ frontendId, poolId, weights: all }: PlanRow, engineId: string): string {
+  const weight = all.find((entry) => entry.engineId === engineId)?.weight;
+  const why = new URLSearchParams({ frontend: frontendId, pool: poolId, engine: engineId });
+  const text = weight === undefined ? '–' : percent(weight);
+  return `<a href="/v1/explain?${escapeHtml(String(why))}" title="why">${text}</a>`;
+}
+
+function shed({ shed: entries }: PlanRow): string {
+  const some = entries.filter(({ fraction }) => fraction > 0);
+  return some.map(({ priority, fraction }) => `${percent(fraction)} of priority ${priority}`).join(', ');
+}
+
+function envoyTable({ envoys, atMs }: Overview): string {
+  const rows = envoys.map(({ nodeId, frontendId, version, xds, snapshot }) => [
+    escapeHtml(nodeId),
+    escapeHtml(frontendId),
+    escapeHtml(version),
+    xds,
+    snapshot === null ? 'fetches none' : snapshot.isNewest ? 'newest' : 'not the newest',
+    snapshot === null ? '' : `${ageText(snapshot.lastCallAtMs, atMs)} ago`,
+  ]);
+  return table(['node', 'frontend', 'Envoy', 'xDS', 'snapshot', 'last heard of'], rows);
+}
+
+/** Columns whose heading begins with `>` are figures, set to the right. */
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const side = (column: number) => (header[column]?.startsWith('>') ? ' class="n"' : '');
+  const head = header.map((title, column) => `<th${side(column)}>${title.replace(/^>/, '')}</th>`);
+  const body = rows.map(
+    (cells) => `<tr>${cells.map((cell, column) => `<td${side(column)}>${cell}</td>`).join('')}</tr>`,
+  );
+  const thead = header.length === 0 ? '' : `<thead><tr>${head.join('')}</tr></thead>`;
+  return `<div class="scroll"><table>${thead}<tbody>${body.join('')}</tbody></table></div>`;
+}
+
+function bar(share: number): string {
+  const width = Math.min(100, Math.max(0, 100 * share)).toFixed(0);
+  return `<span class="bar"><i${share >= 1 ? ' class="over"' : ''} style="width:${width}%"></i></span>`;
+}
+
+function escapeHtml(text: string): string {
+  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+  return text.replace(/[&<>"]/g, (character) => entities[character]!);
+}

@@ -1,0 +1,26 @@
+import { percent } from '../../percent.js';
+import type { EngineView } from './overview.js';
+
+/** What keeps an engine below its capacity, in words. */
+export function engineRemarks({
+  state,
+  isLeftOut,
+  drainedReplicas,
+  lastResortOf,
+  keptFor,
+}: EngineView): readonly string[] {
+  const { health, ramp, drain, penalty, latencyFactor } = state;
+  const isKept = lastResortOf.length === 0 && keptFor.length > 0 && state.replicas.some(({ ready }) => ready);
+  return [
+    ...(isLeftOut ? ['left out after failures'] : []),
+    ...(lastResortOf.length === 0
+      ? []
+      : [`lost or drained, and kept for pools with nobody else: not for ${lastResortOf.join(', ')}`]),
+    ...(isKept ? [`seems lost, and is kept for pools with nobody else: ${keptFor.join(', ')}`] : []),
+    ...(health === 1 ? [] : [`gets done ${percent(health, 0)} of its profile`]),
+    ...(ramp === 1 ? [] : [`starting, at ${percent(ramp, 0)}`]),
+    ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain, 0)}`]),
+    ...(drainedReplicas === 0 ? [] : [`${drainedReplicas} of its replicas drained`]),
+    ...(penalty === 0 ? [] : [`penalty ${percent(penalty, 0)}, ${latencyFactor.toFixed(1)} times as slow`]),
+  ];
+}

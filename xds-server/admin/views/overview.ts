@@ -1,0 +1,114 @@
+import type { Alarm } from '../../control/alarms/alarms.js';
+import type { Demand, EngineState } from '../../fleet/fleet-state.js';
+import type { Plan } from '../../plan/plan.js';
+import { now } from '../../steady-clock.js';
+import type { NodeView } from '../../xds/index.js';
+import type { ShownServer } from '../shown-server.js';
+import { snapshotOf } from './envoys-view.js';
+
+/** What dashboard and status show, as it stands at one moment. */
+export interface Overview {
+  readonly atMs: number;
+  /** When the control server started. */
+  readonly startedAtMs: number;
+  readonly plan: Plan | null;
+  /** Address of the control server that makes the plans; null when this one does. */
+  readonly plannedBy: string | null;
+  readonly alarms: readonly Alarm[];
+  readonly demands: readonly Demand[];
+  readonly frontends: readonly { readonly id: string }[];
+  readonly pools: readonly { readonly id: string; readonly engineIds: readonly string[] }[];
+  readonly engines: readonly EngineView[];
+  readonly envoys: readonly EnvoyView[];
+}
+
+export interface EngineView {
+  readonly state: EngineState;
+  /** Requests there by the reports of Envoys; null while nobody reports. */
+  readonly inFlight: number | null;
+  /** Left out of plans for a while, after failures that frontends saw. */
+  readonly isLeftOut: boolean;
+  /** Ids of pools of which all replicas seem lost, so that the last ones are kept in use. */
+  readonly keptFor: readonly string[];
+  /** Replicas that an operator took out of service by themselves. */
+  readonly drainedReplicas: number;
+  /** Ids of pools that plans leave it out of, as they have others, while it is kept in service for those that have nobody else. */
+  readonly lastResortOf: readonly string[];
+}
+
+export interface EnvoyView {
+  readonly nodeId: string;
+  readonly frontendId: string;
+  /** Empty while it has no xDS stream. */
+  readonly version: string;
+  readonly xds: 'all accepted' | 'behind' | 'rejects the newest' | 'no stream';
+  /** Null while it fetches none. */
+  readonly snapshot: { readonly isNewest: boolean; readonly lastCallAtMs: number } | null;
+}
+
+/** How things are now. */
+export function overview(server: ShownServer): Overview {
+  const atMs = now();
+  const inFlight = server.signals.inFlight(atMs);
+  const { state, vetoes, heldPools } = server.view;
+  const { drains } = server.signals.orders;
+  return {
+    atMs,
+    startedAtMs: server.startedAtMs,
+    plan: server.plan,
+    plannedBy: server.isPlanning ? null : (server.peers.leader ?? null),
+    alarms: server.alarms.list,
+    frontends: server.config.fleet.frontends,
+    pools: server.config.fleet.pools,
+    demands: state.demands,
+    engines: state.engines.map((engine) => ({
+      state: engine,
+      inFlight: inFlight?.get(engine.id) ?? null,
+      isLeftOut: vetoes.has(engine.id),
+      drainedReplicas: drains.filter(({ engineId, address }) => engineId === engine.id && address !== null)
+        .length,
+      keptFor: state.fleet.pools.flatMap(({ id, engineIds }) =>
+        heldPools.includes(id) && engineIds.includes(engine.id) ? [id] : [],
+      ),
+      lastResortOf: state.fleet.pools.flatMap(({ id, lastResortIds = [] }) =>
+        lastResortIds.includes(engine.id) ? [id] : [],
+      ),
+    })),
+    envoys: envoyOverview(server),
+  };
+}
+
+function envoyOverview(server: ShownServer): EnvoyView[] {
+  const holders = server.board.holders();
+  const nodes = server.nodes();
+  const isSame = (one: { nodeId: string; frontendId: string }, other: typeof one) =>
+    one.nodeId === other.nodeId && one.frontendId === other.frontendId;
+  const snapshot = (id: { nodeId: string; frontendId: string }) => {
+    const holder = holders.find((it) => isSame(it, id));
+    return holder === undefined ? null : snapshotOf(server, holder);
+  };
+  return [
+    ...nodes.map((node) => ({
+      nodeId: node.nodeId,
+      frontendId: node.frontendId,
+      version: node.userAgentVersion,
+      xds: acceptance(node),
+      snapshot: snapshot(node),
+    })),
+    ...holders
+      .filter((holder) => !nodes.some((node) => isSame(node, holder)))
+      .map((holder) => ({
+        nodeId: holder.nodeId,
+        frontendId: holder.frontendId,
+        version: '',
+        xds: 'no stream' as const,
+        snapshot: snapshotOf(server, holder),
+      })),
+  ];
+}
+
+function acceptance({ types }: NodeView): EnvoyView['xds'] {
+  const statuses = Object.values(types).map(({ status }) => status);
+  if (statuses.includes('rejected')) return 'rejects the newest';
+  return statuses.includes('stale') ? 'behind' : 'all accepted';
+}

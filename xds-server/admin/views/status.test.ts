@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import type { Demand, EngineState } from '../../fleet/fleet-state.js';
+import type { Overview } from './overview.js';
+import { serverStatus } from './status.js';
+
+const atMs = 1_700_000_000_000;
+
+function demand(frontendId: string, requestsPerSecond: number, source: Demand['source']): Demand {
+  return { frontendId, requestsPerSecond, source, poolId: 'm', priority: 0 } as Demand;
+}
+
+it('sums up demand, capacity and readiness, and says what keeps an engine from its own', () => {
+  const replica = (ready: boolean) => ({ address: '10.0.0.1:1', ready });
+  const state: EngineState = {
+    ...{ id: 'a', replicas: [replica(true), replica(true), replica(false)] },
+    ...{ health: 1, ramp: 1, drain: 0.5, penalty: 0, latencyFactor: 1 },
+  };
+  const envoy = { version: '1.40.0', xds: 'all accepted' as const, snapshot: null };
+  const overview: Overview = {
+    atMs,
+    startedAtMs: atMs - 5_000,
+    plan: null,
+    plannedBy: '10.0.0.9:18001',
+    alarms: [{ id: 'drained:a', sinceMs: atMs, message: 'engine a is drained' }],
+    frontends: [{ id: 'west' }, { id: 'east' }],
+    pools: [],
+    demands: [demand('west', 3, 'measured'), demand('west', 4, 'held'), demand('east', 0, 'expected')],
+    engines: [{ state, inFlight: 2, isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] }],
+    envoys: [
+      { ...envoy, nodeId: 'w1', frontendId: 'west' },
+      { ...envoy, nodeId: 'w2', frontendId: 'west' },
+    ],
+  };
+  expect(serverStatus(overview)).toEqual({
+    atMs,
+    startedAtMs: atMs - 5_000,
+    plan: null,
+    plannedBy: '10.0.0.9:18001',
+    alarms: overview.alarms,
+    frontends: [
+      { frontendId: 'west', requestsPerSecond: 7, sources: ['held', 'measured'], envoys: 2 },
+      { frontendId: 'east', requestsPerSecond: 0, sources: ['expected'], envoys: 0 },
+    ],
+    engines: [
+      {
+        ...{ engineId: 'a', utilization: null, effectiveCapacity: 1, readyReplicas: 2, replicas: 3 },
+        ...{
+          inFlight: 2,
+          remarks: [
+            'left out after failures',
+            'seems lost, and is kept for pools with nobody else: m',
+            'draining, at 50 %',
+            '1 of its replicas drained',
+          ],
+        },
+      },
+    ],
+    envoys: overview.envoys,
+  });
+});

@@ -1,0 +1,79 @@
+import type { Alarm } from '../../control/alarms/alarms.js';
+import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import { engineRemarks } from './engine-remarks.js';
+import type { EngineView, EnvoyView, Overview } from './overview.js';
+
+/** How a control server and its fleet are, in short. */
+export interface Status {
+  readonly atMs: number;
+  readonly startedAtMs: number;
+  /** Null before the first one is published. */
+  readonly plan: { readonly id: string; readonly sequence: number; readonly createdAtMs: number } | null;
+  /** Address of the control server that makes the plans; null when this one does. */
+  readonly plannedBy: string | null;
+  readonly alarms: readonly Alarm[];
+  readonly frontends: readonly FrontendStatus[];
+  readonly engines: readonly EngineStatus[];
+  readonly envoys: readonly EnvoyView[];
+}
+
+export interface FrontendStatus {
+  readonly frontendId: string;
+  /** Demand that plans are made for. */
+  readonly requestsPerSecond: number;
+  /** Where it comes from; several where its pools differ. */
+  readonly sources: readonly string[];
+  /** Envoys that are connected or fetch snapshots. */
+  readonly envoys: number;
+}
+
+export interface EngineStatus {
+  readonly engineId: string;
+  /** Planned; null without a plan. */
+  readonly utilization: number | null;
+  /** In replicas. */
+  readonly effectiveCapacity: number;
+  readonly readyReplicas: number;
+  readonly replicas: number;
+  /** Requests there by the reports of Envoys; null while nobody reports. */
+  readonly inFlight: number | null;
+  /** What keeps it below its capacity, such as a drain or a penalty. */
+  readonly remarks: readonly string[];
+}
+
+export function serverStatus(overview: Overview): Status {
+  const { atMs, startedAtMs, plan, plannedBy, alarms, envoys } = overview;
+  return {
+    atMs,
+    startedAtMs,
+    plan: plan === null ? null : { id: plan.id, sequence: plan.sequence, createdAtMs: plan.createdAtMs },
+    plannedBy,
+    alarms,
+    frontends: overview.frontends.map(({ id }) => frontendStatus(overview, id)),
+    engines: overview.engines.map((engine) => engineStatus(overview, engine)),
+    envoys,
+  };
+}
+
+function frontendStatus({ demands, envoys }: Overview, frontendId: string): FrontendStatus {
+  const own = demands.filter((demand) => demand.frontendId === frontendId);
+  return {
+    frontendId,
+    requestsPerSecond: own.reduce((sum, { requestsPerSecond }) => sum + requestsPerSecond, 0),
+    sources: [...new Set(own.map(({ source }) => source))].sort(),
+    envoys: envoys.filter((envoy) => envoy.frontendId === frontendId).length,
+  };
+}
+
+function engineStatus({ plan }: Overview, engine: EngineView): EngineStatus {
+  const { state, inFlight } = engine;
+  return {
+    engineId: state.id,
+    utilization: plan?.engines.find(({ engineId }) => engineId === state.id)?.rho ?? null,
+    effectiveCapacity: effectiveCapacity(state),
+    readyReplicas: state.replicas.filter(({ ready }) => ready).length,
+    replicas: state.replicas.length,
+    inFlight,
+    remarks: engineRemarks(engine),
+  };
+}

@@ -1,0 +1,31 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { ask, type SourceOptions, withSource } from '../source.js';
+
+interface ChangesOptions extends SourceOptions {
+  readonly since?: number;
+  readonly json?: boolean;
+}
+
+export function registerChanges(program: Command): void {
+  withSource(
+    program
+      .command('changes')
+      .summary('say which input changed which weight')
+      .description(
+        'Say which input (demand, capacity, network, profiles, configuration, time) changed which weight between an ' +
+          'earlier plan and the one in force, by solving again with one kind of input exchanged after the other.',
+      )
+      .option('--since <sequence>', 'number of the earlier plan (default: the one before)', sequence)
+      .option('--json', 'print JSON'),
+  ).action(async (options: ChangesOptions) => {
+    const query = options.since === undefined ? '' : `?since=${options.since}`;
+    const accept = options.json === true ? 'application/json' : 'text/plain';
+    console.log((await ask(options, `/v1/changes${query}`, { accept })).trimEnd());
+  });
+}
+
+function sequence(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new InvalidArgumentError('expected the number of a plan.');
+}

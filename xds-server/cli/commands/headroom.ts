@@ -1,0 +1,72 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../../config/load.js';
+import { offlineInput } from '../../control/offline/offline.js';
+import { type Headroom, headroom, MOST_GROWTH } from '../../control/questions/headroom.js';
+import { Optimizer } from '../../optimizer/index.js';
+import { percent } from '../../percent.js';
+import { ask, offlineConfig, type SourceOptions, withOfflineSource } from '../source.js';
+import { formatTable } from '../table.js';
+
+interface HeadroomOptions extends SourceOptions {
+  readonly json?: boolean;
+}
+
+export function registerHeadroom(program: Command): void {
+  withOfflineSource(
+    program
+      .command('headroom')
+      .summary('show what can be lost and what can grow')
+      .description(
+        'For each engine: who is refused if it dies. For each frontend: how much its demand alone can grow before ' +
+          'any request is refused.',
+      )
+      .option('--json', 'print JSON'),
+  ).action(async (options: HeadroomOptions) => {
+    const result =
+      options.offline === true
+        ? await headroomHere(options)
+        : (JSON.parse(await ask(options, '/v1/headroom')) as Headroom);
+    console.log(options.json === true ? JSON.stringify(result, null, 2) : describe(result));
+  });
+}
+
+async function headroomHere(options: HeadroomOptions): Promise<Headroom> {
+  const optimizer = new Optimizer();
+  try {
+    return await headroom(optimizer, await offlineInput(loadConfig(offlineConfig(options))));
+  } finally {
+    await optimizer.close();
+  }
+}
+
+function describe({ engines, frontends }: Headroom): string {
+  const losses = engines.map(({ engineId, refused, lostPools, fullest }) => [
+    engineId,
+    refused.length === 0
+      ? 'nobody'
+      : refused
+          .map(
+            ({ frontendId, poolId, rps, byPriority }) =>
+              `${rps.toFixed(1)}/s of ${frontendId} to ${poolId}${ofPriorities(byPriority)}`,
+          )
+          .join(', '),
+    lostPools.join(', ') || '-',
+    fullest === null ? 'none is left' : `${fullest.engineId} at ${percent(fullest.rho)}`,
+  ]);
+  const growths = frontends.map(({ frontendId, growth }) => [
+    frontendId,
+    growth === null ? `no demand, or more than × ${MOST_GROWTH}` : `× ${growth.toFixed(2)}`,
+  ]);
+  return [
+    formatTable([['without engine', 'refused', 'pools with nobody', 'then fullest'], ...losses]),
+    formatTable([['frontend', 'can grow to'], ...growths]),
+  ].join('\n\n');
+}
+
+type Refused = Headroom['engines'][number]['refused'][number];
+
+/** Nothing where there are no classes to tell apart. */
+function ofPriorities(parts: Refused['byPriority']): string {
+  if (parts.every(({ priority }) => priority === 0)) return '';
+  return ` (${parts.map(({ priority, rps }) => `${rps.toFixed(1)} of priority ${priority}`).join(', ')})`;
+}

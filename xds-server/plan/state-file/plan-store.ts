@@ -1,0 +1,164 @@
+import { access, constants, copyFile, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { WardropError } from '../../errors.js';
+import { now } from '../../steady-clock.js';
+import type { ServerState } from './server-state.js';
+import { encodeState } from './state-format.js';
+import { readState } from './state-salvage.js';
+
+export interface LoadedState {
+  /** Null when there is none to go on with. */
+  readonly state: ServerState | null;
+  /** Why a file that is there could not be used, or only in part (WARDROP_STATE_INVALID), and what was done with it. */
+  readonly problem: WardropError | null;
+}
+
+/** The state file: one JSON document, replaced as a whole. */
+export class PlanStore {
+  private readonly path: string;
+  /** The file as this server left it; undefined before its first write. */
+  private written: FileIdentity | undefined;
+  private next: ServerState | undefined;
+  private last: Promise<void> = Promise.resolve();
+
+  /** When this server last found that somebody else had written the file; undefined when never. */
+  foundReplacedAtMs: number | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Reads the file. One that is not as this version writes it never stops a server: it is kept under another name, so that
+   * it can be looked at or be used by the version that wrote it.
+   */
+  async load(): Promise<LoadedState> {
+    let text: string;
+    try {
+      text = await readFile(this.path, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: null, problem: null };
+      return {
+        state: null,
+        problem: this.problem(
+          `cannot be read: ${reason(error)}. Check that it is a file that the control server may read`,
+          error,
+        ),
+      };
+    }
+    try {
+      const { state, problem } = readState(text);
+      if (problem === null) return { state, problem };
+      const aside = await this.setAside(keepCopy);
+      return { state, problem: this.problem(`is not as this version writes it: ${problem}. ${aside}`) };
+    } catch (error) {
+      const aside = await this.setAside(rename);
+      const what = `is broken: ${reason(error)}. ${aside} The server starts without it: conversations may move`;
+      return { state: null, problem: this.problem(what, error) };
+    }
+  }
+
+  /**
+   * Replaces the file, by a new one that is complete on disk before it takes the name. While a write is under way
+   * later states wait, and of these only the last is written; the promise resolves when it, or a later one, is safe.
+   *
+   * Rejects with WARDROP_STATE_INVALID when the file cannot be written; the old one is then as it was.
+   */
+  save(state: ServerState): Promise<void> {
+    this.next = state;
+    const saved = this.last.then(() => this.writeNext());
+    this.last = saved.catch(() => undefined);
+    return saved;
+  }
+
+  private async writeNext(): Promise<void> {
+    const state = this.next;
+    if (state === undefined) return;
+    this.next = undefined;
+    try {
+      const found = await identityOf(this.path);
+      if (found !== undefined && this.written !== undefined && !isDeepStrictEqual(found, this.written)) {
+        this.foundReplacedAtMs = now();
+      }
+      await replaceFile(this.path, encodeState(state));
+      this.written = await identityOf(this.path);
+    } catch (error) {
+      this.next ??= state;
+      const what = `cannot be written: ${reason(error)}. Check that its directory exists and has room`;
+      throw this.problem(what, error);
+    }
+  }
+
+  /** Puts the file, or a copy of it, under the first free `.broken` name. */
+  private async setAside(put: (from: string, to: string) => Promise<void>): Promise<string> {
+    try {
+      for (let number = 1; ; number++) {
+        const aside = number === 1 ? `${this.path}.broken` : `${this.path}.broken-${number}`;
+        if (await exists(aside)) continue;
+        await put(this.path, aside);
+        return `It is kept as ${aside}.`;
+      }
+    } catch (error) {
+      return `It could not be put aside (${reason(error)}) and will be replaced by the next plan.`;
+    }
+  }
+
+  private problem(what: string, cause?: unknown): WardropError {
+    return new WardropError('WARDROP_STATE_INVALID', `state file ${this.path} ${what}`, { cause });
+  }
+}
+
+interface FileIdentity {
+  readonly inode: bigint;
+  readonly modifiedNs: bigint;
+}
+
+/** Undefined when there is no such file. */
+async function identityOf(path: string): Promise<FileIdentity | undefined> {
+  try {
+    const { ino, mtimeNs } = await stat(path, { bigint: true });
+    return { inode: ino, modifiedNs: mtimeNs };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  // Readable by the owner only: whoever knows the salt can aim keys at an engine.
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+  const directory = await open(dirname(path), 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** The file itself stays until the next one replaces it: what was read of it is nowhere else. */
+function keepCopy(from: string, to: string): Promise<void> {
+  return copyFile(from, to, constants.COPYFILE_EXCL);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
