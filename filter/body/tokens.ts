@@ -20,16 +20,24 @@ export class Tokens {
   hasCached: bool;
   /** What the line being read is, as far as it has been seen. */
   line: u8;
+  /** The line before it ended in a carriage return, to which a line feed may still belong. */
+  returned: bool;
   /** Something has been seen of the event being read. */
   inEvent: bool;
   events: u32;
-  // Of a stream whose first token has not come: how many of a line's first bytes have been seen, these, and its last eight,
-  // with the latest in the lowest byte; and whether the event being read says by its name that it is no token.
-  begun: u32;
+  // Of a stream whose first token has not come: how much of a byte order mark it began with; how many bytes of a line have
+  // been seen, the first of them, and the last eight, with the latest in the lowest byte; how far its data look like those
+  // of an event that tells its name in them; and whether the event being read says by its name that it is no token.
+  marked: u32;
+  step: u8;
   isPrelude: bool;
+  begun: u32;
   first: u64;
   last: u64;
 }
+
+const LF: u8 = 0x0a;
+const CR: u8 = 0x0d;
 
 // What a line of a stream is.
 const EMPTY: u8 = 0;
@@ -212,10 +220,39 @@ function is(name: Text, at: usize): bool {
   return sameName(at, name.at, name.length);
 }
 
-/** Bytes of a line that tell what it is. */
-const TELLING: u32 = 6;
+/** A byte order mark, the first of its bytes in the lowest. */
+const MARK: u32 = 0xbfbbef;
+const MARK_BYTES: u32 = 3;
+
+/**
+ * Behind the byte order mark that a stream may begin with, or a part of one, which is nothing either. To be called with each
+ * of a stream's first pieces.
+ */
+export function skipMark(at: usize, length: usize, tokens: Tokens): usize {
+  let p = at;
+  while (p < at + length && tokens.marked < MARK_BYTES) {
+    if (load<u8>(p) == <u8>(MARK >> (tokens.marked << 3))) {
+      tokens.marked++;
+      p++;
+    } else {
+      tokens.marked = MARK_BYTES;
+    }
+  }
+  return p;
+}
+
+/** The longest of the beginnings of lines that matter. */
+const LONGEST: u32 = 6;
 const EVENT: u64 = ending('event:');
 const DATA: u64 = ending('data:');
+/** What data begin with that tell the event's name, the first in the lowest byte; a quote follows. */
+const TYPE: u64 = word('{"type":');
+const QUOTE_STEP: u8 = 8;
+const NAME_STEP: u8 = 9;
+/** Bit i: spaces may stand before the i-th byte of these. */
+const MAY_BE_SPACED: u32 = (1 << 0) | (1 << 1) | (1 << 7) | (1 << 8);
+/** Bytes of a line that are looked at for a name in its data. */
+const MOST_OF_NAME: u32 = 96;
 // How the names of events end that come before the first token, whatever engines do before they send them: of OpenAI's
 // responses that they were queued and have begun, of Anthropic's messages and parts of either that they begin.
 const QUEUED: u64 = ending('.queued');
@@ -238,23 +275,56 @@ export function hasToken(at: usize, length: usize, tokens: Tokens): bool {
   let p = at;
   while (p < end) {
     const byte = load<u8>(p++);
-    if (byte == 0x0a) {
-      if (!tokens.begun) tokens.isPrelude = false;
-      else if (tokens.first == EVENT) tokens.isPrelude = isPreludeName(tokens.last);
-      tokens.begun = 0;
-      tokens.first = 0;
+    if (byte == LF || byte == CR) {
+      if (endsInToken(byte, tokens)) return true;
       continue;
     }
-    if (byte == 0x0d) continue;
-    tokens.last = (tokens.last << 8) | <u64>byte;
-    if (tokens.begun < TELLING) {
+    tokens.begun++;
+    if (tokens.first == DATA) {
+      if (!tokens.isPrelude && showsToken(byte, tokens)) return true;
+      if (tokens.isPrelude) p = findLineEnd(p, end);
+    } else if (tokens.begun <= LONGEST) {
       tokens.first = (tokens.first << 8) | <u64>byte;
-      if (++tokens.begun == TELLING && tokens.first >> 8 == DATA && !tokens.isPrelude) return true;
     } else if (tokens.first != EVENT) {
       p = findLineEnd(p, end);
     }
+    tokens.last = (tokens.last << 8) | <u64>byte;
   }
   return false;
+}
+
+/** A line has come to its end: whether it was data of a token, which their beginning did not show. */
+function endsInToken(byte: u8, tokens: Tokens): bool {
+  const isData = tokens.first == DATA && !tokens.isPrelude && tokens.step > 0;
+  if (tokens.begun) {
+    if (tokens.first == EVENT) tokens.isPrelude = isPreludeName(tokens.last);
+  } else if (byte == CR || tokens.last != CR) {
+    tokens.isPrelude = false;
+  }
+  tokens.begun = 0;
+  tokens.first = 0;
+  tokens.step = 0;
+  tokens.last = byte;
+  return isData;
+}
+
+/**
+ * Takes in the next byte of data: true once it shows that these are no event that only says that something begins.
+ * Events without a line for their name tell it in their data, as the first of its fields.
+ */
+function showsToken(byte: u8, tokens: Tokens): bool {
+  const step = tokens.step;
+  if (step < NAME_STEP) {
+    if (byte == (step == QUOTE_STEP ? 0x22 : <u8>(TYPE >> (<u64>step << 3)))) {
+      tokens.step++;
+      return false;
+    }
+    if (byte != 0x20 || !((MAY_BE_SPACED >> <u32>step) & 1)) return true;
+  } else if (byte == 0x22) {
+    tokens.isPrelude = isPreludeName(tokens.last);
+    return !tokens.isPrelude;
+  }
+  return tokens.begun > MOST_OF_NAME;
 }
 
 function isPreludeName(last: u64): bool {
@@ -268,15 +338,22 @@ function isPreludeName(last: u64): bool {
   );
 }
 
-/** The next line feed, `end` if there is none. */
+/** The end of the line, `end` if there is none. */
 function findLineEnd(at: usize, end: usize): usize {
   let p = at;
   for (; p + 16 <= end; p += 16) {
-    const places = i8x16.bitmask(i8x16.eq(v128.load(p), i8x16.splat(0x0a)));
+    const places = lineEnds(v128.load(p));
     if (places) return p + <usize>ctz(places);
   }
-  while (p < end && load<u8>(p) != 0x0a) p++;
+  while (p < end && load<u8>(p) != LF && load<u8>(p) != CR) p++;
   return p;
+}
+
+/** A bit for each byte that ends a line: a line feed, a carriage return, or both, one after the other. */
+// @ts-ignore: decorator
+@inline
+function lineEnds(bytes: v128): i32 {
+  return i8x16.bitmask(v128.or(i8x16.eq(bytes, i8x16.splat(LF)), i8x16.eq(bytes, i8x16.splat(CR))));
 }
 
 /** Counts the events that end in these bytes of a stream, however it is cut into pieces; comments are none. */
@@ -285,13 +362,13 @@ export function countEvents(at: usize, length: usize, tokens: Tokens): void {
   let start = at;
   let p = at;
   for (; p + 16 <= end; p += 16) {
-    let lines = i8x16.bitmask(i8x16.eq(v128.load(p), i8x16.splat(0x0a)));
-    while (lines) {
-      start = endLine(start, p + <usize>ctz(lines), tokens);
-      lines &= lines - 1;
+    let ends = lineEnds(v128.load(p));
+    while (ends) {
+      start = endLine(start, p + <usize>ctz(ends), tokens);
+      ends &= ends - 1;
     }
   }
-  for (; p < end; p++) if (load<u8>(p) == 0x0a) start = endLine(start, p, tokens);
+  for (; p < end; p++) if (load<u8>(p) == LF || load<u8>(p) == CR) start = endLine(start, p, tokens);
   noteLine(start, end, tokens);
 }
 
@@ -300,11 +377,13 @@ export function countEvents(at: usize, length: usize, tokens: Tokens): void {
 @inline
 function endLine(start: usize, lineEnd: usize, tokens: Tokens): usize {
   noteLine(start, lineEnd, tokens);
-  if (tokens.line == EMPTY && tokens.inEvent) {
+  const isReturn = load<u8>(lineEnd) == CR;
+  if (tokens.line == EMPTY && tokens.inEvent && (isReturn || !tokens.returned)) {
     tokens.events++;
     tokens.inEvent = false;
   }
   tokens.line = EMPTY;
+  tokens.returned = isReturn;
   return lineEnd + 1;
 }
 
@@ -312,13 +391,7 @@ function endLine(start: usize, lineEnd: usize, tokens: Tokens): usize {
 // @ts-ignore: decorator
 @inline
 function noteLine(start: usize, end: usize, tokens: Tokens): void {
-  if (tokens.line != EMPTY || !hasContent(start, end)) return;
+  if (tokens.line != EMPTY || start == end) return;
   tokens.line = load<u8>(start) == 0x3a ? COMMENT : FIELD;
   if (tokens.line == FIELD) tokens.inEvent = true;
-}
-
-// @ts-ignore: decorator
-@inline
-function hasContent(start: usize, end: usize): bool {
-  return end - start > 1 || (end - start == 1 && load<u8>(start) != 0x0d);
 }

@@ -4,7 +4,7 @@
 import { allocate } from '../abi/blocks';
 import { getBuffer, OK, RESPONSE_BODY } from '../abi/host';
 import { clearBlock, copyBytes, RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
-import { countEvents, hasToken, readUsage, Tokens } from '../body/tokens';
+import { countEvents, hasToken, readUsage, skipMark, Tokens } from '../body/tokens';
 import { Stream } from './streams';
 
 /** Bytes kept of an answer: `usage` comes last, with little behind it. */
@@ -57,14 +57,15 @@ function readEvents(stream: Stream, answer: Answer, size: u32): bool {
   let hasBegun = stream.firstByteSeen;
   for (let offset: u32 = 0; offset < size; offset += PIECE) {
     if (!readPiece(offset, min(size - offset, PIECE))) return true;
-    const at = resultAt();
-    countEvents(at, resultLength(), answer);
+    const end = resultAt() + resultLength();
+    const at = hasBegun ? resultAt() : skipMark(resultAt(), resultLength(), answer);
+    countEvents(at, end - at, answer);
     if (!hasBegun) {
       // Anthropic's streams tell the prompt's tokens at their beginning.
-      readUsage(at, resultLength(), answer);
-      hasBegun = hasToken(at, resultLength(), answer);
+      readUsage(at, end - at, answer);
+      hasBegun = hasToken(at, end - at, answer);
     }
-    keep(answer, at, resultLength());
+    keep(answer, at, end - at);
   }
   return hasBegun;
 }

@@ -64,6 +64,11 @@ it('what an engine says under the name of our header is replaced', () => {
   ]);
 });
 
+/** How the names of events end that come before the first token. */
+const PRELUDE = /(created|progress|_start|ping)$/;
+/** So many bytes of data are looked at for a name. */
+const LOOKED_AT = 91;
+
 describe('a streamed answer', () => {
   it('has its first token with its body, not with its headers', () => {
     const vm = started();
@@ -103,12 +108,33 @@ describe('a streamed answer', () => {
         named('ping', {}, '\r\n'),
       named('content_block_delta', { delta: { text: 'x' } }, '\r\n'),
     ],
+    [
+      'such events where lines end in carriage returns',
+      `: x\r\r${named('message_start', {}, '\r')}${named('ping', {}, '\r')}`,
+      named('content_block_delta', {}, '\r'),
+    ],
+    ['a byte order mark', '\ufeff', token],
+    ['a byte order mark and what counts for nothing', `\ufeff${named('ping')}: x\n`, token],
+    ['data without anything in them', 'data:\n\ndata: \r\n\r\n', token],
+    [
+      'events that say in their data alone that a response begins',
+      event({ type: 'response.created', response: { instructions: 'x'.repeat(300) } }) +
+        event('{ "type" : "response.in_progress", "sequence_number": 1 }') +
+        event({ type: 'response.reasoning_summary_part.added' }),
+      event({ type: 'response.output_text.delta', delta: 'x' }),
+    ],
+    [
+      'events that say in their data alone that a message begins',
+      event({ type: 'message_start', message: {} }) + event('{"type": "ping"}'),
+      event('{"type": "content_block_delta", "delta": {}}'),
+    ],
   ])('does not begin with %s, however it is cut', (_what, prelude, first) => {
+    const bytes = Buffer.from(prelude);
     for (const pieces of [1, 2, 3, 7, 16, 17, 1_000]) {
       const vm = started();
       const stream = ask(vm).respond(200, { headers: SSE });
-      const size = Math.ceil(prelude.length / pieces);
-      for (let at = 0; at < prelude.length; at += size) stream.responseBody(prelude.slice(at, at + size));
+      const size = Math.ceil(bytes.length / pieces);
+      for (let at = 0; at < bytes.length; at += size) stream.responseBody(bytes.subarray(at, at + size));
       vm.host.nowMs += 2000;
       stream.responseBody(first).responseBody('', true).end();
       expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2, firstTokenCount: 1 });
@@ -141,7 +167,7 @@ describe('a streamed answer', () => {
   });
 
   it('without usage is taken to have a token an event, less the first and the last', () => {
-    const ends = ['\n\n', '\r\n\r\n'];
+    const ends = ['\n\n', '\r\n\r\n', '\r\r'];
     for (const end of ends) {
       const vm = started();
       const stream = ask(vm).respond(200, { headers: SSE });
@@ -166,26 +192,47 @@ describe('a streamed answer', () => {
   });
 
   it('has the same first token and events in whatever pieces it comes', () => {
-    const line = fc.oneof(
-      fc.constantFrom('', '', ':', ': data: x', 'id: 7', 'retry: 10', 'data:', 'x', 'data'),
-      fc
-        .constantFrom('ping', 'response.created', 'response.in_progress', 'content_block_start', 'x.delta')
-        .map((name) => `event: ${name}`),
-      fc.constantFrom('data: {"x":1}', 'data:[DONE]', 'data: event: ping', `data: ${'x'.repeat(300)}`),
+    const name = fc.constantFrom(
+      'ping',
+      'response.created',
+      'response.in_progress',
+      'content_block_start',
+      'x.delta',
     );
-    const stream = fc.array(fc.tuple(line, fc.constantFrom('\n', '\r\n')), { maxLength: 40 });
+    const space = fc.constantFrom('', ' ', '  ');
+    const line = fc.oneof(
+      fc.constantFrom('', '', ':', ': data: x', 'id: 7', 'retry: 10', 'data:', 'data: ', 'x', 'data', 'dat'),
+      name.map((each) => `event: ${each}`),
+      fc
+        .tuple(name, space, space, space, space)
+        .map(([each, a, b, c, d]) => `data:${a}{${b}"type"${c}:${d}"${each}","x":1}`),
+      fc.constantFrom(
+        'data: {"x":1}',
+        'data:[DONE]',
+        'data: event: ping',
+        `data: ${'x'.repeat(300)}`,
+        'data: {"type',
+        'data: {"type": "ping',
+        `data: {"type": "${'x'.repeat(200)}.created"}`,
+        `data: {"type":${' '.repeat(200)}"ping"}`,
+      ),
+    );
+    const stream = fc.tuple(
+      fc.constantFrom('', '\u{feff}'),
+      fc.array(fc.tuple(line, fc.constantFrom('\n', '\r\n', '\r')), { maxLength: 40 }),
+    );
     fc.assert(
-      fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (lines, places) => {
-        const body = lines.flat().join('');
+      fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (parts, places) => {
+        const body = Buffer.from(parts.flat(2).join(''));
         const cuts = [...new Set(places.map((place) => place % (body.length + 1)))].sort((a, b) => a - b);
         const vm = started();
         const answer = ask(vm).respond(200, { headers: SSE });
         for (const [index, start] of [0, ...cuts].entries()) {
-          answer.responseBody(body.slice(start, cuts[index]));
+          answer.responseBody(body.subarray(start, cuts[index]));
           vm.host.nowMs += 1000;
         }
         answer.responseBody('', true).end();
-        const { firstToken, events } = read(body);
+        const { firstToken, events } = read(body.toString('latin1'));
         const seconds = cuts.filter((cut) => cut < firstToken).length;
         const { pools, engines } = reportOf(vm);
         expect(engines[0]).toMatchObject(
@@ -198,26 +245,40 @@ describe('a streamed answer', () => {
       { numRuns: 400 },
     );
 
-    /** How long the stream is when its first token shows, and how many events end in it. */
+    /** How many bytes of a stream have come when its first token shows, and how many events end in it. */
     function read(body: string): { firstToken: number; events: number } {
       let firstToken = Number.POSITIVE_INFINITY;
       let events = 0;
       let isPrelude = false;
       let isOpen = false;
-      let at = 0;
-      for (const line of body.split('\n').map((each) => each.replace('\r', ''))) {
-        const hasEnd = body.indexOf('\n', at) >= 0;
-        if (line.startsWith('data:') && line.length > 5 && !isPrelude)
-          firstToken = Math.min(firstToken, at + 6);
-        if (line.startsWith('event:')) isPrelude = /(created|progress|_start|ping)$/.test(line);
-        if (line === '' && hasEnd) {
+      for (const found of body.matchAll(/(?:^\xef\xbb\xbf)?([^\r\n]*)(\r\n|\r|\n|$)/g)) {
+        const [all, content, end] = [found[0], found[1]!, found[2]!];
+        const start = found.index + all.length - content.length - end.length;
+        if (content.startsWith('data:') && !isPrelude) {
+          const shown = shownAt(content.slice(5), end !== '');
+          if (shown === 'prelude') isPrelude = true;
+          else if (shown !== undefined) firstToken = Math.min(firstToken, start + 5 + shown);
+        }
+        if (end === '') break;
+        if (content.startsWith('event:')) isPrelude = PRELUDE.test(content);
+        if (content === '') {
           isPrelude = false;
           if (isOpen) events++;
           isOpen = false;
-        } else if (line !== '' && !line.startsWith(':')) isOpen = true;
-        at = body.indexOf('\n', at) + 1;
+        } else if (!content.startsWith(':')) isOpen = true;
       }
       return { firstToken, events };
+    }
+
+    /** How many bytes of data have come when they show a token, if they do; 'prelude' if they show that they are none. */
+    function shownAt(data: string, isWhole: boolean): number | 'prelude' | undefined {
+      const length = /^ *(\{ *("(t(y(p(e(" *(: *("[^"]*)?)?)?)?)?)?)?)?)?/.exec(data)![0].length;
+      if (length > LOOKED_AT) return LOOKED_AT + 1;
+      if (length < data.length) {
+        const isName = data[length] === '"' && /"type" *: *"/.test(data.slice(0, length));
+        return isName && PRELUDE.test(data.slice(0, length)) ? 'prelude' : length + 1;
+      }
+      return isWhole && data.trim() !== '' ? length + 1 : undefined;
     }
   });
 
