@@ -1,4 +1,4 @@
-import type { FromSchema } from '../../xds-server/config/schema-type.js';
+import type { FromSchema } from '../../xds-server/config/schema/schema-type.js';
 import { MEASURE_NAMES } from '../experiments/measures.js';
 
 /**

@@ -1,8 +1,8 @@
 import { parseAddress } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
+import { validate } from './document/validate.js';
 import { type ReadFile, readFromDisk, readSource } from './load.js';
 import { ConfigError } from './problem.js';
-import { validate } from './validate.js';
 
 /**
  * Where the control server of a configuration file answers. Nothing else in the file needs to be right: while it is

@@ -4,7 +4,7 @@ import type { Policy } from '../fleet/policy.js';
 import type { Upstream } from '../fleet/upstream.js';
 import type { Profile } from '../profiles/profile.js';
 import type { ConfigProblem } from './problem.js';
-import type { ConfigFile } from './schema.js';
+import type { ConfigFile } from './schema/schema.js';
 
 /** A valid configuration, in the words of the other stages. */
 export interface Config {

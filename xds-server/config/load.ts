@@ -5,16 +5,22 @@ import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { normaliseAddress, parseTarget } from '../fleet/address.js';
 import type { Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
-import { buildDiscovery, buildExpectedDemand, buildFleet, buildPolicy, buildProfiles } from './build.js';
-import { buildFilter } from './build-needs.js';
+import {
+  buildDiscovery,
+  buildExpectedDemand,
+  buildFleet,
+  buildPolicy,
+  buildProfiles,
+} from './build/fleet.js';
+import { buildFilter } from './build/needs.js';
+import { crossCheck } from './checks/cross-checks.js';
 import type { Config, ServerSettings, TlsSettings } from './config.js';
-import { crossCheck } from './cross-checks.js';
+import { validate } from './document/validate.js';
+import { YamlSource } from './document/yaml-source.js';
 import { type NetworkTable, parseNetworkTable } from './network-table.js';
 import { ConfigError, type ConfigProblem, type Path } from './problem.js';
-import type { ConfigFile } from './schema.js';
-import type { Partly } from './schema-type.js';
-import { validate } from './validate.js';
-import { YamlSource } from './yaml-source.js';
+import type { ConfigFile } from './schema/schema.js';
+import type { Partly } from './schema/schema-type.js';
 
 /** Reads a file as UTF-8 text, without a byte order mark; throws what the file system throws. */
 export type ReadFile = (path: string) => string;

@@ -1,4 +1,4 @@
-import { configSchema } from './schema.js';
+import { configSchema } from './schema/schema.js';
 
 /** The part of JSON Schema that `schema.ts` uses. */
 interface Schema {
@@ -19,7 +19,7 @@ interface Schema {
 
 const introduction = `# Configuration
 
-<!-- Written from the schema in xds-server/config/schema.ts by its test; do not edit. -->
+<!-- Written from the schema in xds-server/config/schema/schema.ts by its test; do not edit. -->
 
 \`wardrop serve -c FILE\` and \`wardrop validate -c FILE\` read one YAML file. Unknown keys, wrong types and
 contradictions are errors; all of them are reported at once, with line and column. A running server reloads the file

@@ -1,11 +1,17 @@
-import { buildFlowProblem, type FlowProblem, loadsOf, lowerBound, objective } from './flow-problem.js';
 import { costTolerance } from './polish/node-prices.js';
 import type { PolishedFlows } from './polish/polish.js';
-import type { Problem } from './problem.js';
+import {
+  buildFlowProblem,
+  type FlowProblem,
+  loadsOf,
+  lowerBound,
+  objective,
+} from './problem/flow-problem.js';
+import type { Problem } from './problem/problem.js';
+import { markedArcs } from './problem/restrict.js';
 import { choosePoints, FlowProgram, type ProgramFlows } from './program/flow-program.js';
 import type { LinearSolver } from './program/linear-program.js';
 import { missedArcs, polishWhole, workingSet } from './program/working-set.js';
-import { markedArcs } from './restrict.js';
 
 /** Share of a row's flow below which unplaced flow is the solver's rounding. */
 const PLACED = 1e-7;

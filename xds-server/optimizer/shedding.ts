@@ -1,7 +1,7 @@
 import { groupBy } from '../collections.js';
 import type { MinShare } from '../fleet/policy.js';
 import { type TokenMix, workSeconds } from '../profiles/profile.js';
-import type { Problem } from './problem.js';
+import type { Problem } from './problem/problem.js';
 import type { LinearSolver } from './program/linear-program.js';
 import { NO_FRACTION, type Search, type SharedPart, SharingProgram } from './program/sharing-program.js';
 

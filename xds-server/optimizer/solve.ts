@@ -1,10 +1,10 @@
 import { compare, sum } from '../collections.js';
 import type { Demand } from '../fleet/fleet-state.js';
+import { ownerBackups } from './backups/owner-backups.js';
 import { type DescribedRow, describe } from './explain/describe.js';
 import { checkInput } from './input.js';
 import { findByProgram, findOptimum, type Optimum } from './optimum.js';
-import { ownerBackups } from './owner-backups.js';
-import { buildProblem, type Problem } from './problem.js';
+import { buildProblem, type Problem } from './problem/problem.js';
 import type { LinearSolver } from './program/linear-program.js';
 import { relativeSize, type SharedCapacity, shareCapacity } from './shedding.js';
 import type { BackupShares, Solution, SolutionRow, SolverInput } from './solution.js';

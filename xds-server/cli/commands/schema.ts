@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { configSchema } from '../../config/schema.js';
+import { configSchema } from '../../config/schema/schema.js';
 
 export function registerSchema(program: Command): void {
   program

@@ -1,5 +1,5 @@
 import type { Path } from '../problem.js';
-import type { Partly } from '../schema-type.js';
+import type { Partly } from '../schema/schema-type.js';
 import type { Draft, Findings } from './findings.js';
 
 type Tokens = Partly<{ promptTokens: number; uncachedPromptTokens: number }>;

@@ -2,8 +2,8 @@ import { SYNC_CLUSTER, XDS_CLUSTER } from '../../../wire/names.js';
 import { isOneHost, parseHostPort } from '../../fleet/address.js';
 import { parseSelector } from '../../fleet/metric-selector.js';
 import type { Path } from '../problem.js';
-import type { ConfigFile } from '../schema.js';
-import type { Partly } from '../schema-type.js';
+import type { ConfigFile } from '../schema/schema.js';
+import type { Partly } from '../schema/schema-type.js';
 import type { Draft, Findings } from './findings.js';
 
 type Entry = Partly<ConfigFile['engines'][number]>;

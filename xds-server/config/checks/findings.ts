@@ -1,11 +1,11 @@
 import { parseAddress } from '../../fleet/address.js';
 import type { Pool } from '../../fleet/fleet.js';
-import type { Faults } from '../faults.js';
+import type { Faults } from '../document/faults.js';
+import { suggest } from '../document/suggest.js';
+import type { YamlSource } from '../document/yaml-source.js';
 import type { ConfigProblem, Path } from '../problem.js';
-import type { ConfigFile } from '../schema.js';
-import type { Partly } from '../schema-type.js';
-import { suggest } from '../suggest.js';
-import type { YamlSource } from '../yaml-source.js';
+import type { ConfigFile } from '../schema/schema.js';
+import type { Partly } from '../schema/schema-type.js';
 
 /** What is left of a document when all that is wrong is cut out. */
 export type Draft = Partly<ConfigFile>;

@@ -3,11 +3,11 @@ import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
 import type { Engine, Pool } from '../../fleet/fleet.js';
 import type { Need } from '../../fleet/needs.js';
 import { meets, needsThatMatter } from '../../fleet/pools.js';
-import { buildNeeds, buildPools } from '../build-needs.js';
+import { buildNeeds, buildPools } from '../build/needs.js';
+import { suggest } from '../document/suggest.js';
 import type { Path } from '../problem.js';
-import type { ConfigFile } from '../schema.js';
-import type { Partly } from '../schema-type.js';
-import { suggest } from '../suggest.js';
+import type { ConfigFile } from '../schema/schema.js';
+import type { Partly } from '../schema/schema-type.js';
 import type { Draft, Findings } from './findings.js';
 
 type Entry = Partly<ConfigFile['needs'][string]>;

@@ -1,7 +1,7 @@
+import { closest, suggest } from '../document/suggest.js';
 import type { NetworkTable } from '../network-table.js';
 import type { Path } from '../problem.js';
-import type { Partly } from '../schema-type.js';
-import { closest, suggest } from '../suggest.js';
+import type { Partly } from '../schema/schema-type.js';
 import type { Draft, Findings } from './findings.js';
 
 export function checkNetwork(config: Draft, found: Findings, table: NetworkTable | undefined): void {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { loadConfig } from '../../config/load.js';
 import { ConfigError } from '../../config/problem.js';
-import { configSchema } from '../../config/schema.js';
+import { configSchema } from '../../config/schema/schema.js';
 import { Optimizer } from '../../optimizer/index.js';
 import { offlineInput } from './offline.js';
 

@@ -2,7 +2,7 @@ import { compare } from '../../collections.js';
 import type { Demand } from '../../fleet/fleet-state.js';
 import { tbotDelaySeconds, ttftDelaySeconds } from '../../profiles/curves.js';
 import type { Optimum } from '../optimum.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/problem.js';
 import type {
   AppliedBound,
   EngineFlow,

@@ -1,9 +1,9 @@
 import { sum } from '../../collections.js';
 import { indexById } from '../../fleet/fleet.js';
 import { tbotDelaySeconds, tbotSeconds, ttftDelaySeconds, ttftSeconds } from '../../profiles/curves.js';
-import { type Column, isUsable } from '../columns.js';
 import { checkInput } from '../input.js';
-import { buildProblem, type Problem, type Row } from '../problem.js';
+import { type Column, isUsable } from '../problem/columns.js';
+import { buildProblem, type Problem, type Row } from '../problem/problem.js';
 import type {
   AppliedBound,
   EngineLoad,

@@ -1,4 +1,4 @@
-import { type ArcProblem, loadsOf } from '../flow-problem.js';
+import { type ArcProblem, loadsOf } from '../problem/flow-problem.js';
 
 /** Flows closer to a bound than this share of the largest row are at it. */
 const FLOW_TOLERANCE = 1e-12;

@@ -1,4 +1,4 @@
-import type { ArcProblem } from '../flow-problem.js';
+import type { ArcProblem } from '../problem/flow-problem.js';
 import type { ArcFlows } from './arc-flows.js';
 import { type NodePrices, turnTolerance } from './node-prices.js';
 import { rootBetween } from './root-between.js';

@@ -1,4 +1,4 @@
-import type { ArcProblem, ArcRow } from '../flow-problem.js';
+import type { ArcProblem, ArcRow } from '../problem/flow-problem.js';
 import { type ArcFlows, FIXED } from './arc-flows.js';
 
 /** Marginal costs of a row's engines may differ by this many seconds at the end, and by this share of them. */

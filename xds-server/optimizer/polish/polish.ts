@@ -1,4 +1,4 @@
-import type { ArcProblem } from '../flow-problem.js';
+import type { ArcProblem } from '../problem/flow-problem.js';
 import { ArcFlows, FIXED } from './arc-flows.js';
 import { CycleShifts } from './cycle-shifts.js';
 import { type Cycle, Cycles } from './cycles.js';

@@ -1,4 +1,4 @@
-import type { ArcProblem } from '../flow-problem.js';
+import type { ArcProblem } from '../problem/flow-problem.js';
 import { type ArcFlows, FIXED } from './arc-flows.js';
 import { costTolerance, type NodePrices } from './node-prices.js';
 

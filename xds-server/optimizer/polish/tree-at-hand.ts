@@ -1,4 +1,4 @@
-import type { ArcProblem } from '../flow-problem.js';
+import type { ArcProblem } from '../problem/flow-problem.js';
 import { type ArcFlows, BELOW, FIXED } from './arc-flows.js';
 import { type Forest, Tree } from './forest.js';
 import type { NodePrices } from './node-prices.js';

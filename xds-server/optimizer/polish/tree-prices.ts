@@ -1,5 +1,5 @@
-import type { Congestion } from '../congestion.js';
-import type { ArcProblem } from '../flow-problem.js';
+import type { Congestion } from '../problem/congestion.js';
+import type { ArcProblem } from '../problem/flow-problem.js';
 import { type ArcFlows, BELOW } from './arc-flows.js';
 import type { Tree } from './forest.js';
 

@@ -1,5 +1,5 @@
-import { type FlowProblem, flowUnit } from '../flow-problem.js';
-import type { Problem } from '../problem.js';
+import { type FlowProblem, flowUnit } from '../problem/flow-problem.js';
+import type { Problem } from '../problem/problem.js';
 import { type LinearSolution, type LinearSolver, ProgramBuilder, type RunOptions } from './linear-program.js';
 import { coarsePoints, segmentsAt } from './tangents.js';
 

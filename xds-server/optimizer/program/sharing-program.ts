@@ -1,6 +1,6 @@
-import { flowUnit, loadsOf } from '../flow-problem.js';
-import type { Problem } from '../problem.js';
-import { markedArcs } from '../restrict.js';
+import { flowUnit, loadsOf } from '../problem/flow-problem.js';
+import type { Problem } from '../problem/problem.js';
+import { markedArcs } from '../problem/restrict.js';
 import {
   AT_LOWER,
   AT_UPPER,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/problem.js';
 import { StartTrees } from './start-trees.js';
 
 /** Every row with an arc to every column, with this flow. */

@@ -1,5 +1,5 @@
 import { Forest, Tree } from '../polish/forest.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/problem.js';
 
 /**
  * The basis of flows: arcs that tie rows and full columns together as trees. A tree with a column that has room hangs from

@@ -1,4 +1,4 @@
-import type { Congestion } from '../congestion.js';
+import type { Congestion } from '../problem/congestion.js';
 
 /** Largest gap between curve and tangents, as a share of the curve's value ... */
 export const SEGMENT_ERROR = 0.05;

@@ -1,8 +1,8 @@
-import { type FlowProblem, loadsOf } from '../flow-problem.js';
 import { costTolerance } from '../polish/node-prices.js';
 import { type PolishedFlows, polish } from '../polish/polish.js';
-import type { Problem } from '../problem.js';
-import { restrict, widen } from '../restrict.js';
+import { type FlowProblem, loadsOf } from '../problem/flow-problem.js';
+import type { Problem } from '../problem/problem.js';
+import { restrict, widen } from '../problem/restrict.js';
 
 /** Cheapest arcs of each row that take part from the start, beside those with flow. */
 const CHEAPEST = 16;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { tbotDelaySeconds, ttftDelaySeconds } from '../profiles/curves.js';
+import { tbotDelaySeconds, ttftDelaySeconds } from '../../profiles/curves.js';
+import { coarsePoints, SEGMENT_ERROR, segmentsAt } from '../program/tangents.js';
+import { simpleProfile } from '../testing/world.js';
 import { Congestion, EVEN_LOAD_SECONDS, SOFT_LIMIT_SECONDS } from './congestion.js';
-import { coarsePoints, SEGMENT_ERROR, segmentsAt } from './program/tangents.js';
-import { simpleProfile } from './testing/world.js';
 
 const mix = { requestsPerWorkSecond: 100, outputTokensPerWorkSecond: 20_000 };
 const limits = { target: 0.9, max: 1 };

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
-import { byId } from '../collections.js';
-import { normaliseAddress, parseHostPort } from '../fleet/address.js';
-import type { Engine, Fleet, Frontend, MetricsSource } from '../fleet/fleet.js';
-import type { Policy } from '../fleet/policy.js';
-import type { Profile } from '../profiles/profile.js';
-import { buildAliases, buildClasses, buildNeeds, buildPools } from './build-needs.js';
-import type { DiscoverySource, ExpectedDemand } from './config.js';
-import { type NetworkTable, rttBetween } from './network-table.js';
-import type { ConfigFile } from './schema.js';
+import { byId } from '../../collections.js';
+import { normaliseAddress, parseHostPort } from '../../fleet/address.js';
+import type { Engine, Fleet, Frontend, MetricsSource } from '../../fleet/fleet.js';
+import type { Policy } from '../../fleet/policy.js';
+import type { Profile } from '../../profiles/profile.js';
+import type { DiscoverySource, ExpectedDemand } from '../config.js';
+import { type NetworkTable, rttBetween } from '../network-table.js';
+import type { ConfigFile } from '../schema/schema.js';
+import { buildAliases, buildClasses, buildNeeds, buildPools } from './needs.js';
 
 // Every function here takes a file that passed all checks.
 

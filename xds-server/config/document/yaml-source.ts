@@ -12,7 +12,7 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import { ConfigError, type ConfigProblem, formatPath, type Path } from './problem.js';
+import { ConfigError, type ConfigProblem, formatPath, type Path } from '../problem.js';
 
 /** How the parser says that a bracket or a quote is missing; it says so where it notices, which may be many lines later. */
 const UNCLOSED = /end with a [\]}]$|^Missing closing/;

@@ -1,8 +1,8 @@
 import { Ajv, type ErrorObject } from 'ajv';
+import type { ConfigProblem, Path } from '../problem.js';
+import { type ConfigFile, configSchema } from '../schema/schema.js';
+import type { Partly } from '../schema/schema-type.js';
 import { ANY_KEY, Faults } from './faults.js';
-import type { ConfigProblem, Path } from './problem.js';
-import { type ConfigFile, configSchema } from './schema.js';
-import type { Partly } from './schema-type.js';
 import { closest, suggest } from './suggest.js';
 import type { YamlSource } from './yaml-source.js';
 

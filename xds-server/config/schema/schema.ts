@@ -1,15 +1,15 @@
-import { demand } from './schema/demand.js';
-import { engines } from './schema/engines.js';
-import { filter } from './schema/filter.js';
-import { frontends } from './schema/frontends.js';
-import { classes, needs } from './schema/needs.js';
-import { network } from './schema/network.js';
-import { policy } from './schema/policy.js';
-import { profiles } from './schema/profiles.js';
-import { model } from './schema/scalars.js';
-import { server } from './schema/server.js';
-import { timeouts } from './schema/timeouts.js';
+import { demand } from './demand.js';
+import { engines } from './engines.js';
+import { filter } from './filter.js';
+import { frontends } from './frontends.js';
+import { classes, needs } from './needs.js';
+import { network } from './network.js';
+import { policy } from './policy.js';
+import { profiles } from './profiles.js';
+import { model } from './scalars.js';
 import type { FromSchema } from './schema-type.js';
+import { server } from './server.js';
+import { timeouts } from './timeouts.js';
 
 /**
  * The one description of the configuration file: it validates, fills in defaults, completes in editors

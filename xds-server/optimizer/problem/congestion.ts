@@ -1,6 +1,6 @@
-import { endOfCurves } from '../profiles/curves.js';
-import type { Profile } from '../profiles/profile.js';
-import type { ReferenceMix } from './solution.js';
+import { endOfCurves } from '../../profiles/curves.js';
+import type { Profile } from '../../profiles/profile.js';
+import type { ReferenceMix } from '../solution.js';
 
 /**
  * Seconds per request that a request adds for others on an engine at its hard limit, rising in a straight line from 0

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { workSeconds } from '../profiles/profile.js';
+import { workSeconds } from '../../profiles/profile.js';
+import { Optimizer } from '../index.js';
+import type { EngineWeight, OptimizerInput, Solution, SolutionRow } from '../solution.js';
+import { randomInput } from '../testing/random.js';
+import { flowOf, threeRegions, weightsOf, worldInput } from '../testing/world.js';
 import { OVERLOAD_SLACK } from './backups.js';
-import { Optimizer } from './index.js';
 import { MOST_LOSS_ARCS } from './owner-backups.js';
-import type { EngineWeight, OptimizerInput, Solution, SolutionRow } from './solution.js';
-import { randomInput } from './testing/random.js';
-import { flowOf, threeRegions, weightsOf, worldInput } from './testing/world.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { believedInput } from '../input.js';
+import { randomInput } from '../testing/random.js';
 import { buildFlowProblem } from './flow-problem.js';
-import { believedInput } from './input.js';
 import { buildProblem } from './problem.js';
 import { restrict, widen } from './restrict.js';
-import { randomInput } from './testing/random.js';
 
 const problem = buildProblem(
   believedInput(randomInput(1, { frontends: 3, engines: 9, pools: 2, eligibility: 0.6, load: 0.5 })),

@@ -1,7 +1,7 @@
-import type { Congestion } from './congestion.js';
-import type { Optimum } from './optimum.js';
-import type { Problem } from './problem.js';
-import { missedArcs } from './program/working-set.js';
+import type { Optimum } from '../optimum.js';
+import type { Congestion } from '../problem/congestion.js';
+import type { Problem } from '../problem/problem.js';
+import { missedArcs } from '../program/working-set.js';
 
 /** Traffic without a plan for its loss is placed in this many equal parts, one after the other. */
 const PARTS = 32;

@@ -1,5 +1,5 @@
-import { sum } from '../collections.js';
-import type { WeightBound } from '../fleet/policy.js';
+import { sum } from '../../collections.js';
+import type { WeightBound } from '../../fleet/policy.js';
 
 /** Operator's bounds on one row, by engine id; only engines that can serve the row. */
 export type RowBounds = ReadonlyMap<string, { readonly min: number; readonly max: number }>;

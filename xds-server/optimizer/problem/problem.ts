@@ -1,13 +1,13 @@
-import { groupBy } from '../collections.js';
-import { type Demand, settledSecondsOf } from '../fleet/fleet-state.js';
-import type { WeightBound } from '../fleet/policy.js';
-import { idleTbotSeconds, idleTtftSeconds } from '../profiles/curves.js';
-import type { Profile, TokenMix } from '../profiles/profile.js';
-import { workSeconds } from '../profiles/profile.js';
+import { groupBy } from '../../collections.js';
+import { type Demand, settledSecondsOf } from '../../fleet/fleet-state.js';
+import type { WeightBound } from '../../fleet/policy.js';
+import { idleTbotSeconds, idleTtftSeconds } from '../../profiles/curves.js';
+import type { Profile, TokenMix } from '../../profiles/profile.js';
+import { workSeconds } from '../../profiles/profile.js';
+import type { SolverInput } from '../solution.js';
 import { followable, type RowBounds } from './bounds.js';
 import { buildColumns, type Column } from './columns.js';
 import { type MeanRequest, meanMix, poolOf, totalRps } from './demand.js';
-import type { SolverInput } from './solution.js';
 
 /** Horizon of move costs while conditions are new, in seconds. */
 const SHORTEST_HORIZON_SECONDS = 60;

@@ -1,15 +1,15 @@
-import { checkDemand } from './checks/demand.js';
-import { checkEngines } from './checks/engines.js';
-import { type Draft, Findings } from './checks/findings.js';
-import { checkFrontends } from './checks/frontends.js';
-import { checkNeeds } from './checks/needs.js';
-import { checkNetwork } from './checks/network.js';
-import { checkPolicy } from './checks/policy.js';
-import { checkProfiles } from './checks/profiles.js';
-import { checkServer } from './checks/server.js';
-import type { Faults } from './faults.js';
-import type { NetworkTable } from './network-table.js';
-import type { YamlSource } from './yaml-source.js';
+import type { Faults } from '../document/faults.js';
+import type { YamlSource } from '../document/yaml-source.js';
+import type { NetworkTable } from '../network-table.js';
+import { checkDemand } from './demand.js';
+import { checkEngines } from './engines.js';
+import { type Draft, Findings } from './findings.js';
+import { checkFrontends } from './frontends.js';
+import { checkNeeds } from './needs.js';
+import { checkNetwork } from './network.js';
+import { checkPolicy } from './policy.js';
+import { checkProfiles } from './profiles.js';
+import { checkServer } from './server.js';
 
 /** Finds what a schema cannot: contradictions between parts, in whatever is left of an invalid document. */
 export function crossCheck(

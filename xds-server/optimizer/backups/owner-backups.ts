@@ -1,9 +1,9 @@
-import { compare } from '../collections.js';
+import { compare } from '../../collections.js';
+import type { Optimum } from '../optimum.js';
+import type { Column } from '../problem/columns.js';
+import type { BackupShares, EngineWeight } from '../solution.js';
 import { type ArcShare, BackupPlanner, type ColumnBackup } from './backups.js';
-import type { Column } from './columns.js';
 import { LossPlanner, type Placed, type Solve } from './loss.js';
-import type { Optimum } from './optimum.js';
-import type { BackupShares, EngineWeight } from './solution.js';
 
 /**
  * Losses times arcs up to which every loss is solved for. Each takes about as long as a solve from weights in force: at

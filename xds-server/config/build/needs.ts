@@ -1,10 +1,10 @@
-import type { NeedCondition } from '../../wire/snapshot-view.js';
-import type { Alias, Engine, Fleet, Pool } from '../fleet/fleet.js';
-import type { Need } from '../fleet/needs.js';
-import { poolsOfModel } from '../fleet/pools.js';
-import type { PriorityClass } from '../fleet/priority-class.js';
-import type { FilterSettings } from './config.js';
-import type { ConfigFile } from './schema.js';
+import type { NeedCondition } from '../../../wire/snapshot-view.js';
+import type { Alias, Engine, Fleet, Pool } from '../../fleet/fleet.js';
+import type { Need } from '../../fleet/needs.js';
+import { poolsOfModel } from '../../fleet/pools.js';
+import type { PriorityClass } from '../../fleet/priority-class.js';
+import type { FilterSettings } from '../config.js';
+import type { ConfigFile } from '../schema/schema.js';
 
 // Every function here takes a part of a file that passed its checks.
 

@@ -1,4 +1,4 @@
-import { formatPath, type Path } from './problem.js';
+import { formatPath, type Path } from '../problem.js';
 
 /** Stands for the key that an unknown one may have been meant for. */
 export const ANY_KEY = '*';

@@ -1,10 +1,10 @@
-import { sum } from '../collections.js';
-import { WardropError } from '../errors.js';
+import { sum } from '../../collections.js';
+import { WardropError } from '../../errors.js';
+import type { Optimum } from '../optimum.js';
+import type { Problem } from '../problem/problem.js';
+import type { RowWeights, SolutionRow, SolverInput } from '../solution.js';
+import { arcWeights } from '../weights.js';
 import type { ArcShare } from './backups.js';
-import type { Optimum } from './optimum.js';
-import type { Problem } from './problem.js';
-import type { RowWeights, SolutionRow, SolverInput } from './solution.js';
-import { arcWeights } from './weights.js';
 
 /** Shares of a lost engine's traffic below this are rounding. */
 const LEAST_SHARE = 1e-4;

@@ -1,6 +1,6 @@
-import { compare, sum } from '../collections.js';
-import type { Demand } from '../fleet/fleet-state.js';
-import type { TokenMix } from '../profiles/profile.js';
+import { compare, sum } from '../../collections.js';
+import type { Demand } from '../../fleet/fleet-state.js';
+import type { TokenMix } from '../../profiles/profile.js';
 
 /** Mean request of some demands. */
 export interface MeanRequest extends TokenMix {

@@ -1,10 +1,10 @@
-import { groupBy, mean, sum } from '../collections.js';
-import { effectiveCapacity } from '../fleet/fleet-state.js';
-import type { Profile, TokenMix } from '../profiles/profile.js';
-import { workSeconds } from '../profiles/profile.js';
+import { groupBy, mean, sum } from '../../collections.js';
+import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import type { Profile, TokenMix } from '../../profiles/profile.js';
+import { workSeconds } from '../../profiles/profile.js';
+import type { Matrix, ReferenceMix, SolverEngine, SolverInput } from '../solution.js';
 import { Congestion } from './congestion.js';
 import { meanOfPools, type PooledDemand, pooledDemand, poolOf } from './demand.js';
-import type { Matrix, ReferenceMix, SolverEngine, SolverInput } from './solution.js';
 
 /** Less than this of a replica is no capacity. */
 const LEAST_CAPACITY = 1e-6;
