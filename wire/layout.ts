@@ -12,7 +12,7 @@ export const MAX_ROWS = 1 << 20;
 
 /** `WSNP`. */
 export const SNAPSHOT_MAGIC = 0x504e5357;
-export const SNAPSHOT_FORMAT = 5;
+export const SNAPSHOT_FORMAT = 6;
 
 // Header. A text is a u32 offset from the start of the snapshot and a u32 length.
 export const HEADER_MAGIC = 0; // u32
@@ -73,9 +73,11 @@ export const NEED_BY_PATH = 1;
 export const NEED_BY_TENANT = 2;
 export const NEED_BY_BODY = 3;
 export const NEED_BY_PROMPT_TOKENS = 4;
+/** By the tokens of the prompt and the most that the answer may have, together. */
+export const NEED_BY_TOTAL_TOKENS = 5;
 // Only for rules of classes: what a body that was not read would have told is taken as not there.
-export const NEED_BY_SERVICE_TIER = 5;
-export const NEED_BY_PRIORITY = 6;
+export const NEED_BY_SERVICE_TIER = 6;
+export const NEED_BY_PRIORITY = 7;
 
 export const FEATURE_IMAGES = 0;
 export const FEATURE_AUDIO = 1;

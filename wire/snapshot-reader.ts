@@ -144,6 +144,8 @@ class Reader {
       }
       case L.NEED_BY_PROMPT_TOKENS:
         return { kind: 'promptTokens', above: number };
+      case L.NEED_BY_TOTAL_TOKENS:
+        return { kind: 'totalTokens', above: number };
       case L.NEED_BY_SERVICE_TIER:
         return { kind: 'serviceTier', value };
       case L.NEED_BY_PRIORITY:

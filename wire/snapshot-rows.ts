@@ -170,6 +170,8 @@ function conditionRow(when: NeedCondition): { kind: number; number: number; name
       return { ...row, kind: L.NEED_BY_BODY, number: bodyFeatures.indexOf(when.feature) };
     case 'promptTokens':
       return { ...row, kind: L.NEED_BY_PROMPT_TOKENS, number: when.above };
+    case 'totalTokens':
+      return { ...row, kind: L.NEED_BY_TOTAL_TOKENS, number: when.above };
     case 'serviceTier':
       return { ...row, kind: L.NEED_BY_SERVICE_TIER, value: when.value };
     case 'priority':

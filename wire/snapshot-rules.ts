@@ -85,7 +85,7 @@ function checkNeed({ id, when }: SnapshotNeed, path: string): void {
     checkName(when.prefix, `${path}.when.prefix`, visible);
   } else if (when.kind === 'tenant' || when.kind === 'serviceTier') {
     checkName(when.value, `${path}.when.value`);
-  } else if (when.kind === 'promptTokens' || when.kind === 'priority') {
+  } else if (when.kind === 'promptTokens' || when.kind === 'totalTokens' || when.kind === 'priority') {
     check(isWhole(when.above, 0, 2 ** 32 - 1), `${path}.when.above`, 'must be a whole number below 2^32');
   }
 }

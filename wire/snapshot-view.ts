@@ -62,6 +62,8 @@ export type NeedCondition =
   | { readonly kind: 'body'; readonly feature: BodyFeature }
   /** The prompt is longer than this, at 4 bytes a token, media left out; only with `readBodies`. */
   | { readonly kind: 'promptTokens'; readonly above: number }
+  /** The same with the most tokens that the answer may have, if the body says how many. */
+  | { readonly kind: 'totalTokens'; readonly above: number }
   /** The body's `service_tier` has this value; only for rules of classes. */
   | { readonly kind: 'serviceTier'; readonly value: string }
   /** The body's `priority` is a whole number above this one; only for rules of classes. */

@@ -16,6 +16,7 @@ export enum Field {
   USER,
   SERVICE_TIER,
   STREAM,
+  // How many tokens the answer may have.
   MAX_TOKENS,
   MAX_COMPLETION_TOKENS,
   MAX_OUTPUT_TOKENS,

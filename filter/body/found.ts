@@ -105,6 +105,15 @@ export function promptBytes(found: Found): u32 {
   return bytes - min(bytes, found.messagesMedia + found.inputMedia);
 }
 
+/** What the body says that the answer may have of tokens at most, the largest of its fields for that; 0 if it says nothing. */
+export function mostOutputTokens(found: Found): u64 {
+  let most: u64 = 0;
+  for (let field = Field.MAX_TOKENS; field <= Field.MAX_OUTPUT_TOKENS; field++) {
+    if (kindOf(found, field) == Kind.NUMBER) most = max(most, numberOf(found, field));
+  }
+  return most;
+}
+
 /** Whether `tools` is a list with anything in it. */
 export function holdsTools(found: Found): bool {
   return found.hasTools;

@@ -10,6 +10,7 @@ import {
   kindOf,
   lengthOf,
   messagesHold,
+  mostOutputTokens,
   numberOf,
   promptBytes,
   textOf,
@@ -71,7 +72,9 @@ function carries(need: usize, body: usize): bool {
     case L.NEED_BY_BODY:
       return body != 0 && asksFor(changetype<Found>(body), load<u32>(need, L.NEED_NUMBER));
     case L.NEED_BY_PROMPT_TOKENS:
-      return body != 0 && isLonger(changetype<Found>(body), load<u32>(need, L.NEED_NUMBER));
+      return body != 0 && promptTokens(changetype<Found>(body)) > load<u32>(need, L.NEED_NUMBER);
+    case L.NEED_BY_TOTAL_TOKENS:
+      return body != 0 && totalTokens(changetype<Found>(body)) > <u64>load<u32>(need, L.NEED_NUMBER);
     case L.NEED_BY_SERVICE_TIER:
       return body != 0 && hasTier(changetype<Found>(body), value, length);
     case L.NEED_BY_PRIORITY:
@@ -98,13 +101,14 @@ function asksFor(body: Found, feature: u32): bool {
   }
 }
 
-function isLonger(body: Found, tokens: u32): bool {
-  return promptTokens(body) > tokens;
-}
-
 /** Tokens of the prompt, estimated. */
 export function promptTokens(body: Found): u32 {
   return promptBytes(body) / BYTES_PER_TOKEN;
+}
+
+/** The same and the tokens that the answer may have at most. */
+function totalTokens(body: Found): u64 {
+  return <u64>promptTokens(body) + mostOutputTokens(body);
 }
 
 function hasTier(body: Found, value: usize, length: usize): bool {

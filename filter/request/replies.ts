@@ -23,6 +23,7 @@ import {
   UNSUPPORTED_TYPE,
 } from '../reasons';
 import { needs, textAt, textLength } from '../snapshot/current';
+import { tellsTokens } from '../snapshot/validate';
 import { needOf } from './needs';
 
 const DETAILS = new Text('wardrop_');
@@ -84,7 +85,7 @@ export function answerModelMissing(): void {
 
 /**
  * 400: no engine of the model meets the needs that the request carries; the message names them. A prompt that is too
- * long for all has the code that clients know.
+ * long for all, or with its answer may become so, has the code that clients know.
  */
 export function answerNeedUnmet(model: usize, carried: u64): void {
   startReply(NEED_UNMET);
@@ -99,7 +100,7 @@ export function answerNeedUnmet(model: usize, carried: u64): void {
     if (!first) put(COMMA);
     first = false;
     putJson(textAt(need + L.NEED_ID), textLength(need + L.NEED_ID), ECHO_LIMIT);
-    if (load<u32>(need, L.NEED_KIND) == L.NEED_BY_PROMPT_TOKENS) code = CONTEXT_LENGTH;
+    if (tellsTokens(load<u32>(need, L.NEED_KIND))) code = CONTEXT_LENGTH;
   }
   putByte(0x2e);
   endReply(400, NEED_UNMET, message, lengthFrom(message), INVALID_REQUEST, code);

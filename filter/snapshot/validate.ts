@@ -173,7 +173,12 @@ function needsValue(kind: u32): bool {
 
 /** Whether a need of this kind cannot be judged without the body. */
 export function tellsOnlyBody(kind: u32): bool {
-  return kind == L.NEED_BY_BODY || kind == L.NEED_BY_PROMPT_TOKENS;
+  return kind == L.NEED_BY_BODY || tellsTokens(kind);
+}
+
+/** Whether a need of this kind is one of a context of some length. */
+export function tellsTokens(kind: u32): bool {
+  return kind == L.NEED_BY_PROMPT_TOKENS || kind == L.NEED_BY_TOTAL_TOKENS;
 }
 
 function checkRules(): Refusal {

@@ -49,7 +49,7 @@ describe('eligibility through a real Envoy', () => {
         needs: {
           'eu-only': { when: { header: { 'x-data-residency': 'eu' } }, engines: { residency: 'eu' } },
           'us-only': { when: { header: { 'x-data-residency': 'us' } }, engines: { residency: 'us' } },
-          'long-context': { when: { promptTokens: SMALL_CONTEXT }, engines: { context: '128k' } },
+          'long-context': { when: { totalTokens: SMALL_CONTEXT }, engines: { context: '128k' } },
           'too-long': { when: { promptTokens: 128_000 }, refuse: true },
         },
         aliases: { 'acme-chat': BASE },
@@ -65,9 +65,14 @@ describe('eligibility through a real Envoy', () => {
   });
 
   const ask = (model: string | undefined, options: Ask = {}): Promise<Posted> => {
-    const { key, prompt = 'hello', headers = {} } = options;
+    const { key, prompt = 'hello', headers = {}, fields = {} } = options;
     const body = Buffer.from(
-      JSON.stringify({ messages: [{ role: 'user', content: prompt }], prompt_cache_key: key, model }),
+      JSON.stringify({
+        messages: [{ role: 'user', content: prompt }],
+        prompt_cache_key: key,
+        model,
+        ...fields,
+      }),
     );
     return post(`${envoy.url}/v1/chat/completions`, { pieces: [body], headers });
   };
@@ -244,12 +249,18 @@ describe('eligibility through a real Envoy', () => {
     expect(attempts()).toBe(before);
   });
 
-  it('sends prompts only to engines whose context is long enough, and longer ones to nobody', async () => {
+  it('sends prompts only to engines whose context is long enough for them and their answers, and longer ones to nobody', async () => {
     const prompt = (tokens: number) => 'abcd'.repeat(tokens);
-    const short = await served(keysOf(40).map((key) => ask(BASE, { key, prompt: prompt(2_000) })));
+    const short = await served(
+      keysOf(40).map((key) => ask(BASE, { key, prompt: prompt(2_000), fields: { max_tokens: 256 } })),
+    );
     expect(Object.keys(short)).toContain('e1');
     const atSmall = stubs.e1.attempts.length;
     await served(keysOf(20).map((key) => ask(BASE, { key, prompt: prompt(60_000) })));
+    for (const field of ['max_tokens', 'max_completion_tokens', 'max_output_tokens']) {
+      const fields = { [field]: SMALL_CONTEXT - 1_000 };
+      await served(keysOf(20).map((key) => ask(BASE, { key, prompt: prompt(2_000), fields })));
+    }
     expect(stubs.e1.attempts.length).toBe(atSmall);
     const before = attempts();
     for (const key of keysOf(5)) {
@@ -473,6 +484,8 @@ describe('eligibility through a real Envoy', () => {
 interface Ask {
   readonly key?: string;
   readonly prompt?: string;
+  /** Further fields of the body. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 

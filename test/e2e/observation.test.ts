@@ -19,11 +19,12 @@ const USAGE = {
 };
 const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`;
 
-/** Sends headers at once, as vLLM does, then so many tokens with pauses, then nothing, or the end. */
+/** Sends headers at once, as vLLM does, and a prelude, then so many tokens with pauses, then nothing, or the end. */
 const stream =
-  (tokens: number, pauseMs: number, ends: boolean): Behaviour =>
+  (tokens: number, pauseMs: number, ends: boolean, prelude = ''): Behaviour =>
   async (_attempt, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    if (prelude !== '') response.write(prelude);
     for (let token = 0; token < tokens; token++) {
       await sleep(pauseMs);
       response.write(event({ token }));
@@ -45,7 +46,7 @@ const dies =
 
 /** By path. */
 const behaviours: Record<string, Behaviour> = {
-  '/long': stream(8, 250, true),
+  '/long': stream(8, 250, true, '\ufeff: wait\r\rdata: {"type":"response.created"}\r\r'),
   '/silent': stream(0, 0, false),
   '/stuck': stream(3, 50, false),
   '/never': never,

@@ -109,7 +109,10 @@ const condition: fc.Arbitrary<NeedCondition> = fc.oneof(
   fc.record({ kind: fc.constant('path' as const), prefix: visible }),
   fc.record({ kind: fc.constant('tenant' as const), value: modelName }),
   fc.record({ kind: fc.constant('body' as const), feature: fc.constantFrom(...bodyFeatures) }),
-  fc.record({ kind: fc.constant('promptTokens' as const), above: fc.integer({ min: 0, max: 2 ** 32 - 1 }) }),
+  fc.record({
+    kind: fc.constantFrom('promptTokens' as const, 'totalTokens' as const),
+    above: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+  }),
   fc.record({ kind: fc.constant('serviceTier' as const), value: modelName }),
   fc.record({ kind: fc.constant('priority' as const), above: fc.integer({ min: 0, max: 2 ** 32 - 1 }) }),
 );

@@ -17,6 +17,7 @@ const needs: SnapshotNeed[] = [
   { id: 'tools', when: { kind: 'body', feature: 'tools' } },
   { id: 'streams', when: { kind: 'body', feature: 'stream' } },
   { id: 'long', when: { kind: 'promptTokens', above: 1000 } },
+  { id: 'full', when: { kind: 'totalTokens', above: 1000 } },
 ];
 
 /** A model `m` whose pool 0 (engine 0) takes requests without needs, and pool 1 (engine 1) those with one. */
@@ -90,6 +91,8 @@ describe('a need', () => {
     ['tools', { tools: [{}] }, {}],
     ['streams', { stream: true }, {}],
     ['long', { messages: [{ role: 'user', content: 'x'.repeat(4100) }] }, {}],
+    ['full', { messages: [{ role: 'user', content: 'x'.repeat(4100) }] }, {}],
+    ['full', { prompt: 'x'.repeat(2000), max_tokens: 600 }, {}],
   ])('%s leads to the pool that meets it, and only when it is carried', (name, body, headers) => {
     const vm = started(view(name));
     expect(engineOf(post(vm, body, headers).endpoints[0])).toBe(1);
@@ -108,6 +111,33 @@ describe('a need', () => {
     }
     expect(engineOf(post(vm, { prompt: 'x'.repeat(3900) }).endpoints[0])).toBe(0);
     expect(engineOf(post(vm, { messages: [image] }).endpoints[0])).toBe(0);
+  });
+
+  it.each<[object | string, boolean]>([
+    [{ max_tokens: 499 }, false],
+    [{ max_tokens: 500 }, false],
+    [{ max_tokens: 501 }, true],
+    [{ max_completion_tokens: 501 }, true],
+    [{ max_output_tokens: 501 }, true],
+    [{ max_tokens: 100, max_completion_tokens: 501 }, true],
+    [{ max_tokens: 501, max_completion_tokens: null }, true],
+    ['{"prompt":PROMPT,"max_tokens":501,"max_tokens":5,"model":"m"}', false],
+    ['{"max_tokens":5,"prompt":PROMPT,"max_\\u0074okens":501,"model":"m"}', true],
+    [{ max_tokens: 2 ** 53 - 1 }, true],
+    [{ max_tokens: -501, extra: { max_tokens: 501 } }, false],
+    [{ max_tokens: '501' }, false],
+    [{}, false],
+  ])('of prompt and answer counts what the body %j says of the answer: %s', (body, carried) => {
+    const vm = started(view('full'));
+    // 500 tokens, with its quotes.
+    const prompt = 'x'.repeat(1998);
+    const stream =
+      typeof body === 'string'
+        ? vm
+            .request({ 'content-type': 'application/json' })
+            .send(body.replace('PROMPT', JSON.stringify(prompt)), true)
+        : post(vm, { prompt, ...body });
+    expect(engineOf(stream.endpoints[0])).toBe(carried ? 1 : 0);
   });
 
   it('is carried by any of several headers of its name', () => {
@@ -134,6 +164,8 @@ describe('a need', () => {
     const vm = started(view('eu-only', 'long'));
     const stream = post(vm, { prompt: 'x'.repeat(9000) }, { 'x-data-residency': 'eu' });
     expect(JSON.parse(stream.reply!.body).error.code).toBe('context_length_exceeded');
+    const other = post(started(view('eu-only', 'full')), { max_tokens: 1001 }, { 'x-data-residency': 'eu' });
+    expect(JSON.parse(other.reply!.body).error.code).toBe('context_length_exceeded');
   });
 
   it('that only the body can tell is found although headers name model and key', () => {

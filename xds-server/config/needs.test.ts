@@ -27,12 +27,12 @@ describe('needs in a configuration', () => {
   it('become conditions, and pools of the engines whose labels meet them', () => {
     const { fleet } = load(`
 needs:
-  long: {when: {promptTokens: 16000}, engines: {context: [64k, 128k]}}
+  long: {when: {totalTokens: 16000}, engines: {context: [64k, 128k]}}
   eu-only: {when: {header: {X-Data-Residency: eu}}, engines: {residency: eu}}
 `);
     expect(fleet.needs?.map(({ id, when }) => [id, when])).toEqual([
       ['eu-only', { kind: 'header', name: 'x-data-residency', value: 'eu' }],
-      ['long', { kind: 'promptTokens', above: 16000 }],
+      ['long', { kind: 'totalTokens', above: 16000 }],
     ]);
     expect(fleet.pools.map(({ id, engineIds }) => [id, engineIds])).toEqual([
       ['m', ['e1', 'e2', 'e3']],

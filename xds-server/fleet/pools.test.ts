@@ -60,6 +60,11 @@ describe('the pools of a model', () => {
     const longer = (id: string, above: number) =>
       need(id, { kind: 'promptTokens', above }, { hardware: ['h100'] });
     expect(idsOf(longer('l1', 10), longer('l2', 20))).toEqual(['m', 'm~l1', null, 'm~l1']);
+    const fuller = (id: string, above: number) =>
+      need(id, { kind: 'totalTokens', above }, { hardware: ['h100'] });
+    expect(idsOf(fuller('l1', 10), fuller('l2', 20))).toEqual(['m', 'm~l1', null, 'm~l1']);
+    expect(idsOf(fuller('l1', 10), longer('l2', 10))).toEqual(['m', 'm~l1', null, 'm~l1']);
+    expect(idsOf(longer('l1', 10), fuller('l2', 20))).toEqual(['m', 'm~l1', 'm~l1', 'm~l1']);
     const path = (id: string, prefix: string) => need(id, { kind: 'path', prefix }, { hardware: ['h100'] });
     expect(idsOf(path('p1', '/a'), path('p2', '/a/b'))).toEqual(['m', 'm~p1', null, 'm~p1']);
     expect(idsOf(path('p1', '/a'), path('p2', '/b'))).toEqual(['m', 'm~p1', 'm~p1', null]);

@@ -97,7 +97,9 @@ function implies(a: NeedCondition, b: NeedCondition): boolean {
   if (a.kind === 'tenant' && b.kind === 'tenant') return a.value === b.value;
   if (a.kind === 'path' && b.kind === 'path') return a.prefix.startsWith(b.prefix);
   if (a.kind === 'body' && b.kind === 'body') return a.feature === b.feature;
-  if (a.kind === 'promptTokens' && b.kind === 'promptTokens') return a.above >= b.above;
+  // With its answer a prompt is not shorter.
+  if (a.kind === 'promptTokens' && (b.kind === a.kind || b.kind === 'totalTokens')) return a.above >= b.above;
+  if (a.kind === 'totalTokens' && b.kind === 'totalTokens') return a.above >= b.above;
   if (a.kind === 'header' && b.kind === 'header') {
     return a.name === b.name && (b.value === undefined || a.value === b.value);
   }

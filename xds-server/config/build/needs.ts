@@ -25,6 +25,7 @@ function conditionOf({
   tenant,
   body,
   promptTokens,
+  totalTokens,
 }: Partial<NeedEntry['when']>): NeedCondition {
   if (header !== undefined) {
     const [name, value] = Object.entries(header)[0]!;
@@ -34,7 +35,8 @@ function conditionOf({
   if (path !== undefined) return { kind: 'path', prefix: path };
   if (tenant !== undefined) return { kind: 'tenant', value: tenant };
   if (body !== undefined) return { kind: 'body', feature: body };
-  return { kind: 'promptTokens', above: promptTokens! };
+  if (promptTokens !== undefined) return { kind: 'promptTokens', above: promptTokens };
+  return { kind: 'totalTokens', above: totalTokens! };
 }
 
 /** The classes of a file in its order, which counts. */

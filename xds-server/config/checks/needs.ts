@@ -14,7 +14,9 @@ type Entry = Partly<ConfigFile['needs'][string]>;
 type Traits = Pick<Engine, 'id' | 'models' | 'labels'>;
 
 const CLASS_CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'serviceTier', 'priorityAbove'] as const;
-const CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', 'body', 'promptTokens'] as const;
+/** Of needs, those that are told by the body. */
+const BODY_CONDITIONS = ['body', 'promptTokens', 'totalTokens'] as const;
+const CONDITIONS = ['header', 'hasHeader', 'path', 'tenant', ...BODY_CONDITIONS] as const;
 
 type Report = (
   path: Path,
@@ -129,7 +131,7 @@ function checkAliases({ aliases = {} }: Draft, models: ReadonlySet<string>, repo
 
 function checkWhen(when: NonNullable<Entry['when']>, filter: Draft['filter'], problem: Report): void {
   checkCondition(when, CONDITIONS, filter, problem);
-  for (const key of ['body', 'promptTokens'] as const) {
+  for (const key of BODY_CONDITIONS) {
     if (when[key] === undefined || filter?.readBodies !== false) continue;
     problem(['when', key], 'bodies are not read', { at: 'key', hint: 'set filter.readBodies: true' });
   }

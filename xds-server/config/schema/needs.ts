@@ -46,6 +46,12 @@ export const needs = {
             maximum: 4294967295,
             description: 'The prompt has more tokens than this, at 4 bytes a token.',
           },
+          totalTokens: {
+            type: 'integer',
+            minimum: 0,
+            maximum: 4294967295,
+            description: 'Prompt and answer, by its `max_tokens` or the like, may have more tokens.',
+          },
         },
       },
       engines: {
