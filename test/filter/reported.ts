@@ -3,7 +3,7 @@ import type { VmUsage } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 
 /** What a VM reports of itself a second from now, with all that it has been told answered. */
-export function usage(vm: Vm): VmUsage {
+export function reportOf(vm: Vm): VmUsage {
   vm.tick();
   vm.host.nowMs += 1_000;
   if (vm.call) vm.answer(304);

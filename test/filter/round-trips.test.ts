@@ -5,7 +5,7 @@ import type { FilterConfig } from '../../wire/filter-config.js';
 import { id64 } from '../../wire/hash.js';
 import type { SnapshotView } from '../../wire/snapshot-view.js';
 import type { NetworkUsage } from '../../wire/usage-report.js';
-import { usage } from './reported.js';
+import { reportOf } from './reported.js';
 import { deliver, type EngineSketch, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -39,7 +39,7 @@ function answer(vm: Vm, ...afterMs: readonly number[]): void {
   }
 }
 
-const networks = (vm: Vm): readonly NetworkUsage[] => usage(vm).networks;
+const networks = (vm: Vm): readonly NetworkUsage[] => reportOf(vm).networks;
 
 describe('round trips', () => {
   it('are the least of three questions to the health page of a replica, through the cluster of its pool', () => {

@@ -6,7 +6,7 @@ import { id64 } from '../../wire/hash.js';
 import type { VmUsage } from '../../wire/usage-report.js';
 import { TurnGaps } from '../../xds-server/signals/demand/turn-gaps.js';
 import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
-import { usage } from './reported.js';
+import { reportOf } from './reported.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -30,7 +30,7 @@ describe('turns', () => {
     for (let i = 0; i < 3; i++) ask(vm, 'a');
     ask(vm, 'a', { 'x-stainless-retry-count': '1' });
     vm.request().end();
-    expect(usage(vm)).toMatchObject({
+    expect(reportOf(vm)).toMatchObject({
       turns: [{ pool: id64('m'), key: expect.any(BigInt), turns: 3 }],
       turnLevel: 0,
     });
@@ -41,7 +41,7 @@ describe('turns', () => {
     const [one, other] = [keys, keys.toReversed()].map((order) => {
       const { vm } = started();
       for (const key of [...order, ...order]) ask(vm, key);
-      return usage(vm);
+      return reportOf(vm);
     }) as [VmUsage, VmUsage];
     const keysOf = ({ turns }: VmUsage) => turns.map(({ key }) => key).sort();
     expect(keysOf(one)).toEqual(keysOf(other));
@@ -54,15 +54,15 @@ describe('turns', () => {
   it('are counted of more conversations again when they have become few', () => {
     const { host, vm } = started();
     for (let i = 0; i < 1_000; i++) ask(vm, `conversation ${i}`);
-    const { turnLevel } = usage(vm);
+    const { turnLevel } = reportOf(vm);
     expect(turnLevel).toBeGreaterThan(2);
     for (let minutes = 10; minutes > 0; minutes--) {
       host.nowMs += 600_000;
       vm.tick();
     }
-    expect(usage(vm).turnLevel).toBe(0);
+    expect(reportOf(vm).turnLevel).toBe(0);
     for (let i = 0; i < 40; i++) ask(vm, `another ${i}`);
-    expect(usage(vm).turns.filter(({ turns }) => turns === 1).length).toBeGreaterThanOrEqual(40);
+    expect(reportOf(vm).turns.filter(({ turns }) => turns === 1).length).toBeGreaterThanOrEqual(40);
   });
 
   it('tell the control server how long conversations pause, at any rate, through several VMs', () => {
@@ -87,7 +87,7 @@ describe('turns', () => {
       }
       for (const [index, { host, vm }] of hosts.entries()) {
         host.nowMs = startMs + 1_000 * second;
-        const delta = ledger.accept(`n${index}`, { vms: [usage(vm)] }, host.nowMs);
+        const delta = ledger.accept(`n${index}`, { vms: [reportOf(vm)] }, host.nowMs);
         if (delta !== undefined) gaps.add(delta.nodeId, delta.turns, delta.turnLevel, host.nowMs);
       }
     }

@@ -1,0 +1,256 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { id64 } from '../../wire/hash.js';
+import { FIRST_TOKEN_BOUNDS, PACE_BOUNDS } from '../../wire/usage-report.js';
+import { ask, engineOf, event, SSE, started, token, usage } from './observed.js';
+import { reportOf } from './reported.js';
+
+/** How the names of events end that come before the first token. */
+const PRELUDE = /(created|progress|_start|ping)$/;
+/** So many bytes of data are looked at for a name. */
+const LOOKED_AT = 91;
+
+describe('a streamed answer', () => {
+  it('has its first token with its body, not with its headers', () => {
+    const vm = started();
+    const stream = ask(vm);
+    vm.host.nowMs += 10;
+    stream.respond(200, { headers: SSE });
+    vm.host.nowMs += 490;
+    stream.responseBody(token);
+    vm.host.nowMs += 1000;
+    stream.responseBody(token, true).end();
+    expect(engineOf(vm)).toMatchObject({
+      firstTokenSecondsSum: 0.5,
+      firstTokenCount: 1,
+      wholeCount: 0,
+    });
+  });
+
+  const named = (name: string, data: object = {}, end = '\n') =>
+    `event: ${name}${end}data: ${JSON.stringify({ type: name, ...data })}${end}${end}`;
+
+  it.each([
+    ['a comment that only keeps the connection open', ': still waiting\n\n', token],
+    ['comments and empty lines', ':\n\n\r\n: data: x\n\n:\n', token],
+    ['an id and when to come back', 'id: 1\nretry: 3000\n\n', token],
+    [
+      'events that say that a response begins',
+      named('response.created', { response: { instructions: 'x'.repeat(300), usage: null } }) +
+        named('response.in_progress') +
+        named('response.output_item.added') +
+        named('response.content_part.added'),
+      named('response.output_text.delta', { delta: 'x' }),
+    ],
+    [
+      'events that say that a message begins',
+      named('message_start', {}, '\r\n') +
+        named('content_block_start', {}, '\r\n') +
+        named('ping', {}, '\r\n'),
+      named('content_block_delta', { delta: { text: 'x' } }, '\r\n'),
+    ],
+    [
+      'such events where lines end in carriage returns',
+      `: x\r\r${named('message_start', {}, '\r')}${named('ping', {}, '\r')}`,
+      named('content_block_delta', {}, '\r'),
+    ],
+    ['a byte order mark', '\ufeff', token],
+    ['a byte order mark and what counts for nothing', `\ufeff${named('ping')}: x\n`, token],
+    ['data without anything in them', 'data:\n\ndata: \r\n\r\n', token],
+    [
+      'events that say in their data alone that a response begins',
+      event({ type: 'response.created', response: { instructions: 'x'.repeat(300) } }) +
+        event('{ "type" : "response.in_progress", "sequence_number": 1 }') +
+        event({ type: 'response.reasoning_summary_part.added' }),
+      event({ type: 'response.output_text.delta', delta: 'x' }),
+    ],
+    [
+      'events that say in their data alone that a message begins',
+      event({ type: 'message_start', message: {} }) + event('{"type": "ping"}'),
+      event('{"type": "content_block_delta", "delta": {}}'),
+    ],
+  ])('does not begin with %s, however it is cut', (_what, prelude, first) => {
+    const bytes = Buffer.from(prelude);
+    for (const pieces of [1, 2, 3, 7, 16, 17, 1_000]) {
+      const vm = started();
+      const stream = ask(vm).respond(200, { headers: SSE });
+      const size = Math.ceil(bytes.length / pieces);
+      for (let at = 0; at < bytes.length; at += size) stream.responseBody(bytes.subarray(at, at + size));
+      vm.host.nowMs += 2000;
+      stream.responseBody(first).responseBody('', true).end();
+      expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2, firstTokenCount: 1 });
+      // All in one piece.
+      ask(vm)
+        .respond(200, { headers: SSE })
+        .responseBody(prelude + first, true)
+        .end();
+      expect(engineOf(vm)).toMatchObject({ firstTokenSecondsSum: 2, firstTokenCount: 2 });
+    }
+  });
+
+  it('has the pace of its tokens after the first, as its usage counts them, however its end is cut', () => {
+    const end = event({ choices: [], ...usage(20, 11, 16) }) + event('[DONE]');
+    for (let cut = 0; cut <= end.length; cut += 7) {
+      const vm = started();
+      const stream = ask(vm).respond(200, { headers: SSE }).responseBody(token);
+      vm.host.nowMs += 400;
+      stream.responseBody(end.slice(0, cut)).responseBody(end.slice(cut), true).end();
+      expect(engineOf(vm)).toMatchObject({
+        paceTokens: 10,
+        paceSecondsSum: expect.closeTo(0.4, 6),
+        usageCount: 1,
+        promptTokens: 20,
+        cachedTokens: 16,
+        cachedOfTokens: 20,
+        outputTokens: 11,
+      });
+    }
+  });
+
+  it('without usage is taken to have a token an event, less the first and the last', () => {
+    const ends = ['\n\n', '\r\n\r\n', '\r\r'];
+    for (const end of ends) {
+      const vm = started();
+      const stream = ask(vm).respond(200, { headers: SSE });
+      const body = Array.from({ length: 22 }, () => `data: {"x":1}${end}`).join('');
+      for (let at = 0; at < body.length; at += 5) stream.responseBody(body.slice(at, at + 5));
+      vm.host.nowMs += 1900;
+      stream.responseBody('', true).end();
+      expect(engineOf(vm)).toMatchObject({
+        paceTokens: 19,
+        paceSecondsSum: expect.closeTo(1.9, 6),
+        usageCount: 0,
+      });
+      expect(reportOf(vm).pools[0]).toMatchObject({ outputCount: 1, outputTokens: 20, promptCount: 0 });
+    }
+  });
+
+  it('has its events counted without comments, also when many come in one piece', () => {
+    const vm = started();
+    const body = `${token}: ping\n\n:\n${token}`.repeat(2_000);
+    ask(vm).respond(200, { headers: SSE }).responseBody(body).responseBody('', true).end();
+    expect(reportOf(vm).pools[0]).toMatchObject({ outputTokens: 4_000 - 2 });
+  });
+
+  it('has the same first token and events in whatever pieces it comes', () => {
+    const name = fc.constantFrom(
+      'ping',
+      'response.created',
+      'response.in_progress',
+      'content_block_start',
+      'x.delta',
+    );
+    const space = fc.constantFrom('', ' ', '  ');
+    const line = fc.oneof(
+      fc.constantFrom('', '', ':', ': data: x', 'id: 7', 'retry: 10', 'data:', 'data: ', 'x', 'data', 'dat'),
+      name.map((each) => `event: ${each}`),
+      fc
+        .tuple(name, space, space, space, space)
+        .map(([each, a, b, c, d]) => `data:${a}{${b}"type"${c}:${d}"${each}","x":1}`),
+      fc.constantFrom(
+        'data: {"x":1}',
+        'data:[DONE]',
+        'data: event: ping',
+        `data: ${'x'.repeat(300)}`,
+        'data: {"type',
+        'data: {"type": "ping',
+        `data: {"type": "${'x'.repeat(200)}.created"}`,
+        `data: {"type":${' '.repeat(200)}"ping"}`,
+      ),
+    );
+    const stream = fc.tuple(
+      fc.constantFrom('', '\u{feff}'),
+      fc.array(fc.tuple(line, fc.constantFrom('\n', '\r\n', '\r')), { maxLength: 40 }),
+    );
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(), { maxLength: 8 }), (parts, places) => {
+        const body = Buffer.from(parts.flat(2).join(''));
+        const cuts = [...new Set(places.map((place) => place % (body.length + 1)))].sort((a, b) => a - b);
+        const vm = started();
+        const answer = ask(vm).respond(200, { headers: SSE });
+        for (const [index, start] of [0, ...cuts].entries()) {
+          answer.responseBody(body.subarray(start, cuts[index]));
+          vm.host.nowMs += 1000;
+        }
+        answer.responseBody('', true).end();
+        const { firstToken, events } = read(body.toString('latin1'));
+        const seconds = cuts.filter((cut) => cut < firstToken).length;
+        const { pools, engines } = reportOf(vm);
+        expect(engines[0]).toMatchObject(
+          firstToken > body.length
+            ? { firstTokenCount: 0 }
+            : { firstTokenCount: 1, firstTokenSecondsSum: expect.closeTo(seconds, 6) },
+        );
+        expect(pools[0]).toMatchObject({ outputTokens: Math.max(0, events - 2) });
+      }),
+      { numRuns: 400 },
+    );
+
+    /** How many bytes of a stream have come when its first token shows, and how many events end in it. */
+    function read(body: string): { firstToken: number; events: number } {
+      let firstToken = Number.POSITIVE_INFINITY;
+      let events = 0;
+      let isPrelude = false;
+      let isOpen = false;
+      for (const found of body.matchAll(/(?:^\xef\xbb\xbf)?([^\r\n]*)(\r\n|\r|\n|$)/g)) {
+        const [all, content, end] = [found[0], found[1]!, found[2]!];
+        const start = found.index + all.length - content.length - end.length;
+        if (content.startsWith('data:') && !isPrelude) {
+          const shown = shownAt(content.slice(5), end !== '');
+          if (shown === 'prelude') isPrelude = true;
+          else if (shown !== undefined) firstToken = Math.min(firstToken, start + 5 + shown);
+        }
+        if (end === '') break;
+        if (content.startsWith('event:')) isPrelude = PRELUDE.test(content);
+        if (content === '') {
+          isPrelude = false;
+          if (isOpen) events++;
+          isOpen = false;
+        } else if (!content.startsWith(':')) isOpen = true;
+      }
+      return { firstToken, events };
+    }
+
+    /** How many bytes of data have come when they show a token, if they do; 'prelude' if they show that they are none. */
+    function shownAt(data: string, isWhole: boolean): number | 'prelude' | undefined {
+      const length = /^ *(\{ *("(t(y(p(e(" *(: *("[^"]*)?)?)?)?)?)?)?)?)?/.exec(data)![0].length;
+      if (length > LOOKED_AT) return LOOKED_AT + 1;
+      if (length < data.length) {
+        const isName = data[length] === '"' && /"type" *: *"/.test(data.slice(0, length));
+        return isName && PRELUDE.test(data.slice(0, length)) ? 'prelude' : length + 1;
+      }
+      return isWhole && data.trim() !== '' ? length + 1 : undefined;
+    }
+  });
+
+  it('is measured, however many there are', () => {
+    const vm = started();
+    for (let i = 0; i < 25; i++) ask(vm).respond(200, { headers: SSE }).responseBody(token, true).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenCount: 25 });
+  });
+
+  it('that breaks off has a first token and no pace', () => {
+    const vm = started();
+    ask(vm).respond(200, { headers: SSE }).responseBody(token).responseBody(token).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenCount: 1, paceTokens: 0, ended: 1 });
+  });
+
+  it('counts in the buckets that its times belong to', () => {
+    const vm = started();
+    for (const [index, bound] of [...FIRST_TOKEN_BOUNDS, 1000].entries()) {
+      const stream = ask(vm).respond(200, { headers: SSE });
+      vm.host.nowMs += bound * 1000 - 0.01;
+      stream.responseBody(token);
+      vm.host.nowMs += (PACE_BOUNDS[index] ?? 5) * 1000 * 10 - 0.01;
+      stream.responseBody(event(usage(1, 11)), true).end();
+    }
+    const { latencies } = reportOf(vm);
+    expect(latencies).toEqual([
+      {
+        engine: id64('e0'),
+        firstTokens: FIRST_TOKEN_BOUNDS.map(() => 1).concat(1),
+        paces: PACE_BOUNDS.map(() => 1).concat(4),
+      },
+    ]);
+  });
+});
