@@ -4,7 +4,7 @@ import { decisionOf } from '../../wire/decision.js';
 import { freePorts } from '../free-ports.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
 const DEAD_SECONDS = 60;
@@ -57,7 +57,7 @@ it('of two control servers, either knows all demand and publishes the same plan,
   const startedMs = Date.now();
   await sleep(SHARED_SECONDS * 1_000);
   for (const server of [mesh, mesh.peer]) {
-    await eventually('the requests of both Envoys', async () => (await demandOf(server)) > 45);
+    await server.eventually('the requests of both Envoys', async () => (await demandOf(server)) > 45);
   }
   const plans = await Promise.all([planOf(mesh), planOf(mesh.peer)]);
   expect(plans[1]).toEqual(plans[0]);
@@ -66,11 +66,11 @@ it('of two control servers, either knows all demand and publishes the same plan,
   expect((await peersOf(mesh)).peers[0]!.envoys).toHaveLength(1);
 
   await mesh.control.stop('SIGKILL');
-  await eventually(
+  await mesh.peer.eventually(
     'the other one to make the plans',
     async () => (await peersOf(mesh.peer)).role === 'leads',
   );
-  await eventually(
+  await mesh.peer.eventually(
     'the Envoy to call it',
     async () => (await peersOf(mesh.peer)).peers[0]!.envoys.length === 0,
   );

@@ -9,7 +9,7 @@ import { hostileBodies } from '../hostile-bodies.js';
 import { keysOf } from './harness/load.js';
 import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
 import { type Posted, type PostOptions, post, postHttp2 } from './harness/post.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { loopback6, StubEngine } from './harness/stub-engine.js';
 
 const BASE = 'acme-chat-8b';
@@ -315,19 +315,22 @@ describe('eligibility through a real Envoy', () => {
     const atThird = stubs.e3.attempts.length;
     await served(keys.map((key) => ask(BASE, { key, headers })));
     await stubs.e1.kill();
-    await eventually('all of the region to be served by e2', async () => {
+    await mesh.eventually('all of the region to be served by e2', async () => {
       const answers = await Promise.all(keys.map((key) => ask(BASE, { key, headers })));
       return answers.every((answer) => answer.headers['x-stub'] === 'e2');
     });
     await stubs.e2.kill();
-    await eventually('requests of the region to be refused', async () => {
+    await mesh.eventually('requests of the region to be refused', async () => {
       const answers = await Promise.all(keys.map((key) => ask(BASE, { key, headers })));
       return answers.every((answer) => answer.status === 503);
     });
     // Others are served by whom is left; that took no request of the region.
-    await eventually('others to be served', async () => (await ask(BASE, { key: 'k' })).status === 200);
+    await mesh.eventually('others to be served', async () => (await ask(BASE, { key: 'k' })).status === 200);
     // The lost ones stay in use for those that have nobody else, and for nobody else.
-    await eventually('a plan of the one that is left', async () => (await plannedFor(BASE)).join() === 'e3');
+    await mesh.eventually(
+      'a plan of the one that is left',
+      async () => (await plannedFor(BASE)).join() === 'e3',
+    );
     const explained = [
       'explain',
       '--url',
@@ -344,7 +347,7 @@ describe('eligibility through a real Envoy', () => {
     const resident = stubs.e3.attempts.slice(atThird).filter((one) => one.headers['x-data-residency']);
     expect(resident).toEqual([]);
     await Promise.all([stubs.e1.start(), stubs.e2.start()]);
-    await eventually('the region to be served again', async () => {
+    await mesh.eventually('the region to be served again', async () => {
       const answers = await Promise.all(keys.map((key) => ask(BASE, { key, headers })));
       return answers.every((answer) => answer.status === 200);
     });
@@ -355,7 +358,7 @@ describe('eligibility through a real Envoy', () => {
     const { needs, ...config } = parse(readFileSync(mesh.configFile, 'utf8'));
     writeFileSync(mesh.configFile, stringify({ ...config, needs: { 'eu-only': needs['eu-only'] } }));
     const request = zipped({ 'x-wardrop-model': ADAPTER, 'x-session-id': 'k' });
-    const answer = await eventually('the body not to be needed', async () => {
+    const answer = await mesh.eventually('the body not to be needed', async () => {
       const one = await post(`${envoy.url}/v1/chat/completions`, request);
       return one.status === 200 && one;
     });
@@ -405,7 +408,7 @@ describe('eligibility through a real Envoy', () => {
     const atStranger = stranger.attempts.length;
     reconfigure({ policy: { mode: 'observe' } });
     // In both workers: connections are spread over them.
-    await eventually('the mode to be in force', async () =>
+    await mesh.eventually('the mode to be in force', async () =>
       (await Promise.all(keysOf(20).map(modeOf))).every((mode) => mode === 'observe'),
     );
     for (const key of keysOf(20)) {
@@ -438,7 +441,7 @@ describe('eligibility through a real Envoy', () => {
     reconfigure({ policy: { steerPercent: 40 } });
     const keys = keysOf(60, 'ramp');
     const modes = () => Promise.all(keys.map(modeOf));
-    const some = await eventually('a share to be steered', async () => {
+    const some = await mesh.eventually('a share to be steered', async () => {
       const seen = await modes();
       // Until every worker has the news, two looks at a key differ.
       const isSame = isDeepStrictEqual(await modes(), seen) && isDeepStrictEqual(await modes(), seen);
@@ -446,9 +449,13 @@ describe('eligibility through a real Envoy', () => {
     });
     for (let round = 0; round < 3; round++) expect(await modes()).toEqual(some);
     reconfigure({ policy: { steerPercent: 0 } });
-    await eventually('nobody to be steered', async () => (await modes()).every((mode) => mode === 'observe'));
+    await mesh.eventually('nobody to be steered', async () =>
+      (await modes()).every((mode) => mode === 'observe'),
+    );
     reconfigure({ policy: {} });
-    await eventually('all to be steered', async () => (await modes()).every((mode) => mode === undefined));
+    await mesh.eventually('all to be steered', async () =>
+      (await modes()).every((mode) => mode === undefined),
+    );
   });
 
   it('refuses the least important first when there is more than engines can take', async () => {
@@ -463,7 +470,7 @@ describe('eligibility through a real Envoy', () => {
       const body = JSON.stringify({ model: BASE, service_tier: tier, prompt_cache_key: `${tier} ${sent++}` });
       return (await post(`${envoy.url}/v1/chat/completions`, { pieces: [Buffer.from(body)] })).status;
     };
-    await eventually('batches to be refused, and nothing else', async () => {
+    await mesh.eventually('batches to be refused, and nothing else', async () => {
       const sending = { usual: [] as Promise<number>[], batch: [] as Promise<number>[] };
       // 8 and 16 in a second, however long the answers take; engines can take 12.
       for (let i = 0; i < 8; i++) {

@@ -6,7 +6,7 @@ import { decisionOf } from '../../wire/decision.js';
 import type { Replayed } from '../../xds-server/control/recording/replay.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { SimulatedEngine } from './harness/simulated-engine.js';
 
 /** Requests per second of the three frontends; the engines serve 100, 100 and 80. */
@@ -63,7 +63,7 @@ describe('an engine whose process is killed', () => {
     const isSettled = ({ atMs }: Result) => atMs > killedMs - 10_000;
     const sent = () => Object.values(loads).flatMap((load) => load.results.filter(isSettled)).length;
     // A busy machine takes longer to ask as much.
-    await eventually('24 s of requests', () => sent() > 24 * 0.6 * 250, 60_000);
+    await mesh.eventually('24 s of requests', () => sent() > 24 * 0.6 * 250, 60_000);
     const surgeMs = Date.now();
     const surge = await surgeOfWest();
     const all = await stopLoads(loads);
@@ -135,7 +135,7 @@ describe('an engine whose process is killed', () => {
     const plan = () => mesh.api<PlanJson>('/v1/plan');
     const isPlanned = ({ rows }: PlanJson) =>
       rows.some(({ frontendId, demandRps }) => frontendId === 'west' && demandRps > 1.25 * usual);
-    await eventually('a plan for the surge', async () => isPlanned(await plan()), 8_000);
+    await mesh.eventually('a plan for the surge', async () => isPlanned(await plan()), 8_000);
     const { createdAtMs } = await plan();
     const results = await more.stop();
     // Requests are the clock, which a busy machine slows down too; half a second is for what it does later than that.

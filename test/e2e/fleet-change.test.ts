@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { keysOf, OpenLoop } from './harness/load.js';
 import { engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
 const IDS = ['a', 'b', 'c'] as const;
@@ -54,7 +54,7 @@ describe('a fleet whose configuration changes under load', () => {
 
   /** Waits until these engines and no others get requests. */
   async function trafficAtExactly(ids: readonly string[]): Promise<void> {
-    await eventually(`traffic at exactly ${ids.join(', ')}`, async () => {
+    await mesh.eventually(`traffic at exactly ${ids.join(', ')}`, async () => {
       for (const stub of Object.values(stubs)) stub.attempts.length = 0;
       await sleep(500);
       const busy = IDS.filter((id) => stubs[id]!.requests.length > 0);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually } from './harness/process.js';
 import { SlowRoad } from './harness/slow-road.js';
 import { StubEngine } from './harness/stub-engine.js';
 
@@ -55,7 +54,7 @@ it('corrects round trips by what filters measure, without a request, and plans b
     return plan.rows[0].weights.find(({ engineId }) => engineId === id)?.weight ?? 0;
   };
   expect(await weightOf('far')).toBe(1);
-  const network = await eventually('both to be measured', async () => {
+  const network = await mesh.eventually('both to be measured', async () => {
     const { frontends } = await mesh.api<FleetView>('/v1/fleet');
     const pairs = frontends[0].network;
     return Object.values(pairs).every(({ source }) => source === 'measured') && pairs;
@@ -70,11 +69,11 @@ it('corrects round trips by what filters measure, without a request, and plans b
     ms: CONFIGURED_MS.near / 4,
     isLimited: true,
   });
-  await eventually('an alarm', async () => {
+  await mesh.eventually('an alarm', async () => {
     const { alarms } = await mesh.api<{ alarms: readonly { id: string }[] }>('/v1/alarms');
     return alarms.map(({ id }) => id).join() === 'network:west/near';
   });
-  await eventually('the plan to follow', async () => (await weightOf('near')) === 1);
+  await mesh.eventually('the plan to follow', async () => (await weightOf('near')) === 1);
   const explained = await mesh.wardrop(
     'explain',
     '-c',

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { type Behaviour, StubEngine } from './harness/stub-engine.js';
 
 const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
@@ -193,7 +193,7 @@ it('keeps what goes on in flight while time passes, and ends it at the engine as
     const { engines } = await mesh.api<FleetView>('/v1/fleet');
     return engines.reduce((sum, engine) => sum + (engine.inFlight ?? Number.NaN), 0);
   };
-  await eventually('all to be in flight', async () => (await inFlight()) === 20);
+  await mesh.eventually('all to be in flight', async () => (await inFlight()) === 20);
   const counts = new Set<number>();
   for (let look = 0; look < 15; look++) {
     await sleep(100);
@@ -202,7 +202,7 @@ it('keeps what goes on in flight while time passes, and ends it at the engine as
   expect([...counts]).toEqual([20]);
   for (const client of leaving) client.abort();
   await Promise.all(open);
-  await eventually('the engines to be told', () => closed.length === 20, 1_000);
+  await mesh.eventually('the engines to be told', () => closed.length === 20, 1_000);
 });
 
 it('has nothing in flight when clients have left and engines have died', async () => {
@@ -217,7 +217,7 @@ it('has nothing in flight when clients have left and engines have died', async (
   await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
   await Promise.all(cut);
 
-  const fleet = await eventually('nothing in flight', async () => {
+  const fleet = await mesh.eventually('nothing in flight', async () => {
     const view = await mesh.api<FleetView>('/v1/fleet');
     return view.engines.every(({ inFlight }) => inFlight === 0) && view;
   });

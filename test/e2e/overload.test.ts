@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
 import { chat, keysOf, OpenLoop, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
 
 const MOST_IN_FLIGHT = 5;
@@ -73,11 +73,11 @@ describe('engines with more in flight than they should have', () => {
 
     a.serviceMs = 1_400;
     const busy = new OpenLoop(envoy.url, 15, keys);
-    await eventually('keys to overflow', async () => {
+    await mesh.eventually('keys to overflow', async () => {
       const page = await (await fetch(`${mesh.adminUrl}/metrics`)).text();
       return /^wardrop_overflow_fraction\{engine="a"\} 0\.\d+$/m.test(page);
     });
-    await eventually('a key that is passed on', () =>
+    await mesh.eventually('a key that is passed on', () =>
       busy.results.some(({ headers }) => decisionOf(headers).reason === 'overflow'),
     );
     await busy.stop();
@@ -129,7 +129,7 @@ describe('engines with more in flight than they should have', () => {
     // The bucket holds 10 and what at most 30 s of the traffic so far have earned; then 0.2 for each request.
     expect(attempts - asked).toBeLessThanOrEqual(10 + 0.2 * (30 * 60 + asked));
     expect(attempts - asked).toBeLessThan(asked);
-    await eventually(
+    await mesh.eventually(
       'all of them to be counted',
       async () => (await used()) - usedBefore === attempts - asked,
     );

@@ -8,7 +8,7 @@ import type { DecisionView } from '../../xds-server/admin/views/decision-view.js
 import { freePorts } from '../free-ports.js';
 import { chat, keysOf, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
 
 const KEYS = keysOf(40);
@@ -135,7 +135,7 @@ describe('routing through a real Envoy', () => {
   it('lets conversations begin where there is room, and every worker and Envoy follow', async () => {
     const [port] = await freePorts(1);
     const other = await mesh.startEnvoy('west', { concurrency: 2, listen: `127.0.0.1:${port}` });
-    const begun = await eventually('conversations that are placed', async () => {
+    const begun = await mesh.eventually('conversations that are placed', async () => {
       const results = await beginBesideBusyEngine(envoy, [stubs.a1, stubs.a2]);
       return results.some(({ headers }) => decisionOf(headers).reason === 'placed') && results;
     });
@@ -149,8 +149,8 @@ describe('routing through a real Envoy', () => {
       await agent.close();
       return turns.every(({ key, headers }) => headers['x-stub'] === homes.get(key));
     };
-    await eventually('both workers to follow', () => follow(envoy));
-    await eventually('another Envoy to follow', () => follow(other));
+    await mesh.eventually('both workers to follow', () => follow(envoy));
+    await mesh.eventually('another Envoy to follow', () => follow(other));
   });
 
   it('leaves no warning about unknown fields, rejected updates or failed VMs in the log of Envoy', () => {

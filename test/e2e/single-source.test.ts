@@ -6,7 +6,7 @@ import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '..
 import { CertificateAuthority } from '../conformance/certificates.js';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, Mesh } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { type Attempt, answerOk, StubEngine } from './harness/stub-engine.js';
 
 type Answer = (response: ServerResponse) => void;
@@ -127,7 +127,7 @@ afterAll(async () => {
 
 it('an engine that wants TLS and credentials is probed and served with them, whatever the client sends', async () => {
   const isOurs = ({ headers }: Attempt) => headers.authorization === 'Bearer 100%';
-  await eventually('a probe', () => secure.attempts.some(({ path }) => path === '/healthy'));
+  await mesh.eventually('a probe', () => secure.attempts.some(({ path }) => path === '/healthy'));
   for (let sent = 0; sent < 5; sent++) {
     const headers = { authorization: "Bearer client's" };
     expect((await chat(url, { model: 'demo-secure', headers })).status).toBe(200);
@@ -138,7 +138,7 @@ it('an engine that wants TLS and credentials is probed and served with them, wha
 
 it('a surge by half at 40 requests/s is planned for within 3 s', async () => {
   const more = new OpenLoop(url, RATE / 2, keysOf(50));
-  await eventually('a plan for the surge', async () => (await plannedFor()) > 1.25 * RATE, 8_000);
+  await mesh.eventually('a plan for the surge', async () => (await plannedFor()) > 1.25 * RATE, 8_000);
   const { createdAtMs } = await mesh.api<PlanJson>('/v1/plan');
   const results = await more.stop();
   expect(results.filter(({ status }) => status !== 200)).toEqual([]);
@@ -211,7 +211,7 @@ it('no source that freezes or says nonsense, and no failure of all pages, costs 
 
 /** Waits until the admin view shows what is wrong; the plan is whole then. */
 async function seen(what: string, condition: () => Promise<boolean>): Promise<void> {
-  await eventually(`${what} to show`, condition, 12_000);
+  await mesh.eventually(`${what} to show`, condition, 12_000);
   const { rows } = await mesh.api<PlanJson>('/v1/plan');
   expect(rows).toHaveLength(4);
   for (const { weights } of rows) {

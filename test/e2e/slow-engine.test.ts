@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keysOf, OpenLoop } from './harness/load.js';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually, sleep } from './harness/process.js';
+import { sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
 
 /** Each engine serves five requests at a time, each in 0.2 s: 25 requests per second. */
@@ -113,14 +113,14 @@ describe('an engine that serves without failing', () => {
   it('keeps its traffic when its metrics page vanishes, and an alarm tells', async () => {
     const before = await weightOf(PAGELESS);
     engines.get(PAGELESS)!.hasPage = false;
-    await eventually(
+    await mesh.eventually(
       'the alarm',
       async () => (await alarms()).includes(`signal-missing:${PAGELESS}`),
       20_000,
     );
     expect(Math.abs((await weightOf(PAGELESS)) - before)).toBeLessThan(0.05);
     engines.get(PAGELESS)!.hasPage = true;
-    await eventually(
+    await mesh.eventually(
       'the end of the alarm',
       async () => !(await alarms()).includes(`signal-missing:${PAGELESS}`),
     );
@@ -136,7 +136,9 @@ describe('an engine that serves without failing', () => {
     const isHalved = async (slow: string) => (await weightOf(slow)) <= before.get(slow)! / 2;
     for (const { slow } of MODELS) engines.get(slow)!.serviceMs = 10 * SERVICE_MS;
     await Promise.all(
-      MODELS.map(({ slow }) => eventually(`the weight of ${slow} to halve`, () => isHalved(slow), 15_000)),
+      MODELS.map(({ slow }) =>
+        mesh.eventually(`the weight of ${slow} to halve`, () => isHalved(slow), 15_000),
+      ),
     );
     await sleep(10_000);
     for (const { slow } of MODELS) {
@@ -149,7 +151,9 @@ describe('an engine that serves without failing', () => {
     const recoveredMs = Date.now();
     const isBack = async (slow: string) => (await weightOf(slow)) >= 0.8 * before.get(slow)!;
     await Promise.all(
-      MODELS.map(({ slow }) => eventually(`the weight of ${slow} to come back`, () => isBack(slow), 120_000)),
+      MODELS.map(({ slow }) =>
+        mesh.eventually(`the weight of ${slow} to come back`, () => isBack(slow), 120_000),
+      ),
     );
     const healthy = ids.filter((id) => MODELS.every(({ slow }) => slow !== id));
     for (const id of healthy) expect(await alarms()).not.toContain(`penalty:${id}`);

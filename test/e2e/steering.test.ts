@@ -6,7 +6,6 @@ import { decisionOf } from '../../wire/decision.js';
 import { freePorts } from '../free-ports.js';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
-import { eventually } from './harness/process.js';
 import { StubEngine } from './harness/stub-engine.js';
 
 const KEYS = keysOf(300);
@@ -75,7 +74,7 @@ it('by the filter, after changes of the configuration to and fro, under load and
   for (const [steering, reason] of changes) {
     const config = readFileSync(mesh.configFile, 'utf8').replace(/steering: .*/, `steering: ${steering}`);
     writeFileSync(mesh.configFile, config);
-    await eventually(`steering by ${steering}`, async () => {
+    await mesh.eventually(`steering by ${steering}`, async () => {
       const { headers } = await chat(envoy.url, { key: 'probe', agent });
       return decisionOf(headers).reason === reason;
     });
@@ -97,7 +96,7 @@ it('from a static bootstrap without a control server, and then from one that com
 
   const load = new OpenLoop(alone.url, 30, KEYS);
   await mesh.startControlServer();
-  await eventually('a snapshot from the control server', async () => (await snapshotVersion(alone)) > 1);
+  await mesh.eventually('a snapshot from the control server', async () => (await snapshotVersion(alone)) > 1);
   expect(await served(alone)).toEqual(before);
   const results = await load.stop();
   expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
@@ -113,7 +112,7 @@ it('through a restart of the control server that has lost its state', async () =
   await mesh.control.stop('SIGKILL');
   rmSync(join(mesh.folder, 'fleet-state.json'));
   await mesh.startControlServer();
-  await eventually('its plan in Envoy', async () => {
+  await mesh.eventually('its plan in Envoy', async () => {
     const { id } = await mesh.api<{ id: string }>('/v1/plan');
     return decisionOf((await chat(envoy.url, { key: 'probe', agent })).headers).plan === id;
   });

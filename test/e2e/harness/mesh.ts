@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { freePorts } from '../../free-ports.js';
-import { eventually, Process } from './process.js';
+import { account } from './account.js';
+import { type Condition, eventually, Process } from './process.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const CLI = join(ROOT, 'dist', 'xds-server', 'cli', 'main.js');
@@ -143,10 +144,10 @@ export class Mesh {
       ...this.#serveOptions,
     ]);
     this.#control = control;
-    await eventually(
-      `the control server to be ready\n${control.output}`,
+    await this.eventually(
+      'the control server to be ready',
       async () => {
-        if (!control.running) throw new Error(`the control server ended:\n${control.output}`);
+        if (!control.running) throw new Error('the control server ended');
         return (await fetch(`${this.adminUrl}/ready`)).ok;
       },
       START_TIMEOUT_MS,
@@ -190,7 +191,7 @@ export class Mesh {
     const listen = options.listen ?? listenOf(this.configFile, frontend);
     const handle = { process: envoy, url: `http://${listen}`, adminUrl: `http://127.0.0.1:${admin}` };
     this.envoys.push(handle);
-    await eventually(
+    await this.eventually(
       `the Envoy of ${frontend} to be ready`,
       async () => {
         if (!envoy.running) throw new Error(`Envoy ended:\n${envoy.output}`);
@@ -211,6 +212,11 @@ export class Mesh {
     const response = await fetch(`${this.adminUrl}${path}`);
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;
+  }
+
+  /** Polls until the condition holds; the error says what the control server thinks. */
+  eventually<T>(what: string, condition: Condition<T>, timeoutMs?: number): Promise<T> {
+    return eventually(what, condition, timeoutMs, () => account(this.adminUrl, this.control.output));
   }
 
   async stop(): Promise<void> {

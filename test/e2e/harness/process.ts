@@ -59,11 +59,14 @@ export class Process {
 
 const POLL_MS = 50;
 
-/** Polls until the condition holds; the error names what was waited for. */
+export type Condition<T> = () => Promise<T | undefined | false> | T | undefined | false;
+
+/** Polls until the condition holds; the error names what was waited for, and adds what `tell` knows. */
 export async function eventually<T>(
   what: string,
-  condition: () => Promise<T | undefined | false> | T | undefined | false,
+  condition: Condition<T>,
   timeoutMs = 20_000,
+  tell: () => Promise<string> | string = () => '',
 ): Promise<T> {
   let deadline = Date.now() + timeoutMs;
   let last: unknown;
@@ -75,7 +78,8 @@ export async function eventually<T>(
     } catch (error) {
       last = error;
     }
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}; last: ${String(last)}`);
+    if (Date.now() > deadline)
+      throw new Error(`waited ${timeoutMs} ms for ${what}; last: ${String(last)}\n${await tell()}`.trimEnd());
     const sleptMs = Date.now();
     await sleep(POLL_MS);
     // On a machine that is too busy to wake this process in time, nothing that is waited for gets on, either.
