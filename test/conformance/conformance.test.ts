@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, it } from 'vitest';
-import { deltaScenarios } from './delta-scenarios.js';
+import { deltaScenarios } from './scenarios/delta.js';
+import { answerScenarios } from './scenarios/sotw-answers.js';
+import { orderScenarios } from './scenarios/sotw-order.js';
+import { streamScenarios } from './scenarios/sotw-streams.js';
+import { subscriptionScenarios } from './scenarios/sotw-subscriptions.js';
 import { inMemoryServer, type Server, socketServer } from './server.js';
-import { sotwScenarios } from './sotw-scenarios.js';
 
-const protocols = { 'state of the world': sotwScenarios, delta: deltaScenarios };
+const sotw = [...subscriptionScenarios, ...answerScenarios, ...streamScenarios, ...orderScenarios];
+const protocols = { 'state of the world': sotw, delta: deltaScenarios };
 const servers = { 'in memory': async () => inMemoryServer(), 'over sockets': socketServer };
 
 for (const [protocol, scenarios] of Object.entries(protocols)) {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { DeltaClient } from './clients.js';
-import type { Scenario } from './sotw-scenarios.js';
+import { DeltaClient } from '../clients.js';
+import type { Scenario } from './scenario.js';
 
 export const deltaScenarios: readonly Scenario[] = [
   {
