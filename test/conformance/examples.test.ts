@@ -6,7 +6,13 @@ import { id64 } from '../../wire/hash.js';
 import { CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { LoadCounts } from '../../xds-server/signals/usage/load-counts.js';
-import { buildResources, frontendOf, XdsServer } from '../../xds-server/xds/index.js';
+import {
+  buildResources,
+  frontendOf,
+  type Steering,
+  XdsServer,
+  type XdsServerOptions,
+} from '../../xds-server/xds/index.js';
 import { EXTENSION_TYPE, LISTENER_TYPE } from '../../xds-server/xds/protocol/type-url.js';
 import { suspiciousLines } from '../e2e/harness/mesh.js';
 import { eventually } from '../e2e/harness/process.js';
@@ -22,55 +28,91 @@ vi.setConfig({ hookTimeout: 60_000, testTimeout: 60_000 });
 
 const wasmModule = steeringModule();
 
-/** Starts an Envoy by one of our examples, on free ports and with this xDS server. */
-async function startExample(file: string, xdsAddress: string): Promise<{ envoy: Envoy; url: string }> {
-  const [listenPort, adminPort, syncPort] = await freePorts(3);
-  const example = readFileSync(new URL(`../../envoy/standalone/${file}`, import.meta.url), 'utf8')
-    .replace('8080', String(listenPort))
-    .replace('9901', String(adminPort))
-    .replace('18000', xdsAddress.split(':')[1]!)
-    .replace('18001', String(syncPort))
-    .replace('MODEL', 'm1');
-  const envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
-  await envoy.ready();
-  return { envoy, url: `http://127.0.0.1:${listenPort}` };
+type OpenLoadReports = NonNullable<XdsServerOptions['loadReports']>['open'];
+
+/** Engines a and b that serve one model, an xDS server with a plan for them, and an Envoy by one of our examples. */
+class Example {
+  readonly stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
+  url = '';
+  #server: XdsServer | undefined;
+  #envoy: Envoy | undefined;
+
+  get server(): XdsServer {
+    return this.#server!;
+  }
+
+  get output(): string {
+    return this.#envoy!.process.output;
+  }
+
+  async start(
+    file: string,
+    weights: Readonly<Record<string, number>>,
+    { steering, openLoadReports }: { steering?: Steering; openLoadReports?: OpenLoadReports } = {},
+  ): Promise<void> {
+    const { a, b } = this.stubs;
+    await Promise.all([a.start(), b.start()]);
+    const fleet = fleetOf('127.0.0.1:1', { a: [a.address], b: [b.address] });
+    this.#server = new XdsServer({
+      listen: '127.0.0.1:0',
+      resolveFrontend: (node) => frontendOf(node, fleet.frontends),
+      ...(openLoadReports && {
+        loadReports: { clusters: () => fleet.pools.map(({ id }) => id), open: openLoadReports },
+      }),
+      log: silent,
+    });
+    const address = await this.#server.start();
+    this.#server.setResources(
+      'west',
+      buildResources({
+        fleet,
+        frontendId: 'west',
+        plan: planOf(fleet, weights),
+        engines: statesOf(fleet),
+        wasmModule,
+        filter: { frontendId: 'west' },
+        ...(steering && { steering }),
+      }),
+    );
+    await this.#startEnvoy(file, address);
+  }
+
+  async stop(): Promise<void> {
+    await this.#envoy?.stop();
+    await this.#server?.stop();
+    await Promise.all(Object.values(this.stubs).map((stub) => stub.kill()));
+  }
+
+  /** On free ports. */
+  async #startEnvoy(file: string, xdsAddress: string): Promise<void> {
+    const [listenPort, adminPort, syncPort] = await freePorts(3);
+    const example = readFileSync(new URL(`../../envoy/standalone/${file}`, import.meta.url), 'utf8')
+      .replace('8080', String(listenPort))
+      .replace('9901', String(adminPort))
+      .replace('18000', xdsAddress.split(':')[1]!)
+      .replace('18001', String(syncPort))
+      .replace('MODEL', 'm1');
+    this.#envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
+    this.url = `http://127.0.0.1:${listenPort}`;
+    await this.#envoy.ready();
+  }
 }
 
 describe('Envoy with a listener of its own', () => {
-  const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
-  let server: XdsServer;
-  let envoy: Envoy;
-  let url: string;
-
-  beforeAll(async () => {
-    await Promise.all(Object.values(stubs).map((stub) => stub.start()));
-    const fleet = fleetOf('127.0.0.1:1', { a: [stubs.a.address], b: [stubs.b.address] });
-    server = new XdsServer({
-      listen: '127.0.0.1:0',
-      resolveFrontend: (node) => frontendOf(node, fleet.frontends),
-      log: silent,
-    });
-    const address = await server.start();
-    const input = { fleet, frontendId: 'west', plan: planOf(fleet, { a: 1 }), engines: statesOf(fleet) };
-    server.setResources('west', buildResources({ ...input, wasmModule, filter: { frontendId: 'west' } }));
-    ({ envoy, url } = await startExample('own-listener.yaml', address));
-  });
-
-  afterAll(async () => {
-    await envoy?.stop();
-    await server?.stop();
-    await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
-  });
+  const example = new Example();
+  const { stubs } = example;
+  beforeAll(() => example.start('own-listener.yaml', { a: 1 }));
+  afterAll(() => example.stop());
 
   it('takes the filter by extension discovery, and routes, clusters and endpoints with it', async () => {
-    expect(await server.settled('west', 10_000)).toBe(true);
-    const { types } = server.nodes()[0]!;
+    expect(await example.server.settled('west', 10_000)).toBe(true);
+    const { types } = example.server.nodes()[0]!;
     expect(types[EXTENSION_TYPE]).toMatchObject({ status: 'synced', subscribed: ['wardrop'] });
     expect(Object.keys(types)).not.toContain(LISTENER_TYPE);
   });
 
   it('is steered by the filter and by no client', async () => {
-    const response = await fetch(`${url}/v1/chat/completions`, {
+    const response = await fetch(`${example.url}/v1/chat/completions`, {
       headers: {
         [decide.cluster]: 'm1',
         [decide.destination]: stubs.b.address,
@@ -79,51 +121,34 @@ describe('Envoy with a listener of its own', () => {
     });
     expect(response.headers.get('x-stub')).toBe('b');
     const spoofed = { [CLUSTER_HEADER]: 'm1', [DESTINATION_HEADER]: stubs.b.address };
-    expect((await fetch(url, { headers: spoofed })).status).toBe(503);
+    expect((await fetch(example.url, { headers: spoofed })).status).toBe(503);
   });
 
   it('logs nothing suspicious', () => {
-    expect(suspiciousLines(envoy.process.output)).toEqual([]);
+    expect(suspiciousLines(example.output)).toEqual([]);
   });
 });
 
 describe('Envoy without the filter', () => {
-  const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
+  const example = new Example();
+  const { stubs } = example;
   const reported: UsageReport[] = [];
   const opened: string[] = [];
-  let server: XdsServer;
-  let envoy: Envoy;
-  let url: string;
-
-  beforeAll(async () => {
-    await Promise.all(Object.values(stubs).map((stub) => stub.start()));
-    const fleet = fleetOf('127.0.0.1:1', { a: [stubs.a.address], b: [stubs.b.address] });
-    server = new XdsServer({
-      listen: '127.0.0.1:0',
-      resolveFrontend: (node) => frontendOf(node, fleet.frontends),
-      loadReports: {
-        clusters: () => fleet.pools.map(({ id }) => id),
-        open: (frontendId, nodeId) => {
+  beforeAll(() =>
+    example.start(
+      'without-filter.yaml',
+      { a: 0.5, b: 0.5 },
+      {
+        steering: 'maglev',
+        openLoadReports: (frontendId, nodeId) => {
           opened.push(`${frontendId} ${nodeId}`);
           const counts = new LoadCounts(1n);
           return (report) => void reported.push(counts.add(report));
         },
       },
-      log: silent,
-    });
-    const address = await server.start();
-    const weights = { a: 0.5, b: 0.5 };
-    const input = { fleet, frontendId: 'west', plan: planOf(fleet, weights), engines: statesOf(fleet) };
-    const native = { steering: 'maglev' as const, wasmModule, filter: { frontendId: 'west' } };
-    server.setResources('west', buildResources({ ...input, ...native }));
-    ({ envoy, url } = await startExample('without-filter.yaml', address));
-  });
-
-  afterAll(async () => {
-    await envoy?.stop();
-    await server?.stop();
-    await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
-  });
+    ),
+  );
+  afterAll(() => example.stop());
 
   const latest = () => {
     const { pools, engines, replicas } = reported.at(-1)!.vms[0]!;
@@ -134,7 +159,7 @@ describe('Envoy without the filter', () => {
   };
 
   it('reports every request with its engine and outcome, and those under way', async () => {
-    expect(await server.settled('west', 10_000)).toBe(true);
+    expect(await example.server.settled('west', 10_000)).toBe(true);
     await eventually('reports on the cluster', () => reported.at(-1)?.vms[0]?.pools.length === 1);
     expect(opened).toEqual(['west west-1']);
     let release = () => {};
@@ -146,7 +171,7 @@ describe('Envoy without the filter', () => {
     };
     const answers = Promise.all(
       Array.from({ length: 40 }, (_, i) =>
-        fetch(`${url}/v1/chat/completions`, { headers: { 'x-session-id': String(i) } }),
+        fetch(`${example.url}/v1/chat/completions`, { headers: { 'x-session-id': String(i) } }),
       ),
     );
     await eventually('all to be sent', () => stubs.a.requests.length + stubs.b.requests.length === 40);
@@ -165,6 +190,6 @@ describe('Envoy without the filter', () => {
   });
 
   it('logs nothing suspicious', () => {
-    expect(suspiciousLines(envoy.process.output)).toEqual([]);
+    expect(suspiciousLines(example.output)).toEqual([]);
   });
 });
