@@ -441,7 +441,7 @@ describe('loadConfig', () => {
       'is already used at',
     ],
     ['an id with a space', minimal.replace('id: f', 'id: "f 1"'), 'has a wrong form'],
-    ['a duplicate key', `${minimal}profiles: {}`, 'unique'],
+    ['a duplicate key', `${minimal}profiles: {}`, 'key "profiles" is already in line 4'],
   ])('refuses %s', (_name, text, message) => {
     const problems = problemsOf(text);
     expect(problems.map((problem) => problem.message).join('\n')).toContain(message);

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { normaliseAddress, parseTarget } from '../fleet/address.js';
+import { parseReplicaList } from '../fleet/replica-list.js';
 import type { Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
 import {
   buildDiscovery,
@@ -16,6 +17,7 @@ import { buildFilter } from './build/needs.js';
 import { crossCheck } from './checks/cross-checks.js';
 import type { Config, ServerSettings, TlsSettings } from './config.js';
 import { validate } from './document/validate.js';
+import { variableHint } from './document/variables.js';
 import { YamlSource } from './document/yaml-source.js';
 import { type NetworkTable, parseNetworkTable } from './network-table.js';
 import { ConfigError, type ConfigProblem, type Path } from './problem.js';
@@ -58,6 +60,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
   const table = files.readTable(value);
   const secrets = files.readSecrets(value);
   const upstreams = files.readUpstreams(value);
+  files.readReplicaFiles(value);
   const crossChecked = crossCheck(value, source, faults, table);
   const all = [...problems, ...files.problems, ...crossChecked.problems];
   if (all.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', all.sort(byPlace(file)));
@@ -82,7 +85,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     steering: config.steering,
     ...(config.policy.retries.backstop !== undefined && { retryBackstop: config.policy.retries.backstop }),
     server: buildServer(config, file, secrets),
-    warnings: crossChecked.warnings,
+    warnings: [...crossChecked.warnings, ...files.warnings],
     shown: redact(config),
   };
 }
@@ -95,6 +98,7 @@ interface Secrets {
 /** The files that a configuration names, relative to itself. */
 class NamedFiles {
   readonly problems: ConfigProblem[] = [];
+  readonly warnings: ConfigProblem[] = [];
   readonly #source: YamlSource;
   readonly #readFile: ReadFile;
 
@@ -121,6 +125,7 @@ class NamedFiles {
         this.#source.problem(tokenPath, 'the file must hold at least 16 printable characters without spaces'),
       );
     }
+    if (server?.token === undefined) this.#checkVariable(tokenPath, token);
     const cert = this.#text(['server', 'tls', 'cert'], server?.tls?.cert);
     const key = this.#text(['server', 'tls', 'key'], server?.tls?.key);
     const clientCa = this.#text(['server', 'tls', 'clientCa'], server?.tls?.clientCa);
@@ -162,7 +167,33 @@ class NamedFiles {
     if (!/^[\x20-\x7e]+$/.test(value)) {
       this.problems.push(this.#source.problem(path, 'the file must hold one line of printable characters'));
     }
+    this.#checkVariable(path, value);
     return { header: auth.header.toLowerCase(), value };
+  }
+
+  /** A secret is what a file holds, never what a variable would. */
+  #checkVariable(path: Path, secret: string | undefined): void {
+    const hint = variableHint(secret);
+    if (hint !== undefined) {
+      this.problems.push(this.#source.problem(path, 'the file holds a variable', { hint }));
+    }
+  }
+
+  /** Files of replicas may come later, and are read again all the time: what is wrong with one is a warning. */
+  readReplicaFiles({ engines }: Partly<ConfigFile>): void {
+    for (const [index, engine] of (engines ?? []).entries()) {
+      const file = engine?.discovery?.file;
+      if (file === undefined) continue;
+      const absolute = resolve(dirname(this.#source.file), file);
+      try {
+        const replicas = parseReplicaList(this.#readFile(absolute), file);
+        if (replicas.length === 0) throw new Error(`${file} is empty`);
+      } catch (error) {
+        const path = ['engines', index, 'discovery', 'file'];
+        const message = `no replicas are found yet: ${messageOf(error)}`;
+        this.warnings.push(this.#source.problem(path, message, { hint: `looked for in ${absolute}` }));
+      }
+    }
   }
 
   #checkTls({ cert, key, clientCa, peerCa }: TlsSettings): void {
@@ -199,7 +230,9 @@ class NamedFiles {
     try {
       return this.#readFile(absolute);
     } catch (error) {
-      this.problems.push(this.#source.problem(path, `${absolute} cannot be read: ${messageOf(error)}`));
+      const hint = variableHint(file) ?? (file.includes('\\') ? 'write paths with /, not \\' : undefined);
+      const message = `${absolute} cannot be read: ${messageOf(error)}`;
+      this.problems.push(this.#source.problem(path, message, { hint }));
       return undefined;
     }
   }

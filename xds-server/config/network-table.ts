@@ -1,3 +1,4 @@
+import { withoutUnit } from './document/units.js';
 import type { ConfigProblem } from './problem.js';
 
 /** Round trips in milliseconds between regions: rows are the frontends' regions, columns the engines'. */
@@ -28,9 +29,17 @@ export function parseNetworkTable(text: string, file: string): NetworkTableResul
   const destinations = header.fields.slice(1);
   for (const name of repeated(destinations))
     problem(header.number, `column ${JSON.stringify(name)} appears twice`);
-  if (destinations.length === 0) problem(header.number, 'the first row names no region');
+  if (destinations.length === 0) {
+    problem(header.number, 'the first row names no region (write source,REGION,…, with commas between)');
+    return { problems };
+  }
   const sources = rows.map(({ fields }) => fields[0]!);
-  for (const name of repeated(sources)) problem(1, `row ${JSON.stringify(name)} appears twice`);
+  for (const [at, name] of sources.entries()) {
+    const first = rows[sources.indexOf(name)]!.number;
+    if (first !== rows[at]!.number) {
+      problem(rows[at]!.number, `row ${JSON.stringify(name)} is already in line ${first}`);
+    }
+  }
   const rttMs = rows.map(({ number, fields }) => {
     if (fields.length !== destinations.length + 1) {
       problem(
@@ -41,7 +50,9 @@ export function parseNetworkTable(text: string, file: string): NetworkTableResul
     return fields.slice(1).map((field) => {
       const value = field === '' ? Number.NaN : Number(field);
       if (!(value >= 0 && value <= 60_000)) {
-        problem(number, `${JSON.stringify(field)} is not a number of milliseconds from 0 to 60000`);
+        const hint = withoutUnit(field, ['rttMs']);
+        const message = `${JSON.stringify(field)} is not a number of milliseconds from 0 to 60000`;
+        problem(number, hint === undefined ? message : `${message} (${hint})`);
       }
       return value;
     });

@@ -14,18 +14,14 @@ export type ParsedAddress =
 export function parseAddress(text: string): ParsedAddress {
   const match = /^(?:\[(?<six>[^\]]*)\]|(?<host>[^:]*))(?::(?<port>\d+))?$/.exec(text);
   if (match === null) {
-    const bare = isIP(text) === 6;
-    return {
-      error: `${JSON.stringify(text)} is not an ip:port`,
-      ...(bare ? { hint: `write IPv6 addresses in brackets, with a port: "[${text}]:8000"` } : {}),
-    };
+    const hint = hintFor(text);
+    return { error: `${JSON.stringify(text)} is not an ip:port`, ...(hint !== undefined && { hint }) };
   }
   const { six, host = six ?? '', port } = match.groups as Record<string, string | undefined>;
   if (isIP(host) !== (six === undefined ? 4 : 6)) {
     return {
       error: `${JSON.stringify(host)} is not an IP address`,
-      hint:
-        host === 'localhost' ? 'use 127.0.0.1' : 'use ip:port; for host names, discovery: {dns: "name:port"}',
+      ...(host === 'localhost' && { hint: 'use 127.0.0.1' }),
     };
   }
   if (six?.includes('%')) {
@@ -37,6 +33,16 @@ export function parseAddress(text: string): ParsedAddress {
   if (number < 1 || number > 65535) return { error: `port ${port} is not between 1 and 65535` };
   if (six === undefined) return { address: `${host}:${number}` };
   return { address: `[${new SocketAddress({ address: six, family: 'ipv6' }).address}]:${number}` };
+}
+
+/** What seems to be meant by a text that is no address. */
+function hintFor(text: string): string | undefined {
+  const url = /^[a-z]+:\/\/([^/]+)/.exec(text);
+  if (url !== null) return `without what a URL has more than that: ${JSON.stringify(url[1])}`;
+  const [, six, port] = /^(.*):(\d+)$/.exec(text) ?? [];
+  const hasPort = six !== undefined && isIP(six) === 6;
+  if (!hasPort && isIP(text) !== 6) return undefined;
+  return `write IPv6 addresses in brackets, with a port: "${hasPort ? `[${six}]:${port}` : `[${text}]:8000`}"`;
 }
 
 /** Reads `name:port`; undefined when it is none. */

@@ -10,6 +10,7 @@ import { checkNetwork } from './network.js';
 import { checkPolicy } from './policy.js';
 import { checkProfiles } from './profiles.js';
 import { checkServer } from './server.js';
+import { checkVariables } from './variables.js';
 
 /** Finds what a schema cannot: contradictions between parts, in whatever is left of an invalid document. */
 export function crossCheck(
@@ -29,5 +30,6 @@ export function crossCheck(
   found.pools = checkNeeds(config, found);
   checkDemand(config, found);
   checkPolicy(config, found);
+  checkVariables(config, found);
   return found;
 }

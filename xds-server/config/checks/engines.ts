@@ -6,6 +6,8 @@ import type { ConfigFile } from '../schema/schema.js';
 import type { Partly } from '../schema/schema-type.js';
 import type { Draft, Findings } from './findings.js';
 
+const HOW_TO_NAME = 'use ip:port; for host names, discovery: {dns: "name:port"}';
+
 type Entry = Partly<ConfigFile['engines'][number]>;
 
 export function checkEngines(config: Draft, found: Findings): void {
@@ -14,7 +16,7 @@ export function checkEngines(config: Draft, found: Findings): void {
   for (const [index, engine] of (config.engines ?? []).entries()) {
     for (const [at, endpoint] of (engine?.endpoints ?? []).entries()) {
       const path = ['engines', index, 'endpoints', at];
-      const address = found.address(path, endpoint);
+      const address = found.address(path, endpoint, HOW_TO_NAME);
       if (address === undefined) continue;
       found.once(endpoints, address, path, `endpoint ${address}`);
       if (!isOneHost(address)) found.problem(path, `${address} is the address of no single machine`);

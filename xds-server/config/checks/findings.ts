@@ -2,13 +2,17 @@ import { parseAddress } from '../../fleet/address.js';
 import type { Pool } from '../../fleet/fleet.js';
 import type { Faults } from '../document/faults.js';
 import { suggest } from '../document/suggest.js';
+import { variableHint } from '../document/variables.js';
 import type { YamlSource } from '../document/yaml-source.js';
-import type { ConfigProblem, Path } from '../problem.js';
+import { type ConfigProblem, formatPath, type Path } from '../problem.js';
 import type { ConfigFile } from '../schema/schema.js';
 import type { Partly } from '../schema/schema-type.js';
 
 /** What is left of a document when all that is wrong is cut out. */
 export type Draft = Partly<ConfigFile>;
+
+/** What to write for an address to listen on. */
+export const HOW_TO_LISTEN = 'use the ip:port of an interface, or 0.0.0.0:port for all';
 
 /** What names refer to. */
 type Kind = 'frontend' | 'engine' | 'profile' | 'model' | 'pool';
@@ -50,16 +54,23 @@ export class Findings {
     this.warnings.push(this.#source.problem(path, message, { hint }));
   }
 
+  /** Whether a problem with the value at `path` is told already. */
+  isFaulty(path: Path): boolean {
+    const text = formatPath(path);
+    return this.problems.some((problem) => problem.path === text);
+  }
+
   /** Whether the file has a value at `path`, valid or not. */
   isWritten(path: Path): boolean {
     return this.#source.has(path);
   }
 
-  address(path: Path, text: string | undefined): string | undefined {
+  /** `hint` tells what to write where there is no address at all. */
+  address(path: Path, text: string | undefined, hint?: string): string | undefined {
     if (text === undefined) return undefined;
     const parsed = parseAddress(text);
     if ('address' in parsed) return parsed.address;
-    this.problem(path, parsed.error, { hint: parsed.hint });
+    this.problem(path, parsed.error, { hint: variableHint(text) ?? parsed.hint ?? hint });
     return undefined;
   }
 

@@ -9,8 +9,10 @@ export function checkNetwork(config: Draft, found: Findings, table: NetworkTable
   checkPairs(found, ['network', 'egressDollarsPerRequest'], network?.egressDollarsPerRequest ?? {});
   if (network?.rttMs !== undefined && network.table !== undefined) {
     found.problem(['network'], 'give either rttMs or table', { at: 'key' });
-  } else if (network?.rttMs !== undefined) checkMatrix(found, network.rttMs);
-  else if (table !== undefined) checkRegions(config, found, table);
+  } else if (network?.rttMs !== undefined) {
+    checkMatrix(found, network.rttMs);
+    checkScale(config, found, network.rttMs);
+  } else if (table !== undefined) checkRegions(config, found, table);
   else if (network?.table === undefined && !isNetworkFaulty(found)) {
     const regions = new Set(
       [...(config.frontends ?? []), ...(config.engines ?? [])]
@@ -43,7 +45,9 @@ function checkPairs(
   }
 }
 
-function checkMatrix(found: Findings, rttMs: NonNullable<NonNullable<Draft['network']>['rttMs']>): void {
+type RttMatrix = NonNullable<NonNullable<Draft['network']>['rttMs']>;
+
+function checkMatrix(found: Findings, rttMs: RttMatrix): void {
   const path = ['network', 'rttMs'];
   checkPairs(found, path, rttMs);
   const meantRows = misspelt(Object.keys(rttMs), found.frontendIds);
@@ -64,6 +68,21 @@ function checkMatrix(found: Findings, rttMs: NonNullable<NonNullable<Draft['netw
     } else if (Object.values(row ?? {}).every((value) => value === null)) {
       found.warn([...path, frontendId], `frontend ${frontendId} reaches no engine; its requests are refused`);
     }
+  }
+  const rows = [...found.frontendIds].map((frontendId) => rttMs[frontendId]);
+  for (const engineId of found.engineIds) {
+    if (rows.length > 0 && rows.every((row) => row?.[engineId] === null)) {
+      found.warn(path, `engine ${engineId} is reached by no frontend; it gets no requests`);
+    }
+  }
+}
+
+/** Distances between regions are never all below a millisecond. */
+function checkScale(config: Draft, found: Findings, rttMs: RttMatrix): void {
+  const regions = new Set(config.frontends?.concat(config.engines ?? []).map((item) => item?.region));
+  const longest = Math.max(...Object.values(rttMs).flatMap((row) => Object.values(row ?? {}).map(Number)));
+  if (regions.size > 1 && longest > 0 && longest < 1) {
+    found.warn(['network', 'rttMs'], 'all round trips are shorter than 1 ms', 'were they meant in seconds?');
   }
 }
 

@@ -1,9 +1,12 @@
+import type { Path } from '../problem.js';
 import type { Draft, Findings } from './findings.js';
 
 export function checkProfiles(config: Draft, found: Findings): void {
   for (const [id, profile] of Object.entries(config.profiles ?? {})) {
     if (profile === undefined) continue;
     const path = ['profiles', id];
+    warnOfMilliseconds(found, [...path, 'ttft', 'baseSeconds'], profile.ttft?.baseSeconds, 30);
+    warnOfMilliseconds(found, [...path, 'tbot', 'baseSeconds'], profile.tbot?.baseSeconds, 1);
     const { work, requestsPerSecond } = profile;
     if (work !== undefined && requestsPerSecond !== undefined) {
       found.problem([...path, 'requestsPerSecond'], 'give either work or requestsPerSecond', { at: 'key' });
@@ -19,4 +22,10 @@ export function checkProfiles(config: Draft, found: Findings): void {
       }
     }
   }
+}
+
+/** No engine that anybody waits for takes so long when it is idle. */
+function warnOfMilliseconds(found: Findings, path: Path, seconds: number | undefined, most: number): void {
+  if (seconds === undefined || seconds < most) return;
+  found.warn(path, `${seconds} seconds on an idle replica`, 'were they meant in milliseconds?');
 }

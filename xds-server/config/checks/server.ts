@@ -1,6 +1,6 @@
 import { parseTarget, splitAddress } from '../../fleet/address.js';
 import type { Path } from '../problem.js';
-import type { Draft, Findings } from './findings.js';
+import { type Draft, type Findings, HOW_TO_LISTEN } from './findings.js';
 
 export function checkServer(config: Draft, found: Findings): void {
   const { server } = config;
@@ -11,7 +11,7 @@ export function checkServer(config: Draft, found: Findings): void {
   const isGuarded = server?.token ?? server?.tokenFile ?? server?.tls?.clientCa;
   for (const name of ['xds', 'sync', 'admin'] as const) {
     const path = ['server', name, 'listen'];
-    const address = found.address(path, server?.[name]?.listen);
+    const address = found.address(path, server?.[name]?.listen, HOW_TO_LISTEN);
     if (address === undefined) continue;
     found.once(seen, address, path, `the listening address ${address}`);
     if (splitAddress(address).host.startsWith('127.') || splitAddress(address).host === '::1') continue;

@@ -4,6 +4,8 @@ import { type ConfigFile, configSchema } from '../schema/schema.js';
 import type { Partly } from '../schema/schema-type.js';
 import { ANY_KEY, Faults } from './faults.js';
 import { closest, suggest } from './suggest.js';
+import { withoutUnit } from './units.js';
+import { variableHint } from './variables.js';
 import type { YamlSource } from './yaml-source.js';
 
 const ajv = new Ajv({
@@ -93,7 +95,7 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
       return source.problem(path, `missing key ${JSON.stringify(error.params.missingProperty)}`);
     case 'type':
       return source.problem(path, `must be ${typeName(error.params.type)}, not ${shown}`, {
-        hint: shown === 'this' ? undefined : typeHint(error.params.type, error.data),
+        hint: shown === 'this' ? undefined : typeHint(error, path),
       });
     case 'enum':
       return source.problem(path, `must be one of ${error.params.allowedValues.join(', ')}`, {
@@ -108,7 +110,9 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
         `must be ${comparison[error.params.comparison as keyof typeof comparison]} ${error.params.limit}, not ${shown}`,
       );
     case 'pattern':
-      return source.problem(path, `${shown} has a wrong form`, { hint });
+      return source.problem(path, `${shown} has a wrong form`, {
+        hint: (shown === 'this' ? undefined : variableHint(error.data)) ?? hint,
+      });
     case 'minItems':
     case 'minProperties':
       return source.problem(path, `must have at least ${error.params.limit}`);
@@ -142,16 +146,27 @@ function typeName(type: string | readonly string[]): string {
   return names[type] ?? type;
 }
 
-function typeHint(type: string | readonly string[], data: unknown): string | undefined {
-  if (typeof type !== 'string') return typeHint(type[0]!, data);
-  const isNumber = type === 'number' || type === 'integer';
-  if (isNumber && typeof data === 'string' && data.trim() !== '' && Number.isFinite(Number(data))) {
-    return `write ${data.trim()} without quotes`;
+function typeHint({ params, data, parentSchema }: ErrorObject, path: Path): string | undefined {
+  const type: string = [params.type].flat()[0];
+  const { hint, required } = parentSchema as { hint?: string; required?: readonly string[] };
+  if (path.length === 0 && data === null && required !== undefined) {
+    return `nothing is written here; begin with ${required.join(' and ')}`;
   }
+  if (typeof data === 'string' && ['number', 'integer'].includes(type)) return numberHint(data, path);
   if (type === 'boolean' && typeof data === 'string') return truthHint(data);
-  if (type === 'string' && ['number', 'boolean'].includes(typeof data)) return `write "${data}" in quotes`;
+  if (type === 'string' && ['number', 'boolean'].includes(typeof data)) {
+    return hint?.startsWith('such as') ? hint : `write "${data}" in quotes`;
+  }
+  if (type === 'string' && data !== null && typeof data === 'object') {
+    return 'put a text in quotes that holds [ ] { } or a colon and a space';
+  }
   if (type === 'array' && data !== null && typeof data !== 'object') return `write [${data}]`;
   return undefined;
+}
+
+function numberHint(data: string, path: Path): string | undefined {
+  if (data.trim() !== '' && Number.isFinite(Number(data))) return `write ${data.trim()} without quotes`;
+  return variableHint(data) ?? withoutUnit(data, path);
 }
 
 /** Earlier versions of YAML had more words for it, and quotes make a text of any. */

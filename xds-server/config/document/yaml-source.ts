@@ -60,6 +60,9 @@ export class YamlSource {
   #syntaxErrors(): ConfigProblem[] {
     // Its warnings are of tags and directives that it leaves out, and with them what they were to do.
     const errors = [...this.#document.errors, ...this.#document.warnings];
+    const tabs = errors.filter(({ code }) => code === 'TAB_AS_INDENT');
+    // What follows a tab is misread in many ways, all of which end with it.
+    if (tabs.length > 0) errors.splice(0, errors.length, ...tabs);
     // Where something is not closed, all around it is not either: the first error there says it.
     const first = new Map<number, YAMLError>();
     for (const error of errors) if (!first.has(error.pos[0])) first.set(error.pos[0], error);
@@ -70,11 +73,30 @@ export class YamlSource {
     if (code === 'MULTIPLE_DOCS') return this.#problemAt(offset, 'a second document starts here; keep one');
     // What the parser says when its own stack is full.
     if (code === 'RESOURCE_EXHAUSTION') return this.#problemAt(offset, 'values are nested too deeply');
+    if (code === 'TAB_AS_INDENT') {
+      return { ...this.#problemAt(offset, 'a tab indents this line'), hint: 'use spaces' };
+    }
+    if (code === 'DUPLICATE_KEY') return this.#repeatedKey(offset, message);
     const problem = this.#problemAt(offset, message);
     const opening = UNCLOSED.test(message) ? this.#openingOf(offset) : undefined;
     if (opening === undefined) return problem;
     const { line, column } = this.#position(opening);
     return { ...problem, hint: `it begins in line ${line}, column ${column}` };
+  }
+
+  /** A key that its mapping has before, too. */
+  #repeatedKey(offset: number, message: string): ConfigProblem {
+    let first: Node | undefined;
+    visit(this.#document, {
+      Map: (_, { items }) => {
+        const keys = items.map(({ key }) => key).filter(isNode);
+        const again = keys.find((key) => key.range?.[0] === offset);
+        if (again !== undefined) first = keys.find((key) => String(key) === String(again));
+      },
+    });
+    if (first === undefined) return this.#problemAt(offset, message);
+    const { line } = this.#position(first.range?.[0] ?? 0);
+    return this.#problemAt(offset, `key ${JSON.stringify(String(first))} is already in line ${line}`);
   }
 
   /** Where the innermost of what the parser gave up at `offset` begins. */

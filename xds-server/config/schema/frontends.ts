@@ -1,4 +1,4 @@
-import { id, region } from './scalars.js';
+import { id, listenAddress, region } from './scalars.js';
 
 export const frontends = {
   type: 'array',
@@ -12,7 +12,7 @@ export const frontends = {
       id: { ...id, description: 'Name of the frontend; Envoys name it in their bootstrap.' },
       region: { ...region, description: 'Where it is; a name of the latency table if there is one.' },
       listen: {
-        type: 'string',
+        ...listenAddress,
         description: '`ip:port` its Envoys listen on, unless an Envoy’s node metadata says otherwise.',
         default: '0.0.0.0:10000',
       },

@@ -43,4 +43,7 @@ export const pagePath = {
   hint: 'start the path with /, and write spaces and letters beyond ASCII as %20 and the like',
 } as const;
 
+/** `ip:port` to listen on, which the checks read. */
+export const listenAddress = { type: 'string', hint: 'such as "0.0.0.0:8080"' } as const;
+
 export const filePath = { type: 'string', minLength: 1 } as const;

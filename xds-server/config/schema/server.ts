@@ -1,4 +1,4 @@
-import { filePath } from './scalars.js';
+import { filePath, listenAddress } from './scalars.js';
 
 const listen = (defaultAddress: string, description: string) =>
   ({
@@ -7,7 +7,7 @@ const listen = (defaultAddress: string, description: string) =>
     additionalProperties: false,
     properties: {
       listen: {
-        type: 'string',
+        ...listenAddress,
         description: '`ip:port` to listen on, IPv6 in brackets.',
         default: defaultAddress,
       },

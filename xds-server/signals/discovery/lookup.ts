@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import type { DiscoverySource } from '../../config/config.js';
 import { isOneHost, parseAddress } from '../../fleet/address.js';
 import type { Address } from '../../fleet/fleet.js';
+import { parseReplicaList } from '../../fleet/replica-list.js';
 
 export interface LookupAnswer {
   readonly addresses: readonly Address[];
@@ -89,14 +90,7 @@ function isAbsent(error: unknown): boolean {
 /** One `ip:port` a line; `#` starts a comment. */
 async function fromFile(path: string): Promise<LookupAnswer> {
   const text = await readFile(path, 'utf8');
-  const addresses = text.split('\n').flatMap((line, at) => {
-    const entry = line.replace(/#.*/, '').trim();
-    if (entry === '') return [];
-    const parsed = parseAddress(entry);
-    if ('error' in parsed) throw new Error(`${path}:${at + 1}: ${parsed.error}`);
-    return [parsed.address];
-  });
-  return { addresses, secondsToLive: FILE_SECONDS };
+  return { addresses: parseReplicaList(text, path), secondsToLive: FILE_SECONDS };
 }
 
 function addressOf(ip: string, port: number): Address {
