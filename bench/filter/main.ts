@@ -10,7 +10,7 @@ import { callsReport, envoyReport, memoryReport, modulesReport, residentReport, 
 import { measureResident, type ResidentMemory } from './resident-memory.js';
 import { type Effort, measureRounds } from './rounds.js';
 import type { Estimate } from './statistics.js';
-import { type VariantName, variantsOf } from './variants.js';
+import { type Variant, type VariantName, variantsOf } from './variants.js';
 import { inWorld } from './world.js';
 
 interface Size extends Effort {
@@ -26,7 +26,7 @@ interface Size extends Effort {
 const RESIDENT_REQUESTS = 5_000;
 
 const full: Size = {
-  rounds: 30,
+  rounds: 26,
   requests: 3000,
   latencyRequests: 400,
   batches: 200,
@@ -51,7 +51,9 @@ const quick: Size = {
 const NAMES = [
   ...['none', 'maglev', 'filter', 'filterBody2k', 'filterBody100k', 'c', 'extProc'],
   ...['extProcBody2k', 'extProcBody100k'],
+  ...['noneNoBody', 'filterNoBody', 'cNoBody', 'extProcNoBody'],
 ] as readonly VariantName[];
+const ADDING = NAMES.filter((name) => name !== 'none' && name !== 'noneNoBody');
 const CHUNKED: readonly VariantName[] = ['none', 'maglev', 'filter', 'c', 'extProc'];
 
 async function main(): Promise<void> {
@@ -84,7 +86,7 @@ async function main(): Promise<void> {
   const measured = (name: VariantName) => figures?.names.includes(name);
   const json = {
     cpuMicrosPerRequest: each(NAMES, (name) => (measured(name) ? figures?.cpuMicros(name) : undefined)),
-    added: each(NAMES.slice(1), (name) => (measured(name) ? figures?.addedMicros(name) : undefined)),
+    added: each(ADDING, (name) => (measured(name) ? figures?.addedMicros(name) : undefined)),
     perChunkMicros: each(CHUNKED, (name) => (measured(name) ? figures?.chunkMicros(name) : undefined)),
     memoryMiBPerVm: memory.mibPerVm,
     residentMiBPerVm: rounded(measuredThere?.resident.loaded),
@@ -104,6 +106,7 @@ async function measureOnEnvoy(go: GoPrograms, inC: CFilters | undefined, size: S
     if (!world.pinned)
       report('no two cores, or no taskset: Envoy shares its core with the load, so figures are rough');
     const variants = variantsOf(world, inC !== undefined);
+    await checkSteered(variants.find(({ name }) => name === 'filterNoBody')!);
     const measured = await measureRounds(world, variants, size, { signal, progress });
     const figures = new Figures(measured, variants);
     for (const line of envoyReport(figures)) report(line);
@@ -112,6 +115,14 @@ async function measureOnEnvoy(go: GoPrograms, inC: CFilters | undefined, size: S
     report(residentReport(resident));
     return { figures, resident };
   });
+}
+
+/** A request without a body might go to whoever is near; here its key has to decide, as with a body. */
+async function checkSteered({ load: { port, headers } }: Variant): Promise<void> {
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, { headers });
+  const decision = answer.headers.get('x-wardrop');
+  if (!decision?.startsWith('planned;'))
+    throw new Error(`a request without a body was answered with ${decision}`);
 }
 
 /** Null for what could not be measured. */

@@ -13,6 +13,11 @@ const DESCRIPTIONS: Record<VariantName, string> = {
   c: 'C filter, same host calls',
   bare: 'C filter that does nothing',
   extProc: 'ext_proc picker',
+  noneNoBody: 'Envoy without a filter',
+  filterNoBody: 'Wardrop, everything on',
+  cNoBody: 'C filter, same host calls',
+  bareNoBody: 'C filter that does nothing',
+  extProcNoBody: 'ext_proc picker',
   noneBody2k: 'Envoy without a filter',
   bareBody2k: 'C filter that only waits',
   filterBody2k: 'Wardrop, everything on',
@@ -25,6 +30,7 @@ const DESCRIPTIONS: Record<VariantName, string> = {
 
 const GROUPS: Partial<Record<VariantName, string>> = {
   none: 'key in a header',
+  noneNoBody: 'key in a header, no body',
   noneBody2k: 'key in a body of 2 KB',
   noneBody100k: 'key in a body of 100 KB',
 };
@@ -35,6 +41,7 @@ const GROUPS: Partial<Record<VariantName, string>> = {
  */
 const TARGETS: readonly [VariantName, VariantName, VariantName, number, number][] = [
   ['filter', 'extProc', 'bare', 6, 10],
+  ['filterNoBody', 'extProcNoBody', 'bareNoBody', 6, 10],
   ['filterBody2k', 'extProcBody2k', 'bareBody2k', 8, 15],
   ['filterBody100k', 'extProcBody100k', 'bareBody100k', 25, 40],
 ];

@@ -10,6 +10,11 @@ export type VariantName =
   | 'c'
   | 'bare'
   | 'extProc'
+  | 'noneNoBody'
+  | 'filterNoBody'
+  | 'cNoBody'
+  | 'bareNoBody'
+  | 'extProcNoBody'
   | 'noneBody2k'
   | 'bareBody2k'
   | 'filterBody2k'
@@ -32,13 +37,13 @@ export interface Variant {
 const SMALL_BODY = 256;
 const KEY = 'conv-00000000';
 
-/** Requests that give model and key in headers. */
-export function headerLoad(port: number): Variant['load'] {
+/** Requests that give model and key in headers; those without a body are of the method GET. */
+export function headerLoad(port: number, bodyBytes = SMALL_BODY): Variant['load'] {
   return {
     headers: { 'x-tenant': 'acme', 'x-session-id': KEY, 'x-wardrop-model': HEADER_MODEL },
     keyHeader: true,
     model: HEADER_MODEL,
-    bodyBytes: SMALL_BODY,
+    bodyBytes,
     port,
   };
 }
@@ -50,6 +55,11 @@ export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: bo
     name,
     floor: 'none',
     load: headerLoad(port),
+  });
+  const noBody = (name: VariantName, port: number): Variant => ({
+    name,
+    floor: 'noneNoBody',
+    load: headerLoad(port, 0),
   });
   const bodies = (size: '2k' | '100k', bodyBytes: number): Variant[] => {
     const floor: VariantName = `noneBody${size}`;
@@ -68,6 +78,10 @@ export function variantsOf({ ports, pickerPid, jsonPickerPid }: World, withC: bo
     headers('filter', ports.filter),
     ...(withC ? [headers('c', ports.c), headers('bare', ports.bare)] : []),
     { ...headers('extProc', ports.extProc), pickerPid },
+    noBody('noneNoBody', ports.none),
+    noBody('filterNoBody', ports.filter),
+    ...(withC ? [noBody('cNoBody', ports.c), noBody('bareNoBody', ports.bare)] : []),
+    { ...noBody('extProcNoBody', ports.extProc), pickerPid },
     ...bodies('2k', 2048),
     ...bodies('100k', 102_400),
   ];

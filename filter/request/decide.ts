@@ -393,6 +393,7 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
         const pool = poolFor(model, carried);
         if (pool >= 0) {
           met = pool;
+          stream.reason = PASSED;
           if (nativeSteering || pickAt(stream, pool, engine, hash, level))
             return passTo(stream, pool, hash, keyed);
         }
@@ -408,9 +409,7 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
 
 function passTo(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
   stream.pool = classState(classOf(pool, 0));
-  if (nativeSteering) return routeNatively(stream, pool, hash, keyed);
-  stream.reason = PASSED;
-  return route(stream, pool);
+  return nativeSteering ? routeNatively(stream, pool, hash, keyed) : route(stream, pool);
 }
 
 function route(stream: Stream, pool: u32): i32 {

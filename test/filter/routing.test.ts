@@ -81,9 +81,9 @@ describe('the pool of a request', () => {
     for (let i = 0; i < 50; i++) {
       const headers = { 'x-session-id': `k${i}` };
       const home = vm.request(headers).endpoints[0];
-      expect(vm.request({ ':method': 'GET', ':path': '/v1/responses/r', ...headers }).endpoints[0]).toBe(
-        home,
-      );
+      const stream = vm.request({ ':method': 'GET', ':path': '/v1/responses/r', ...headers });
+      expect(stream.endpoints[0]).toBe(home);
+      expect(stream.respond(200).decision.reason).toBe('planned');
     }
   });
 
