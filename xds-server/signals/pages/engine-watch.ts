@@ -143,5 +143,6 @@ function statusOf({ status, location }: { readonly status: number; readonly loca
 function probeResult(answer: PollAnswer): ProbeResult {
   if ('failure' in answer) return { ok: false, kind: answer.failure, detail: answer.detail };
   if (answer.status >= 200 && answer.status < 300) return { ok: true };
-  return { ok: false, kind: 'status', detail: statusOf(answer) };
+  const kind = answer.status === 503 ? 'unavailable' : 'status';
+  return { ok: false, kind, detail: statusOf(answer) };
 }

@@ -3,6 +3,8 @@ import { afterProbe, isSuspect, type ProbeResult, unknownHealth } from './replic
 
 const ok: ProbeResult = { ok: true };
 const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
+const unavailable: ProbeResult = { ok: false, kind: 'unavailable', detail: 'status 503' };
+const broken: ProbeResult = { ok: false, kind: 'status', detail: 'status 500' };
 const timeout: ProbeResult = { ok: false, kind: 'timeout', detail: 'no answer within 1000 ms' };
 
 function after(results: readonly ProbeResult[], servesWell = false) {
@@ -32,6 +34,12 @@ it('a hanging health page does not take out an engine that serves well, a refuse
   expect(after([ok, timeout, timeout, timeout], true).state).toBe('up');
   expect(after([ok, timeout, timeout], false).state).toBe('down');
   expect(after([ok, refused, refused], true).state).toBe('down');
+});
+
+it('a health page of 503 takes out an engine that serves well, as one that shuts down does; other errors do not', () => {
+  expect(after([ok, unavailable, unavailable], true)).toMatchObject({ state: 'down', detail: 'status 503' });
+  expect(after([ok, unavailable], true).state).toBe('up');
+  expect(after([ok, broken, broken, broken], true).state).toBe('up');
 });
 
 it('only a first failure is worth an immediate second look', () => {

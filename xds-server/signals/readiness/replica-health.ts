@@ -3,8 +3,19 @@ export type ProbeResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly kind: ProbeFailure; readonly detail: string };
 
-/** `refused`: nobody listens. `broken`: an open connection ended. `timeout`: no answer in time. `status`: not a 2xx. */
-export type ProbeFailure = 'refused' | 'broken' | 'timeout' | 'status' | 'other';
+/**
+ * `refused`: nobody listens. `unavailable`: a 503. `broken`: an open connection ended. `timeout`: no answer in time.
+ * `status`: neither a 2xx nor a 503.
+ */
+export type ProbeFailure = 'refused' | 'unavailable' | 'broken' | 'timeout' | 'status' | 'other';
+
+/**
+ * Whether a replica takes no more, whatever it still answers: engines that shut down (SGLang) or lost their device
+ * (vLLM) say 503, and end what they have under way. Other pages hang and break while engines serve.
+ */
+function isGoodbye(kind: ProbeFailure): boolean {
+  return kind === 'refused' || kind === 'unavailable';
+}
 
 /** What probes say about one replica. */
 export interface ReplicaHealth {
@@ -28,7 +39,7 @@ export function unknownHealth(nowMs: number): ReplicaHealth {
 
 /**
  * The state after one more probe. `servesWell`: frontends report answers from this engine and no failures; then only
- * a refused connection takes the replica out, because health pages hang and break while engines serve.
+ * a refused connection or a 503 takes the replica out.
  */
 export function afterProbe(
   health: ReplicaHealth,
@@ -42,7 +53,7 @@ export function afterProbe(
   if (result.ok === (health.state !== 'down')) return { ...health, contrary: 0, detail, failure };
   const contrary = health.contrary + 1;
   if (contrary < ENOUGH_CONTRARY) return { ...health, contrary, detail, failure };
-  if (!result.ok && result.kind !== 'refused' && servesWell) return { ...health, contrary, detail, failure };
+  if (!result.ok && !isGoodbye(result.kind) && servesWell) return { ...health, contrary, detail, failure };
   return { state: result.ok ? 'up' : 'down', contrary: 0, sinceMs: nowMs, detail, failure };
 }
 
