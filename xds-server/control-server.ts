@@ -1,43 +1,41 @@
 import { randomBytes } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/metrics/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
 import type { Config } from './config/config.js';
+import { AlarmWatch } from './control/alarms/alarm-watch.js';
 import { Alarms } from './control/alarms/alarms.js';
-import { raiseFleetAlarms, raisePeerAlarms, raiseSlowAlarms } from './control/alarms/raise-alarms.js';
-import { ControlCycle, planInput, TICK_MS } from './control/cycle.js';
-import { envoySockets } from './control/intake/envoy-sockets.js';
+import { ControlCycle, planInput } from './control/cycle.js';
+import { type EnvoySockets, envoySockets } from './control/intake/envoy-sockets.js';
 import { Intake } from './control/intake/intake.js';
 import { PeerIntake } from './control/intake/peer-intake.js';
-import { LiveConfig } from './control/live-config/live-config.js';
-import { ratesOf } from './control/offline/offline.js';
+import type { LiveConfig } from './control/live-config/live-config.js';
 import { FirstPlan } from './control/planning/first-plan.js';
 import { Planning } from './control/planning/planning.js';
 import { envoyOptions } from './control/publishing/envoy-options.js';
-import { type Publication, Publisher } from './control/publishing/publisher.js';
+import { PlanInForce } from './control/publishing/plan-in-force.js';
+import { Publisher } from './control/publishing/publisher.js';
 import { type Explained, type ExplainQuery, explainSolved } from './control/questions/explain.js';
 import type { FilterRun } from './control/questions/filter-run.js';
 import { Questions } from './control/questions/questions.js';
-import { RecordedSignals } from './control/recording/recorded-signals.js';
 import { type Recorder, Recorders } from './control/recording/recorders.js';
-import { type LeftSignals, SignalsFile } from './control/restart/signals-file.js';
-import { startingState } from './control/restart/starting-state.js';
+import { SignalsFile } from './control/restart/signals-file.js';
+import { type StartingPoint, startingPoint } from './control/restart/starting-point.js';
+import { startingSignals } from './control/restart/starting-signals.js';
 import { StateKeeper } from './control/restart/state-keeper.js';
+import { sharingEnvoys } from './control/sharing-envoys.js';
+import { Ticker } from './control/ticker.js';
 import { WardropError } from './errors.js';
 import type { Solution } from './optimizer/index.js';
-import { configId, type FollowedPlan } from './peers/followed-plan.js';
+import { configId } from './peers/followed-plan.js';
 import { Following } from './peers/following.js';
-import { Peers, type PeerView } from './peers/peers.js';
-import { optimizerInput, type PlanSolver, type Solver } from './plan/make-plan.js';
+import type { Peers, PeerView } from './peers/peers.js';
+import { optimizerInput, type PlanInput, type PlanSolver, type Solver } from './plan/make-plan.js';
 import type { Plan } from './plan/plan.js';
 import type { Relief } from './plan/snapshot-view.js';
-import { PlanStore } from './plan/state-file/plan-store.js';
 import type { ServerState } from './plan/state-file/server-state.js';
-import { encodeState } from './plan/state-file/state-format.js';
-import { whyUnfit } from './plan/why-unfit.js';
 import type { Discovered } from './signals/discovery/discovery.js';
 import type { Lookup } from './signals/discovery/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
@@ -46,8 +44,7 @@ import { EngineWatch } from './signals/pages/engine-watch.js';
 import type { Signals, SignalsView } from './signals/signals.js';
 import { now } from './steady-clock.js';
 import { SnapshotBoard } from './sync/snapshot-board.js';
-import type { SyncServer } from './sync/sync-server.js';
-import type { NodeView, ResourceStatus, XdsServer } from './xds/index.js';
+import type { NodeView, ResourceStatus } from './xds/index.js';
 
 export interface ControlServerOptions {
   readonly configFile: string;
@@ -65,11 +62,10 @@ export interface ControlServerOptions {
   readonly lookup?: Lookup;
 }
 
-/** An Envoy that has not called for this long does not share limits with the others. */
-const ENVOY_GONE_MS = 10_000;
-const SLOW_ALARMS_INTERVAL_MS = 1_000;
-
-/** Composition root: one control server, from its configuration file to its sockets. */
+/**
+ * Composition root: one control server, from its configuration file to its sockets. The parts are made in the order in which data
+ * passes through them; what one tells another that comes later goes through a function.
+ */
 export class ControlServer implements ShownServer {
   readonly startedAtMs = now();
   readonly alarms: Alarms;
@@ -80,31 +76,26 @@ export class ControlServer implements ShownServer {
   readonly recorders: Recorders;
   readonly runFilter: FilterRun;
   readonly peers: Peers;
-  readonly #metrics: ServerMetrics;
   readonly #log: Logger;
+  readonly #metrics: ServerMetrics;
   readonly #live: LiveConfig;
-  readonly #firstPlan: FirstPlan;
-  readonly #intake: Intake;
-  readonly #peerIntake: PeerIntake;
-  readonly #following: Following;
-  readonly #keeper: StateKeeper;
-  readonly #planning: Planning;
-  readonly #xds: XdsServer;
-  readonly #sync: SyncServer;
-  readonly #publisher: Publisher;
+  readonly #ticker = new Ticker(() => this.#tick());
   readonly #cycle = new ControlCycle();
+  readonly #alarmWatch: AlarmWatch;
+  readonly #intake: Intake;
+  readonly #envoys: EnvoySockets;
+  readonly #peerIntake: PeerIntake;
+  readonly #firstPlan: FirstPlan;
+  readonly #planning: Planning;
+  readonly #following: Following;
+  readonly #publisher: Publisher;
+  readonly #inForce: PlanInForce;
+  readonly #keeper: StateKeeper;
   /** What signals knew was left by a control server before. */
   readonly #hasGoneOn: boolean;
   #admin: AdminServer | undefined;
-  #salt: string;
   #configId: string;
   #view: SignalsView;
-  /** Undefined until a plan is published, and again until one is for another configuration. */
-  #published: Publication | undefined;
-  #isPublished = false;
-  #slowAlarmsAtMs = 0;
-  #ticker: NodeJS.Timeout | undefined;
-  #isTickDue = false;
   #stopped = false;
 
   /**
@@ -113,15 +104,10 @@ export class ControlServer implements ShownServer {
    * @throws {ConfigError} for a configuration with problems
    */
   static async start(options: ControlServerOptions): Promise<ControlServer> {
-    const live = LiveConfig.read(options.configFile, options.lookup);
-    const store = new PlanStore(live.current.server.stateFile);
-    const peers = new Peers({ server: live.current.server, now });
-    const { state, problem } = await startingState(store, peers);
-    await live.discover(new Map(state?.discovered));
-    const left = await new SignalsFile(live.current.server.stateFile).take(live.current, now());
-    const server = new ControlServer(options, live, store, peers, state, left);
-    if (problem !== null) server.alarms.raise('state-file', problem.message);
-    for (const warning of live.current.warnings) options.log.warn({ ...warning }, warning.message);
+    const start = await startingPoint(options.configFile, options.lookup);
+    const server = new ControlServer(options, start);
+    if (start.problem !== null) server.alarms.raise('state-file', start.problem.message);
+    for (const warning of server.config.warnings) options.log.warn({ ...warning }, warning.message);
     try {
       await server.#open();
     } catch (error) {
@@ -131,86 +117,128 @@ export class ControlServer implements ShownServer {
     return server;
   }
 
-  private constructor(
-    options: ControlServerOptions,
-    live: LiveConfig,
-    store: PlanStore,
-    peers: Peers,
-    state: ServerState | null,
-    left: LeftSignals | undefined,
-  ) {
-    const { log, configFile, optimizer, wasmModule, runFilter } = options;
+  private constructor(options: ControlServerOptions, start: StartingPoint) {
+    const { log, configFile, optimizer, questionSolver, wasmModule, runFilter, recorder } = options;
+    const { live, peers, state, left } = start;
     const config = live.current;
-    this.runFilter = runFilter;
-    this.#live = live;
-    this.peers = peers;
-    this.#configId = configId(config);
-    this.#log = log;
     log.level = config.server.logLevel;
+    this.#log = log;
+    this.#live = live;
+    this.#configId = configId(config);
+    this.peers = peers;
+    this.runFilter = runFilter;
     this.alarms = new Alarms(now, log);
     this.#metrics = new ServerMetrics(this);
-    const plan = state?.plan ?? null;
-    this.#salt = state?.salt ?? randomBytes(16).toString('hex');
-    this.recorders = new Recorders(options.recorder, () => signals.known(now()));
-    const signals = new RecordedSignals(config, ratesOf(state), now(), (signal) =>
-      this.recorders.record(signal),
-    );
+    this.#alarmWatch = new AlarmWatch(this.alarms);
+
+    this.recorders = new Recorders(recorder, () => signals.known(now()));
+    const signals = startingSignals(config, start, now(), (signal) => this.recorders.record(signal));
     this.signals = signals;
     this.#hasGoneOn = left !== undefined;
-    if (left !== undefined) {
-      signals.goOn(left.saved, now());
-      // Those of a peer may be newer.
-      if (state?.operations !== undefined) signals.takeOrders(state.operations, now());
-    } else if (state?.operations !== undefined) signals.resume(state.operations, now());
-    this.#view = this.signals.evaluate(now());
+    this.#view = signals.evaluate(now());
+
+    this.board = new SnapshotBoard(now, state?.snapshotVersion);
     this.#firstPlan = new FirstPlan(live, signals, this.startedAtMs);
-    this.#intake = new Intake({
+    this.#intake = this.#createIntake(left?.atMs ?? now());
+    this.engineWatch = this.#createEngineWatch();
+    this.#envoys = this.#createEnvoySockets();
+    this.#peerIntake = this.#createPeerIntake();
+
+    this.#planning = this.#createPlanning(optimizer, state?.plan ?? null);
+    this.#following = this.#createFollowing();
+    this.#publisher = this.#createPublisher(wasmModule);
+    this.#inForce = this.#createPlanInForce(state?.salt ?? randomBytes(16).toString('hex'));
+
+    this.#keeper = this.#createStateKeeper(start);
+    this.questions = this.#createQuestions(questionSolver);
+    log.info({ configFile }, 'configuration loaded');
+  }
+
+  #createIntake(heardMs: number): Intake {
+    const { signals, peers } = this;
+    return new Intake({
       signals,
-      log,
-      onNews: () => this.#tickSoon(),
+      log: this.#log,
+      onNews: () => this.#ticker.soon(),
       onLoadReport: (frontendId, nodeId, report) =>
         peers.tell('load-report', frontendId, nodeId, () => encodeUsageReport(report)),
-      heardMs: left?.atMs ?? now(),
+      heardMs,
       now,
     });
-    this.board = new SnapshotBoard(now, state?.snapshotVersion);
-    const sockets = envoySockets({
-      live,
+  }
+
+  #createEngineWatch(): EngineWatch {
+    return new EngineWatch(
+      (engineId, address, result) => {
+        this.#firstPlan.noteProbe(address, now());
+        return this.#intake.acceptProbe(engineId, address, result);
+      },
+      (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, now()),
+    );
+  }
+
+  #createEnvoySockets(): EnvoySockets {
+    return envoySockets({
+      live: this.#live,
       intake: this.#intake,
       board: this.board,
-      peers,
+      peers: this.peers,
       onNack: (nack) => this.#metrics.countNack(nack),
       onSync: (status) => this.#metrics.countSync(status),
-      log,
+      log: this.#log,
     });
-    this.#xds = sockets.xds;
-    this.#sync = sockets.sync;
-    this.#peerIntake = new PeerIntake({
-      peers,
+  }
+
+  #createPeerIntake(): PeerIntake {
+    return new PeerIntake({
+      peers: this.peers,
       intake: this.#intake,
-      signals,
-      sync: this.#sync,
-      isFrontend: (id) => live.hasFrontend(id),
-      log,
-      onOrders: () => {
-        this.#tickSoon();
-        void this.#save();
-      },
+      signals: this.signals,
+      sync: this.#envoys.sync,
+      isFrontend: (id) => this.#live.hasFrontend(id),
+      log: this.#log,
+      onOrders: () => this.#noteOrders(),
       now,
     });
-    this.#following = new Following({
-      peers,
-      log,
+  }
+
+  #createPlanning(optimizer: PlanSolver, last: Plan | null): Planning {
+    return new Planning(
+      {
+        optimizer,
+        schedule: this.#cycle.schedule,
+        recorders: this.recorders,
+        alarms: this.alarms,
+        log: this.#log,
+        input: (previous) => this.#planInput(previous),
+        generation: () => this.#live.generation,
+        isWanted: () => this.isPlanning,
+        onSolved: (seconds, failure) => this.#metrics.observeSolve(seconds, failure?.code),
+        onPlan: (plan) => this.#inForce.takeMade(plan),
+        now,
+      },
+      last,
+    );
+  }
+
+  #createFollowing(): Following {
+    return new Following({
+      peers: this.peers,
+      log: this.#log,
       state: () => this.#view.state,
       ownRelief: () => this.#cycle.relief,
-      inForce: () => this.#published && { planId: this.#planning.plan?.id, salt: this.#salt },
-      onPlan: (followed, from) => this.#takeFollowed(followed, from),
+      inForce: () =>
+        this.#inForce.publication && { planId: this.#planning.plan?.id, salt: this.#inForce.salt },
+      onPlan: (followed, from) => this.#inForce.takeFollowed(followed, from),
       onRelief: () => this.#publisher.refresh(),
     });
-    this.#publisher = new Publisher({
-      xds: this.#xds,
+  }
+
+  #createPublisher(wasmModule: Uint8Array): Publisher {
+    return new Publisher({
+      xds: this.#envoys.xds,
       board: this.board,
-      salt: () => this.#salt,
+      salt: () => this.#inForce.salt,
       wasmModule,
       envoy: (frontendId) => envoyOptions(this.config, frontendId),
       steered: () => this.config.steered,
@@ -218,49 +246,47 @@ export class ControlServer implements ShownServer {
       edsIntervalMs: () => this.config.server.edsIntervalSeconds * 1_000,
       now,
     });
-    this.engineWatch = new EngineWatch(
-      (engineId, address, result) => {
-        this.#firstPlan.noteProbe(address, now());
-        return this.#intake.acceptProbe(engineId, address, result);
-      },
-      (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, now()),
-    );
-    this.#keeper = new StateKeeper({
+  }
+
+  #createPlanInForce(salt: string): PlanInForce {
+    return new PlanInForce({
+      planning: this.#planning,
+      following: this.#following,
+      publisher: this.#publisher,
+      firstPlan: this.#firstPlan,
+      view: () => this.#view,
+      salt,
+      onPublished: () => void this.#keeper.save(),
+      log: this.#log,
+      now,
+    });
+  }
+
+  #createStateKeeper({ store }: StartingPoint): StateKeeper {
+    return new StateKeeper({
       store,
-      file: config.server.stateFile,
+      file: this.config.server.stateFile,
+      peers: this.peers,
       alarms: this.alarms,
       state: () => this.#state(),
       now,
     });
-    const input = (previous: Plan | null) => planInput(this.config, this.#view, previous, now);
-    this.#planning = new Planning(
-      {
-        optimizer,
-        schedule: this.#cycle.schedule,
-        recorders: this.recorders,
-        alarms: this.alarms,
-        log,
-        input,
-        generation: () => live.generation,
-        isWanted: () => this.isPlanning,
-        onSolved: (seconds, failure) => this.#metrics.observeSolve(seconds, failure?.code),
-        onPlan: (made) => {
-          // The same plan still has to be published for another fleet.
-          if (made !== this.#published?.plan) this.#publish(made);
-        },
-        now,
-      },
-      plan,
-    );
-    this.questions = new Questions({
-      solver: options.questionSolver,
+  }
+
+  #createQuestions(solver: Solver): Questions {
+    return new Questions({
+      solver,
       history: { since: (sequence) => this.#ownPlans().history.since(sequence) },
       input: () => {
-        if (this.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
-        return optimizerInput(input(this.plan));
+        const { plan } = this;
+        if (plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
+        return optimizerInput(this.#planInput(plan));
       },
     });
-    log.info({ configFile }, 'configuration loaded');
+  }
+
+  get config(): Config {
+    return this.#live.current;
   }
 
   /** What is known of replicas that are looked for, by engine id. */
@@ -268,13 +294,9 @@ export class ControlServer implements ShownServer {
     return this.#live.discovered;
   }
 
-  get config(): Config {
-    return this.#live.current;
-  }
-
   /** The plan in force, once it is published. */
   get plan(): Plan | null {
-    return this.#isPublished ? this.#planning.plan : null;
+    return this.#inForce.plan;
   }
 
   /** Of the last good solve; undefined before the first, and while another control server makes the plans. */
@@ -292,6 +314,14 @@ export class ControlServer implements ShownServer {
     return this.#following.relief;
   }
 
+  /** Where engines say how much they have to do. */
+  get loadSources(): LoadSources {
+    return {
+      pages: this.engineWatch.readings,
+      responses: (address) => this.signals.totals.load(address),
+    };
+  }
+
   /** Whether this server makes the plans that it publishes. */
   get isPlanning(): boolean {
     return this.#following.isPlanning;
@@ -300,6 +330,20 @@ export class ControlServer implements ShownServer {
   /** Why the plan of the leading control server cannot be published here; null when it is. */
   get unfitReason(): string | null {
     return this.#following.unfitReason;
+  }
+
+  /** The other control servers. */
+  peerViews(nowMs = now()): readonly PeerView[] {
+    return this.peers.views(nowMs, this.#configId);
+  }
+
+  nodes(): NodeView[] {
+    return this.#envoys.xds.nodes();
+  }
+
+  /** Every resource that a connected Envoy asked for or was sent, by type URL. */
+  resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
+    return this.#envoys.xds.resourcesOf(nodeId);
   }
 
   /** Why a weight is what it is, by the last good solve. */
@@ -318,22 +362,7 @@ export class ControlServer implements ShownServer {
   act(request: OperatorRequest): void {
     this.signals.act(request, now());
     this.#log.info({ ...request }, 'operator action');
-    this.#tickSoon();
-    void this.#save();
-  }
-
-  /** The other control servers. */
-  peerViews(nowMs = now()): readonly PeerView[] {
-    return this.peers.views(nowMs, this.#configId);
-  }
-
-  nodes(): NodeView[] {
-    return this.#xds.nodes();
-  }
-
-  /** Every resource that a connected Envoy asked for or was sent, by type URL. */
-  resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
-    return this.#xds.resourcesOf(nodeId);
+    this.#noteOrders();
   }
 
   /** Reads the configuration again; true when it is in force, false when it has problems and nothing changed. */
@@ -346,14 +375,16 @@ export class ControlServer implements ShownServer {
     if (this.#stopped) return;
     this.#stopped = true;
     const { heardMs } = this.#intake;
-    clearInterval(this.#ticker);
+    const { xds, sync } = this.#envoys;
+    this.#ticker.stop();
     this.#planning.stop();
     await this.#live.stop();
     this.#publisher.stop();
     await this.peers.stop();
-    await Promise.all([this.engineWatch.stop(), this.#sync.stop(), this.#xds.stop(), this.#admin?.stop()]);
-    if (this.#isPublished) await this.#save();
-    if (this.#isPublished || this.#hasGoneOn) await this.#leaveSignals(heardMs);
+    await Promise.all([this.engineWatch.stop(), sync.stop(), xds.stop(), this.#admin?.stop()]);
+    const { isPublished } = this.#inForce;
+    if (isPublished) await this.#keeper.save();
+    if (isPublished || this.#hasGoneOn) await this.#leaveSignals(heardMs);
   }
 
   /** Without them the next start measures anew. */
@@ -365,28 +396,17 @@ export class ControlServer implements ShownServer {
   }
 
   async #open(): Promise<void> {
-    const { adminListen } = this.config.server;
     this.#admin = await startAdmin({
-      listen: adminListen,
+      listen: this.config.server.adminListen,
       server: this,
       metrics: this.#metrics,
       log: this.#log,
     });
     this.#following.begin(now());
-    this.peers.start({
-      own: () => ({
-        configId: this.#configId,
-        planSequence: this.plan?.sequence ?? null,
-        orders: this.signals.orders,
-      }),
-      onHeardAgain: () => this.#peerIntake.noteHoldUp(),
-      onReport: (report) => this.#peerIntake.acceptReport(report),
-      onOrders: (orders) => this.#peerIntake.acceptOrders(orders),
-      onChange: () => this.#tickSoon(),
-    });
-    await this.#xds.start();
-    await this.#sync.start();
-    this.#goOn();
+    this.#startPeers();
+    await this.#envoys.xds.start();
+    await this.#envoys.sync.start();
+    this.#inForce.takeSaved();
     this.engineWatch.watch(this.config.fleet, this.config.upstreams);
     this.#live.follow({
       alarms: this.alarms,
@@ -396,35 +416,25 @@ export class ControlServer implements ShownServer {
       idle: () => this.#publisher.idle(),
       onChange: () => this.#takeConfig(),
     });
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker.start();
   }
 
-  /** Publishes the saved plan when it can serve the fleet of now. */
-  #goOn(): void {
-    const { plan } = this.#planning;
-    if (plan === null || this.#firstPlan.isUndiscovered(now())) return;
-    const { id: planId, sequence } = plan;
-    const reason = whyUnfit(plan, this.#view.state);
-    if (reason !== undefined) {
-      this.#log.warn({ planId, sequence, reason }, 'the saved plan does not fit; waiting for a new one');
-      return;
-    }
-    this.#log.info({ planId, sequence }, 'going on with the saved plan');
-    this.#publish(plan);
-  }
-
-  /** Coalesces what happens within one turn of the event loop. */
-  #tickSoon(): void {
-    if (this.#isTickDue) return;
-    this.#isTickDue = true;
-    setImmediate(() => {
-      this.#isTickDue = false;
-      this.#tick();
+  #startPeers(): void {
+    this.peers.start({
+      own: () => ({
+        configId: this.#configId,
+        planSequence: this.plan?.sequence ?? null,
+        orders: this.signals.orders,
+      }),
+      onHeardAgain: () => this.#peerIntake.noteHoldUp(),
+      onReport: (report) => this.#peerIntake.acceptReport(report),
+      onOrders: (orders) => this.#peerIntake.acceptOrders(orders),
+      onChange: () => this.#ticker.soon(),
     });
   }
 
+  /** From what was heard to what is to be done about it. */
   #tick(): void {
-    if (this.#stopped || this.#ticker === undefined) return;
     const nowMs = now();
     if (!this.#intake.isSettled(nowMs)) return;
     const seen = { config: this.config, signals: this.signals, loads: this.loadSources };
@@ -433,44 +443,56 @@ export class ControlServer implements ShownServer {
     this.#peerIntake.look(nowMs);
     this.#following.look(nowMs);
     this.#raiseAlarms(nowMs);
-    const isOther = this.#cycle.relieve(seen, this.#view, this.#envoys(nowMs), nowMs);
+    const envoys = sharingEnvoys(this.board, this.peers, nowMs);
+    const isOther = this.#cycle.relieve(seen, this.#view, envoys, nowMs);
     if (isOther && !this.#following.isFollowing) this.#publisher.refresh();
-    if (this.#isPublished && this.#keeper.isDue()) void this.#save();
-    if (this.#published !== undefined) this.#keepPublished(this.#published);
+    if (this.#inForce.isPublished && this.#keeper.isDue()) void this.#keeper.save();
+    this.#inForce.refresh();
+    this.#tellPeers();
     if (this.isPlanning && !this.#planning.isBusy && this.#isSolveDue(nowMs)) {
-      void this.#planning.run().finally(() => this.#tickSoon());
+      void this.#planning.run().finally(() => this.#ticker.soon());
     }
   }
 
-  /** Publishes the same plan again when engines look different, and tells peers how they do. */
-  #keepPublished({ plan, engines }: Publication): void {
-    if (!isDeepStrictEqual(engines, this.#following.engines)) this.#publish(plan);
-    if (this.peers.isAlone) return;
-    this.peers.board.setLive(
-      { engines: this.#published!.engines, relief: this.relief },
-      this.#xds.configuredNodes(),
+  #raiseAlarms(nowMs: number): void {
+    this.#alarmWatch.look(
+      {
+        fleet: this.config.fleet,
+        view: this.#view,
+        signals: this.signals,
+        readings: this.engineWatch.readings,
+        discoveryProblems: this.#live.discoveryProblems,
+        plan: this.plan,
+        envoys: () => ({
+          nodes: this.nodes(),
+          holders: [...this.board.holders(), ...this.peers.envoys(nowMs)],
+          unread: new Map([...this.#envoys.sync.unreadNodes(nowMs), ...this.#peerIntake.unread]),
+        }),
+        peers: () => this.peerViews(nowMs),
+        unfitReason: this.unfitReason,
+      },
+      nowMs,
     );
   }
 
-  /** Publishes a plan of another control server. */
-  #takeFollowed({ plan, salt }: FollowedPlan, from: string): void {
-    if (!this.#isPublished && this.#firstPlan.isUndiscovered(now())) return;
-    if (this.#planning.plan?.id !== plan.id) {
-      const { id: planId, sequence } = plan;
-      this.#log.info({ planId, sequence, from }, 'a plan of another control server is in force');
-    }
-    this.#planning.adopt(plan);
-    this.#salt = salt;
-    this.#publish(plan);
+  /** How engines look here, and how they are relieved. */
+  #tellPeers(): void {
+    const { publication } = this.#inForce;
+    if (publication === undefined || this.peers.isAlone) return;
+    const { engines } = publication;
+    this.peers.board.setLive({ engines, relief: this.relief }, this.#envoys.xds.configuredNodes());
   }
 
-  /** How many Envoys share limits, by the id of their frontend. */
-  #envoys(nowMs: number): ReadonlyMap<string, number> {
-    const counts = new Map(this.board.envoysSince(nowMs - ENVOY_GONE_MS));
-    for (const { frontendId } of this.peers.envoys(nowMs)) {
-      counts.set(frontendId, (counts.get(frontendId) ?? 0) + 1);
-    }
-    return counts;
+  #isSolveDue(nowMs: number): boolean {
+    const { isPublished } = this.#inForce;
+    if (!isPublished && this.#firstPlan.isUndiscovered(nowMs)) return false;
+    // Also with a saved plan in force: who has died since, or was dead, would get conversations for a moment.
+    const isWaiting = !this.#cycle.schedule.hasBegun && this.#firstPlan.isUnprobed(nowMs);
+    return !isWaiting && this.#cycle.isDue(this.#live.generation, this.#view, isPublished, nowMs);
+  }
+
+  #planInput(previous: Plan | null): PlanInput {
+    return planInput(this.config, this.#view, previous, now);
   }
 
   /**
@@ -485,46 +507,23 @@ export class ControlServer implements ShownServer {
     throw new WardropError('WARDROP_NOT_READY', `${who} makes the plans; ask its admin API for the reasons`);
   }
 
-  /** Where engines say how much they have to do. */
-  get loadSources(): LoadSources {
-    return {
-      pages: this.engineWatch.readings,
-      responses: (address) => this.signals.totals.load(address),
-    };
-  }
-
-  #isSolveDue(nowMs: number): boolean {
-    if (!this.#isPublished && this.#firstPlan.isUndiscovered(nowMs)) return false;
-    // Also with a saved plan in force: who has died since, or was dead, would get conversations for a moment.
-    const isWaiting = !this.#cycle.schedule.hasBegun && this.#firstPlan.isUnprobed(nowMs);
-    return !isWaiting && this.#cycle.isDue(this.#live.generation, this.#view, this.#isPublished, nowMs);
-  }
-
-  #publish(plan: Plan): void {
-    const { configuredFleet: fleet, state } = this.#view;
-    const { engines } = this.#following;
-    this.#published = { plan, fleet, networkSeconds: state.fleet.networkSeconds, engines };
-    this.#isPublished = true;
-    this.#publisher.publish(this.#published);
-    void this.#save();
-  }
-
-  async #save(): Promise<void> {
-    if (!this.peers.isAlone) this.peers.board.setState(encodeState(this.#state()));
-    await this.#keeper.save();
-  }
-
   /** What a restart goes on with. */
   #state(): ServerState {
     return {
       plan: this.#planning.plan,
       snapshotVersion: this.board.lastVersion,
-      salt: this.#salt,
+      salt: this.#inForce.salt,
       operations: this.signals.operations,
       discovered: [...this.discovered].flatMap(([id, { addresses }]) =>
         addresses === undefined ? [] : [[id, addresses] as const],
       ),
     };
+  }
+
+  /** An operator ordered something, here or at a peer. */
+  #noteOrders(): void {
+    this.#ticker.soon();
+    void this.#keeper.save();
   }
 
   /** Goes by another configuration from now on. */
@@ -534,30 +533,9 @@ export class ControlServer implements ShownServer {
     this.#log.level = server.logLevel;
     this.signals.reconfigure(this.config, now());
     this.engineWatch.watch(fleet, upstreams);
-    this.#published = undefined;
+    this.#inForce.outdate();
     // The kill switch does not wait for a plan.
     this.#publisher.refresh();
-    this.#tickSoon();
-  }
-
-  #raiseAlarms(nowMs: number): void {
-    const seen = {
-      fleet: this.config.fleet,
-      view: this.#view,
-      signals: this.signals,
-      readings: this.engineWatch.readings,
-      discoveryProblems: this.#live.discoveryProblems,
-      plan: this.plan,
-    };
-    raiseFleetAlarms(this.alarms, seen, nowMs);
-    if (nowMs - this.#slowAlarmsAtMs < SLOW_ALARMS_INTERVAL_MS) return;
-    this.#slowAlarmsAtMs = nowMs;
-    const envoys = {
-      nodes: this.#xds.nodes(),
-      holders: [...this.board.holders(), ...this.peers.envoys(nowMs)],
-      unread: new Map([...this.#sync.unreadNodes(nowMs), ...this.#peerIntake.unread]),
-    };
-    raiseSlowAlarms(this.alarms, this.#view, envoys, nowMs);
-    raisePeerAlarms(this.alarms, this.peerViews(nowMs), this.unfitReason);
+    this.#ticker.soon();
   }
 }

@@ -1,5 +1,5 @@
 import { Random } from '../../simulator/random.js';
-import { TICK_MS } from '../../xds-server/control/cycle.js';
+import { TICK_MS } from '../../xds-server/control/ticker.js';
 import { larger, type Move } from '../../xds-server/signals/demand/demand-band.js';
 import { DemandEstimator } from '../../xds-server/signals/demand/demand-estimator.js';
 import { URGENT_STRENGTH } from '../../xds-server/signals/demand/surge.js';

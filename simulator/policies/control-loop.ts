@@ -3,7 +3,6 @@ import type { UsageReport } from '../../wire/usage-report.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
 import { ControlCycle, planInput } from '../../xds-server/control/cycle.js';
-import { ratesOf } from '../../xds-server/control/offline/offline.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
 import { makePlan } from '../../xds-server/plan/make-plan.js';
@@ -74,7 +73,7 @@ export class ControlLoop {
     this.poolIds = (scenario.classes ?? [undefined]).map((requestClass) =>
       poolOf(this.config, scenario, requestClass?.eligible),
     );
-    this.#signals = new Signals(this.config, ratesOf(null), EPOCH_MS);
+    this.#signals = new Signals(this.config, [], EPOCH_MS);
     this.#optimizer = new Optimizer({ executor: () => new LocalExecutor() });
     this.view = this.#signals.evaluate(EPOCH_MS);
   }

@@ -9,8 +9,6 @@ import { SolveSchedule } from './planning/solve-schedule.js';
 import { withTrickle } from './planning/trickle.js';
 import { ReliefWatch } from './relief.js';
 
-/** How often the control server looks, when nothing calls for it sooner. */
-export const TICK_MS = 200;
 const LOADS_INTERVAL_MS = 2_000;
 const RELIEF_INTERVAL_MS = 1_000;
 

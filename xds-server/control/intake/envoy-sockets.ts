@@ -19,11 +19,14 @@ export interface EnvoySocketsOptions {
   readonly log: Logger;
 }
 
-/** Where Envoys call: not listening yet. Addresses, token and certificates are those of the start. */
-export function envoySockets(options: EnvoySocketsOptions): {
+/** Where Envoys call. */
+export interface EnvoySockets {
   readonly xds: XdsServer;
   readonly sync: SyncServer;
-} {
+}
+
+/** Not listening yet. Addresses, token and certificates are those of the start. */
+export function envoySockets(options: EnvoySocketsOptions): EnvoySockets {
   const xds = xdsServer(options);
   return { xds, sync: syncServer(options, xds) };
 }

@@ -1,5 +1,5 @@
 import { SETTLE_MS } from '../../signals/usage/usage-ledger.js';
-import { TICK_MS } from '../cycle.js';
+import { TICK_MS } from '../ticker.js';
 
 /** Shorter ones change nothing: nobody is taken for silent, and requests that seem to come late are known as such. */
 const LEAST_MS = 3_000;

@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import type { SnapshotView } from '../../../wire/snapshot-view.js';
 import type { Config } from '../../config/config.js';
 import { WardropError } from '../../errors.js';
-import type { ClassRate } from '../../fleet/operations.js';
 import type { OptimizerInput } from '../../optimizer/solution.js';
 import { makePlan, optimizerInput, type PlanInput, type PlanSolver } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
@@ -13,17 +12,7 @@ import { readState } from '../../plan/state-file/state-salvage.js';
 import { whyUnfit } from '../../plan/why-unfit.js';
 import { Signals } from '../../signals/signals.js';
 import { withDiscovered } from '../live-config/discovered-fleet.js';
-
-/** Rates that the plan was made for: of classes where they are known, else of its rows. */
-export function ratesOf(state: Pick<ServerState, 'plan' | 'operations'> | null): readonly ClassRate[] {
-  const { plan = null, operations } = state ?? {};
-  if (operations?.rates?.length) return operations.rates;
-  return (plan?.rows ?? []).map(({ frontendId, poolId, demandRps }) => ({
-    frontendId,
-    poolId,
-    requestsPerSecond: demandRps,
-  }));
-}
+import { ratesOf } from '../restart/starting-signals.js';
 
 /**
  * What a control server would solve first: the configuration, the saved plan if there is one, everything ready.

@@ -1,5 +1,7 @@
+import type { Peers } from '../../peers/peers.js';
 import type { PlanStore } from '../../plan/state-file/plan-store.js';
 import type { ServerState } from '../../plan/state-file/server-state.js';
+import { encodeState } from '../../plan/state-file/state-format.js';
 import type { Alarms } from '../alarms/alarms.js';
 
 /** What is measured goes into the state file this often, also while the plan stays the same. */
@@ -11,13 +13,14 @@ export interface StateKeeperOptions {
   readonly store: PlanStore;
   /** Its path, for messages. */
   readonly file: string;
+  readonly peers: Pick<Peers, 'board' | 'isAlone'>;
   readonly alarms: Alarms;
   /** What a restart should go on with. */
   readonly state: () => ServerState;
   readonly now: () => number;
 }
 
-/** Keeps the state file as new as it should be; an alarm tells when it cannot. */
+/** Keeps the state file, and what peers have of it, as new as they should be; an alarm tells when the file cannot be written. */
 export class StateKeeper {
   readonly #options: StateKeeperOptions;
   #savedAtMs = 0;
@@ -32,7 +35,8 @@ export class StateKeeper {
 
   /** Never rejects. */
   async save(): Promise<void> {
-    const { store, file, alarms, state, now } = this.#options;
+    const { store, file, peers, alarms, state, now } = this.#options;
+    if (!peers.isAlone) peers.board.setState(encodeState(state()));
     this.#savedAtMs = now();
     try {
       await store.save(state());
