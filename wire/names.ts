@@ -58,7 +58,8 @@ export const KEY_FIELDS: string[] = [
 ];
 
 /**
- * Request headers that steer Envoy or an inner picker and that no client may set. Listeners of ours remove them
+ * Request headers that steer Envoy, an inner picker or what stands before an engine (llm-d's sidecar connects to
+ * whatever address they name), and that no client may set. Listeners of ours remove them
  * before any filter runs; the filter overwrites or removes them as well.
  */
 export const CLIENT_STEERING_HEADERS: string[] = [
@@ -79,6 +80,12 @@ export const CLIENT_STEERING_HEADERS: string[] = [
   'x-envoy-upstream-rq-per-try-timeout-ms',
   'x-envoy-upstream-alt-stat-name',
   ROUTE_HEADER,
+  'x-llm-d-prefiller-host-port',
+  'x-encoder-hosts-ports',
+  'x-llm-d-encoder-hosts-ports',
+  'x-data-parallel-host-port',
+  'x-kv-cache-source-host-port',
+  'x-llm-d-kv-cache-source-host-port',
 ];
 
 /** Static cluster of every bootstrap that leads to the control server's sync address. */

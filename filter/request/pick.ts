@@ -27,6 +27,7 @@ import {
   STEADY,
   second,
   setOverflowHash,
+  spare,
   standing,
 } from './replicas';
 import { Stream } from './streams';
@@ -120,14 +121,20 @@ export function pick(
   else stream.reason = chosen == backup ? GUARDRAIL : SCAN;
 
   const other = second;
+  const tested = spare;
   appendFirst(stream, chosen, level);
   if (other) append(stream, changetype<FlowState>(chosen), other);
 
   const retryLevel = level == HEALTHY ? STEADY : level;
-  const elsewhere =
+  let elsewhere =
     chosen == owner && usable(backup, hash, retryLevel)
       ? backup
       : scan(hash, retryLevel, min(count, RETRY_SCAN), leftOwner ? 0 : owner, chosen);
+  if (!elsewhere && !other) {
+    // Rather than nobody, who is being tested: after a change of all replicas they all are.
+    if (tested) append(stream, changetype<FlowState>(chosen), tested);
+    elsewhere = scan(hash, HEALTHY, min(count, RETRY_SCAN), chosen, 0);
+  }
   if (!elsewhere) return true;
   const last = second;
   append(stream, changetype<FlowState>(elsewhere), best);

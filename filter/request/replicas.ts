@@ -27,6 +27,8 @@ export function standing(row: Guarded, level: i32): bool {
 export let best: usize = 0;
 /** Another replica for a retry, 0 if there is none; never one that is only being tested. */
 export let second: usize = 0;
+/** Another one that is only being tested, for when there is nobody else; 0 if there is none. */
+export let spare: usize = 0;
 
 /** What decides where the request overflows: the hash of its key, or chance where a key is hot. */
 export let overflowHash: u64 = 0;
@@ -42,6 +44,8 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
   let firstScore: u64 = 0;
   let nextScore: u64 = 0;
   let firstIsSteady = false;
+  spare = 0;
+  let spareScore: u64 = 0;
   const end = engine.replicas + ((<usize>engine.replicaCount) << 2);
   for (let at = engine.replicas; at < end; at += 4) {
     const replica = changetype<ReplicaState>(<usize>load<u32>(at));
@@ -49,16 +53,24 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
     const steady = level != HEALTHY || replica.state == USABLE;
     const score = mix64(hash ^ load<u64>(replica.snapshotRow, L.REPLICA_SEED));
     if (!first || score > firstScore) {
-      if (first && firstIsSteady) {
+      if (firstIsSteady) {
         next = first;
         nextScore = firstScore;
+      } else {
+        spare = first;
+        spareScore = firstScore;
       }
       first = changetype<usize>(replica);
       firstScore = score;
       firstIsSteady = steady;
-    } else if (steady && (!next || score > nextScore)) {
-      next = changetype<usize>(replica);
-      nextScore = score;
+    } else if (steady) {
+      if (!next || score > nextScore) {
+        next = changetype<usize>(replica);
+        nextScore = score;
+      }
+    } else if (!spare || score > spareScore) {
+      spare = changetype<usize>(replica);
+      spareScore = score;
     }
   }
   const swapped = level == HEALTHY && next != 0 && overflows(first) && !overflows(next);

@@ -3,7 +3,7 @@
 import * as L from '../../wire/layout';
 import { Region } from '../abi/memory';
 import { classKey, hash64, overflowMark } from '../hash';
-import { trickle } from '../state/guarded';
+import { comeUp } from '../state/guarded';
 import {
   EngineState,
   engines,
@@ -149,8 +149,9 @@ function bindEngines(now: u64): void {
       const state = changetype<ReplicaState>(replicaBinder.bind(place, key));
       store<u32>(replicaStates + (place << 2), <u32>changetype<usize>(state));
       const ready = (load<u32>(replica, L.REPLICA_FLAGS) & L.REPLICA_READY) != 0;
-      // The control server has just seen it well: no need to wait for the back-off.
-      if (ready && !state.ready) trickle(state, now);
+      // The control server has just seen it well: no need to wait for the back-off. A VM that begins knows nobody, and
+      // takes all for proven.
+      if (ready && !state.ready && install > 1) comeUp(state, now);
       state.ready = ready;
       state.snapshotRow = replica;
       state.engine = hash;

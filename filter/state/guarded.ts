@@ -4,6 +4,9 @@
 //                                        ^                             |
 //                                        +--------one failure----------+
 //
+// A replica that has come up, new or again, trickles until its first success: engines answer health checks, and even list
+// their models, long before they can serve.
+//
 // An outcome counts only if its request started after the last change of state: older requests tell about the time
 // before. Nothing here empties a pool; what happens when everybody is ejected is decided where engines are picked.
 
@@ -79,12 +82,15 @@ export function noteSuccess(row: Guarded, startedNs: u64): void {
 
 /** Lets an ejected row trickle when its back-off is over. */
 export function endBackOff(row: Guarded, now: u64): void {
-  if (now >= row.untilMs) trickle(row, now);
+  if (row.state == EJECTED && now >= row.untilMs) enter(row, TRICKLING, now);
 }
 
-/** Lets an ejected row be tried at once. */
-export function trickle(row: Guarded, now: u64): void {
-  if (row.state == EJECTED) enter(row, TRICKLING, now);
+/** Lets a row that has come up be tried at once: one that was ejected from the start, any other as in its last test. */
+export function comeUp(row: Guarded, now: u64): void {
+  if (row.state == TRICKLING) return;
+  const wasUsable = row.state == USABLE;
+  enter(row, TRICKLING, now);
+  if (wasUsable) row.successes = SUCCESSES_TO_RETURN - 1;
 }
 
 function enter(row: Guarded, state: u8, now: u64): void {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
 import { type Headers, Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
-import { deliver, sketch } from './snapshots.js';
+import { deliver, type EngineSketch, engineOf, sketch } from './snapshots.js';
 
 const module = filterModule();
 const OWNER = '10.0.0.0:8000';
 const BACKUP = '10.0.1.0:8000';
 
-function started(): Vm {
+function started(view = sketch([{ weight: 1 }, { weight: 0 }])): Vm {
   const vm = new Host(module).startVm();
-  deliver(vm, sketch([{ weight: 1 }, { weight: 0 }]));
+  deliver(vm, view);
   return vm;
 }
 
@@ -186,5 +186,67 @@ describe('the guardrail', () => {
     expect(test.endpoints[0]).toBe(OWNER);
     test.respond(200).end();
     expect([request(vm), request(vm)].map((stream) => stream.endpoints[0])).toEqual([OWNER, OWNER]);
+  });
+
+  describe('of a replica that has come up', () => {
+    const before = [{ weight: 1 }];
+    const after = [{ weight: 0 }, { weight: 1 }];
+    const ups: Record<string, [EngineSketch[], EngineSketch[]]> = {
+      'in an engine that is new': [before, after],
+      'where it was down': [[{ weight: 0 }, { weight: 1, ready: false }], after],
+      'while nobody else is left to compare it with': [before, [{ weight: 0, ready: false }, { weight: 1 }]],
+    };
+
+    it.each(Object.entries(ups))('lets it have four requests until one is answered: %s', (_, [was, is]) => {
+      const vm = started(sketch(was));
+      deliver(vm, sketch(is, { version: 2 }));
+      const tests = Array.from({ length: 4 }, () => request(vm));
+      for (const test of tests) expect(test.endpoints[0]).toBe(BACKUP);
+      const [home, reason] = is[0]!.ready === false ? [BACKUP, 'floor'] : [OWNER, 'guardrail'];
+      const next = request(vm);
+      expect(next.endpoints[0]).toBe(home);
+      expect(next.respond(200).decision.reason).toBe(reason);
+      tests[0]!.respond(200).end();
+      const many = Array.from({ length: 20 }, () => request(vm).endpoints[0]);
+      expect(new Set(many)).toEqual(new Set([BACKUP]));
+    });
+
+    it('leaves it out at once when its first request fails', () => {
+      const vm = started(sketch(before));
+      deliver(vm, sketch(after, { version: 2 }));
+      fail(vm);
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+    });
+
+    it('sends retries there before it has answered only if there is nobody else', () => {
+      const vm = started(sketch([{ weight: 1 }, { weight: 0 }]));
+      deliver(vm, sketch([{ weight: 1, replicas: 2 }, { weight: 0 }], { version: 2 }));
+      for (let i = 0; i < 20; i++) {
+        const { endpoints } = vm.request({ 'x-session-id': `k${i}` });
+        expect(endpoints.slice(1)).not.toContain('10.0.0.1:8000');
+      }
+      const all = started(sketch([{ weight: 1 }]));
+      deliver(
+        all,
+        sketch([{ weight: 0, ready: false }, { weight: 1, replicas: 2 }, { weight: 0 }], { version: 2 }),
+      );
+      const { endpoints } = request(all);
+      expect(endpoints.map(engineOf)).toEqual([1, 1, 2]);
+      expect(new Set(endpoints).size).toBe(3);
+    });
+
+    it('spreads what is more over those that are left of its engine', () => {
+      const vm = started(sketch([{ weight: 1, replicas: 2 }]));
+      deliver(vm, sketch([{ weight: 1, replicas: 3 }], { version: 2 }));
+      const at = Array.from({ length: 60 }, (_, i) => vm.request({ 'x-session-id': `k${i}` }).endpoints[0]);
+      expect(at.filter((endpoint) => endpoint === '10.0.0.2:8000')).toHaveLength(4);
+    });
+
+    it('changes nothing while snapshots name it, nor for those that are there when the VM begins', () => {
+      const vm = started(sketch(after));
+      deliver(vm, sketch(after, { version: 2 }));
+      const many = Array.from({ length: 20 }, () => request(vm).endpoints[0]);
+      expect(new Set(many)).toEqual(new Set([BACKUP]));
+    });
   });
 });
