@@ -19,6 +19,7 @@ const seeds = [
   ' [ 1 , -2.5e+3 , true , null , {"model":"decoy"} ] ',
   '{"model":"é€🙂","session_id":"\\ud83d\\ude42","safety_identifier":"","service_tier":"flex"}',
   '{"a":{"b":{"c":[[[{"model":"deep"}]]]}},"model":"top","max_tokens":9007199254740991}',
+  '{"max_completion_tokens":17,"max_tokens":5,"max_output_tokens":300,"model":"m","max_tokens":40}',
   '{}',
   '"model"',
   '0',
@@ -48,9 +49,12 @@ const words = [
   '"user":"y"',
   '"stream":true',
   '"prompt_cache_key":"z",',
+  '"max_output_tokens":9,',
   '\\ud800',
   '\u0001',
 ];
+/** Fields that say how many tokens an answer may have. */
+const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
 /** What long texts are made of. */
 const escapes = ['\\n', '\\"', '\\\\', '\\u00e9', '\\t', '\\/', 'é', 'a', 'plain text '];
 
@@ -69,9 +73,8 @@ export function fuzzScanner(inputs: number, random: Random): number {
   const memory = Buffer.from(scanner.memory.buffer);
   const field = (name: string) => scanner[`Field.${name}`]!.value;
   const kind = (name: string) => scanner[`Kind.${name}`]!.value;
-  const [model, key, user, stream, limit] = ['MODEL', 'PROMPT_CACHE_KEY', 'USER', 'STREAM', 'MAX_TOKENS'].map(
-    field,
-  );
+  const [model, key, user, stream] = ['MODEL', 'PROMPT_CACHE_KEY', 'USER', 'STREAM'].map(field);
+  const limitFields = limits.map((name) => field(name.toUpperCase()));
   const [text, number, isTrue, isFalse] = ['TEXT', 'NUMBER', 'TRUE', 'FALSE'].map(kind);
   const textOf = (place: number) => {
     if (scanner.kindOf!(STATE, place) !== text) return undefined;
@@ -98,10 +101,10 @@ export function fuzzScanner(inputs: number, random: Random): number {
     if ((flag === isTrue) !== (own('stream') === true)) throw differs('stream');
     if ((flag === isFalse) !== (own('stream') === false)) throw differs('stream');
     // Numbers that are not written as digits alone may be missed, but never misread.
-    if (
-      scanner.kindOf!(STATE, limit!) === number &&
-      Number(scanner.numberOf!(STATE, limit!)) !== own('max_tokens')
-    )
+    const told = limits.flatMap((name, at) =>
+      scanner.kindOf!(STATE, limitFields[at]!) === number ? own(name) : [],
+    );
+    if (Number(scanner.mostOutputTokens!(STATE)) !== Math.max(0, ...(told as number[])))
       throw differs('the limit');
   }
   return valid;
