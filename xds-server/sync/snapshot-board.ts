@@ -17,6 +17,8 @@ export interface Holder {
   readonly atMs: number;
 }
 
+/** Every filter calls within this time. */
+const CALLING_MS = 2_000;
 /** Envoys that have not called for this long are not waited for, and are forgotten after the longer time. */
 const GONE_AFTER_MS = 5_000;
 const FORGOTTEN_AFTER_MS = 3_600_000;
@@ -73,7 +75,7 @@ export class SnapshotBoard {
     return this.#entries.get(frontendId)?.snapshot;
   }
 
-  /** Notes which version an Envoy says it holds. */
+  /** Notes which version an Envoy says it holds; the newest, while a filter of a former listener calls, too. */
   noteHolder(frontendId: string, nodeId: string, version: number): void {
     const atMs = this.#now();
     const key = `${frontendId} ${nodeId}`;
@@ -82,6 +84,8 @@ export class SnapshotBoard {
         if (holder.atMs < atMs - FORGOTTEN_AFTER_MS) this.#holders.delete(other);
       }
     }
+    const holder = this.#holders.get(key);
+    if (holder !== undefined && holder.version > version && holder.atMs > atMs - CALLING_MS) return;
     this.#holders.set(key, { frontendId, nodeId, version, atMs });
   }
 

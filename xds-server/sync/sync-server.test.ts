@@ -222,6 +222,36 @@ describe('POST /v1/sync', () => {
     expect((await asking('envoy-1', '-1')).status).toBe(400);
   });
 
+  it('stops giving snapshots to a filter that takes none, says so once, and goes on to hear its reports', async () => {
+    const { board, call, log, reports, server } = await start();
+    board.publish(content());
+    const newest = board.current('west')!.version;
+    const statuses: number[] = [];
+    for (let time = 0; time < 5; time++) statuses.push((await call(newest - 1)).status);
+    expect(statuses).toEqual([200, 200, 200, 409, 409]);
+    expect(reports).toHaveLength(5);
+    expect(log.warn).toHaveBeenCalledOnce();
+    expect(await (await call(newest - 1)).json()).toMatchObject({ code: 'WARDROP_SNAPSHOT_INVALID' });
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_500 });
+    await call(newest - 1);
+    expect(server.unreadNodes(Date.now()).get('envoy-1')).toContain(`holds on to version ${newest - 1}`);
+    vi.useRealTimers();
+  });
+
+  it('takes an Envoy of which a former filter still calls for one that holds what the present one does', async () => {
+    const { board, call } = await start();
+    board.publish(content());
+    const newest = board.current('west')!.version;
+    for (const held of [newest, newest - 1]) await call(held);
+    expect(board.holders()).toMatchObject([{ nodeId: 'envoy-1', version: newest }]);
+  });
+
+  it('gives a filter that has no snapshot one whenever it asks', async () => {
+    const { board, call } = await start();
+    board.publish(content());
+    for (let time = 0; time < 6; time++) expect((await call(0)).status).toBe(200);
+  });
+
   it('answers 503 while there is no plan, but takes the report', async () => {
     const { reports, call } = await start();
     const response = await call();

@@ -21,12 +21,13 @@ import { ADMIN_QUESTION_PATH, type AdminAnswer } from '../peers/admin-question.j
 import { PEER_PATH } from '../peers/peer-news.js';
 import { now } from '../steady-clock.js';
 import { isAuthentic } from './bearer.js';
-import { callerOf } from './caller.js';
+import { type Caller, callerOf } from './caller.js';
 import { DisplacedBoard } from './displaced-board.js';
 import { HOLD_MS, UrgentHold } from './hold.js';
 import { readBody, sendBytes, sendJson, TooLarge } from './http-body.js';
 import { RefusedCalls } from './refused-calls.js';
 import type { SnapshotBoard } from './snapshot-board.js';
+import { VainOffers } from './vain-offers.js';
 
 export interface SyncServerOptions {
   /** Port 0 takes a free one. */
@@ -66,6 +67,7 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
   WARDROP_NODE_UNKNOWN: 404,
   WARDROP_REPORT_INVALID: 400,
   WARDROP_PEER_INVALID: 400,
+  WARDROP_SNAPSHOT_INVALID: 409,
 };
 
 /**
@@ -79,6 +81,7 @@ export class SyncServer {
   readonly #server: Server;
   readonly #stopping = new AbortController();
   readonly #refused = new RefusedCalls();
+  readonly #offers = new VainOffers();
   readonly #displaced = new DisplacedBoard(now);
   readonly #urgentHold = new UrgentHold();
 
@@ -201,7 +204,10 @@ export class SyncServer {
     this.#urgentHold.noteReport(performance.now() - startedMs);
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
-    this.#refused.accept(caller.nodeId, now());
+    const worth = this.#offers.worth(caller.nodeId, caller.version, now());
+    if (worth === 'new') this.#refused.accept(caller.nodeId, now());
+    // One that has none yet may be another filter each time, of an Envoy that is started again and again.
+    else this.#tellVain(caller, worth === 'vain' && caller.version !== 0);
 
     if (caller.version === INLINE_SNAPSHOT_VERSION && this.#options.hasClusters?.(caller.nodeId) === false) {
       sendJson(response, 503, { message: 'this Envoy has not taken its clusters over xDS yet' });
@@ -211,6 +217,7 @@ export class SyncServer {
     const waitMs = isUrgent ? Math.min(holdMs, this.#urgentMs()) : holdMs;
     const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal);
     if (snapshot !== undefined) {
+      this.#offers.note(caller.nodeId, caller.version, now());
       sendBytes(response, snapshot.bytes, { [SYNC_SNAPSHOT_HEADER]: String(snapshot.version) });
     } else if (board.current(caller.frontendId) !== undefined) {
       const { frontendId, nodeId, knowsDisplaced } = caller;
@@ -220,6 +227,15 @@ export class SyncServer {
       else sendBytes(response, encodeDisplaced(news));
     } else {
       sendJson(response, 503, { message: 'there is no plan yet' }, { 'retry-after': '1' });
+    }
+  }
+
+  /** Of a filter that does not take what it is given: with `isOver` it gets nothing. */
+  #tellVain({ nodeId, version }: Caller, isOver: boolean): void {
+    const problem = `it was given others and holds on to version ${version}, as a filter of another version does`;
+    if (isOver) throw new WardropError('WARDROP_SNAPSHOT_INVALID', problem);
+    if (this.#refused.refuse(nodeId, problem, now())) {
+      this.#options.log.warn({ nodeId }, `a filter takes no snapshot: ${problem}`);
     }
   }
 
@@ -241,7 +257,8 @@ export class SyncServer {
     const message = error instanceof Error ? error.message : String(error);
     const code = error instanceof WardropError ? error.code : undefined;
     const nodeId = String(request.headers[SYNC_NODE_HEADER] ?? request.socket.remoteAddress).slice(0, 256);
-    const problem = code === 'WARDROP_REPORT_INVALID' ? message : undefined;
+    const isOfFilter = code === 'WARDROP_REPORT_INVALID' || code === 'WARDROP_SNAPSHOT_INVALID';
+    const problem = isOfFilter ? message : undefined;
     if (this.#refused.refuse(nodeId, problem, now())) {
       const details = { nodeId, status, ...(code === undefined ? {} : { code }) };
       this.#options.log.warn(details, `refused a sync call: ${message}`);

@@ -111,14 +111,14 @@ it('says what an engine was measured to get done, and what to refit when that ha
   expect(messages[1]).toMatch(/multiply its tbot by 1\.6$/);
 });
 
-it('names the Envoy whose reports are refused, why, and what to do about it', () => {
+it('names the Envoy whose filter is of another version, why, and what to do about it', () => {
   expect(unreadEnvoys(new Map())).toEqual(new Map());
   const [[name, message]] = [...unreadEnvoys(new Map([['west-1', 'layout 7 is not known']]))] as [
     [string, string],
   ];
   expect(name).toBe('west-1');
   expect(message).toMatch(
-    /^reports of Envoy west-1 are refused.*: layout 7 is not known\. Give it the filter/,
+    /^the filter of Envoy west-1 goes on with the snapshot that it has: layout 7 is not known\. Give it the filter/,
   );
 });
 

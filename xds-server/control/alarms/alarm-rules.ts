@@ -252,12 +252,12 @@ export function silentFilters(
   );
 }
 
-/** Envoys whose filter the control server does not understand; they serve on. */
+/** Envoys whose filter and the control server do not understand each other; they serve on. */
 export function unreadEnvoys(problems: ReadonlyMap<string, string>): Messages {
   return new Map(
     [...problems].map(([nodeId, problem]) => [
       nodeId,
-      `reports of Envoy ${nodeId} are refused, and its filter goes on with the snapshot that it has: ${problem}. Give it the filter of this version`,
+      `the filter of Envoy ${nodeId} goes on with the snapshot that it has: ${problem}. Give it the filter of this version`,
     ]),
   );
 }
