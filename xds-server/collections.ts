@@ -21,6 +21,11 @@ export function mean(values: readonly number[]): number {
   return sum(values) / values.length;
 }
 
+/** The middle value, of an even number the smaller one of both in the middle. */
+export function lowerMedian(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)]!;
+}
+
 /** Code-unit order for strings: the same on every machine, whatever its locale. */
 export function compare<T extends string | number>(a: T, b: T): number {
   if (a < b) return -1;

@@ -77,6 +77,44 @@ it.each([
   expect(backwards).toEqual([]);
 });
 
+/** A way from one of these round to itself; undefined when there is none. */
+function circle(edges: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] | undefined {
+  const done = new Set<string>();
+  const visit = (place: string, way: readonly string[]): readonly string[] | undefined => {
+    if (way.includes(place)) return [...way, place];
+    if (done.has(place)) return undefined;
+    for (const next of edges.get(place) ?? []) {
+      const found = visit(next, [...way, place]);
+      if (found !== undefined) return found;
+    }
+    done.add(place);
+    return undefined;
+  };
+  for (const place of edges.keys()) {
+    const found = visit(place, []);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const STAGES = readdirSync(join(ROOT, 'xds-server'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && entry.name !== 'gen')
+  .map(({ name }) => `xds-server/${name}`);
+
+it.each(STAGES)('the folders and files of %s do not import each other in a circle', (stage) => {
+  const edges = new Map<string, Set<string>>();
+  const placeIn = (file: string) =>
+    relative(stage, file)
+      .split('/')[0]!
+      .replace(/\.[tj]s$/, '');
+  for (const { from, to } of importsOf(stage)) {
+    const [importer, imported] = [placeIn(from), placeIn(to)];
+    if (!to.startsWith(`${stage}/`) || importer === imported) continue;
+    edges.set(importer, (edges.get(importer) ?? new Set()).add(imported));
+  }
+  expect(circle(edges)).toBeUndefined();
+});
+
 it.each(Object.entries(PARTS))('%s imports no part but those that it is made of', (part, allowed) => {
   const own = `${part.split('/')[0]}/`;
   const others = importsOf(part).filter(({ to }) => !to.startsWith(own));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../config/load.js';
 import { engineStates } from '../fleet/testing/engine-states.js';
-import { mixOf } from '../signals/demand/request-mix.js';
+import { mixOf } from '../signals/request-mix.js';
 import { type ReliefInput, ReliefWatch } from './relief.js';
 
 /** A request takes 2 s on an idle replica and 0.1 replica-seconds of work. */

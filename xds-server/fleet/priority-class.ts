@@ -17,3 +17,8 @@ export function prioritiesOf({
 }): readonly number[] {
   return [...new Set([0, ...classes.map(({ priority }) => priority)])].sort((a, b) => b - a);
 }
+
+/** Names a class of a pool: as the pool itself for priority 0. */
+export function classId(poolId: string, priority: number): string {
+  return priority === 0 ? poolId : `${poolId} ${priority}`;
+}

@@ -1,4 +1,5 @@
 import { effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
+import { rowKey } from '../fleet/row-key.js';
 import { type Profile, workSeconds } from '../profiles/profile.js';
 import type { PlanRow } from './plan.js';
 
@@ -51,8 +52,4 @@ export class EngineWork {
   capacities(): Map<string, number> {
     return new Map(this.state.engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
   }
-}
-
-export function rowKey({ frontendId, poolId }: { frontendId: string; poolId: string }): string {
-  return JSON.stringify([frontendId, poolId]);
 }

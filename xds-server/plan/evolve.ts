@@ -1,8 +1,9 @@
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
+import { rowKey } from '../fleet/row-key.js';
 import type { BackupShares, EngineWeight, Solution, SolutionRow } from '../optimizer/solution.js';
 import type { Profile } from '../profiles/profile.js';
-import { EngineWork, rowKey } from './engine-work.js';
+import { EngineWork } from './engine-work.js';
 import { assignBackups } from './partition/backups.js';
 import { evolvePartition, type Partition } from './partition/partition.js';
 import { quantise } from './partition/quantise.js';

@@ -1,6 +1,7 @@
 import type { Policy } from '../fleet/policy.js';
+import { rowKey } from '../fleet/row-key.js';
 import type { Solution, SolutionRow } from '../optimizer/solution.js';
-import { type EngineWork, rowKey } from './engine-work.js';
+import type { EngineWork } from './engine-work.js';
 import type { PlanEngine, PlanRow, ShedEntry, Weight } from './plan.js';
 import type { PlanContent } from './plan-id.js';
 import type { Usability } from './usability.js';

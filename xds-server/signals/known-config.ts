@@ -1,13 +1,10 @@
 import { classKey, id64 } from '../../wire/hash.js';
-import type { Config, ExpectedDemand } from '../config/config.js';
+import type { Config, ExpectedDemand, RequestShape } from '../config/config.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
-import type { ClassRate } from '../fleet/operations.js';
-import { prioritiesOf } from '../fleet/priority-class.js';
+import { classId, prioritiesOf } from '../fleet/priority-class.js';
+import { rowKey } from '../fleet/row-key.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
-import { SETTLED_EVIDENCE } from './demand/demand-band.js';
-import { classId, type RateSeed } from './demand/demand-estimator.js';
-import { mixOf } from './demand/request-mix.js';
-import type { RequestSizes } from './demand/request-sizes.js';
+import { mixOf } from './request-mix.js';
 
 /** The part of a configuration that signals go by. */
 export type SignalsConfig = Pick<
@@ -54,8 +51,13 @@ export function knownOf(config: SignalsConfig): KnownConfig {
   };
 }
 
+interface SizesInForce {
+  /** Undefined where the configured ones hold. */
+  inForce(frontendId: string, poolId: string): Partial<RequestShape> | undefined;
+}
+
 /** The same with the sizes of requests that are in force. */
-export function withSizes(known: KnownConfig, sizes: Pick<RequestSizes, 'inForce'>): KnownConfig {
+export function withSizes(known: KnownConfig, sizes: SizesInForce): KnownConfig {
   const rows = [...known.configured.values()].map((row) => ({
     ...row,
     ...sizes.inForce(row.frontendId, row.poolId),
@@ -65,47 +67,6 @@ export function withSizes(known: KnownConfig, sizes: Pick<RequestSizes, 'inForce
 
 function mixesOf(fleet: Fleet, expected: readonly ExpectedDemand[]): ReadonlyMap<string, TokenMix> {
   return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expected)]));
-}
-
-/** What is believed of every class before anything is measured. */
-export function seeds(
-  { expectedDemand, fleet }: SignalsConfig,
-  held: readonly ClassRate[],
-): readonly RateSeed[] {
-  const priorities = prioritiesOf(fleet);
-  const heldRates = byClass(held, priorities);
-  const others = priorities.filter((priority) => priority !== 0);
-  return expectedDemand.flatMap(({ frontendId, poolId, requestsPerSecond }): RateSeed[] => {
-    const seed = (expectedRps: number, priority?: number): RateSeed => {
-      const row = { frontendId, poolId, ...(priority !== undefined && { priority }) };
-      const rate = heldRates.get(classKeyOf(row));
-      if (rate !== undefined) return { ...row, ...rate, evidence: SETTLED_EVIDENCE, source: 'held' };
-      return {
-        ...row,
-        requestsPerSecond: expectedRps,
-        evidence: Number.POSITIVE_INFINITY,
-        source: 'expected',
-      };
-    };
-    // Nobody can say in advance how many requests are of other classes.
-    return [seed(requestsPerSecond), ...others.map((priority) => seed(0, priority))];
-  });
-}
-
-/** Requests of classes that are no more are of none. */
-function byClass(held: readonly ClassRate[], priorities: readonly number[]): ReadonlyMap<string, ClassRate> {
-  const rates = new Map<string, ClassRate>();
-  for (const { priority = 0, requestsPerSecond, ...row } of held) {
-    const rate = priority !== 0 && priorities.includes(priority) ? { ...row, priority } : row;
-    const key = classKeyOf(rate);
-    const before = rates.get(key)?.requestsPerSecond ?? 0;
-    rates.set(key, { ...rate, requestsPerSecond: before + requestsPerSecond });
-  }
-  return rates;
-}
-
-function classKeyOf({ frontendId, poolId, priority = 0 }: Omit<ClassRate, 'requestsPerSecond'>): string {
-  return `${frontendId} ${classId(poolId, priority)}`;
 }
 
 export interface ClassName {
@@ -126,14 +87,10 @@ function classesOf(fleet: Fleet): ReadonlyMap<bigint, ClassName> {
   );
 }
 
-export function rowKey(frontendId: string, poolId: string): string {
-  return `${frontendId} ${poolId}`;
-}
-
 function byRow<T extends { readonly frontendId: string; readonly poolId: string }>(
   rows: readonly T[],
 ): ReadonlyMap<string, T> {
-  return new Map(rows.map((row) => [rowKey(row.frontendId, row.poolId), row]));
+  return new Map(rows.map((row) => [rowKey(row), row]));
 }
 
 function byHash(items: readonly { readonly id: string }[]): ReadonlyMap<bigint, string> {

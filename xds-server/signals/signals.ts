@@ -4,13 +4,14 @@ import type { Address, Engine } from '../fleet/fleet.js';
 import { type LastResorts, withoutLastResorts } from '../fleet/last-resort.js';
 import type { ClassRate, Operations, Orders } from '../fleet/operations.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
+import { rowKey } from '../fleet/row-key.js';
 import { type AnsweredOf, answeredByEnvoy, answeredByFilter, EngineWork } from './capacity/engine-work.js';
 import type { ClassAverages } from './demand/class-averages.js';
 import { FleetDemand, SILENT_ALARM_SECONDS, type SizesInForce } from './demand/fleet-demand.js';
 import { SettledSince } from './demand/settled-since.js';
 import type { TurnGapView } from './demand/turn-gaps.js';
 import { EngineStates } from './engine-states.js';
-import { type KnownConfig, knownOf, rowKey, type SignalsConfig, withSizes } from './known-config.js';
+import { type KnownConfig, knownOf, type SignalsConfig, withSizes } from './known-config.js';
 import { Network } from './network/network.js';
 import { currentOrders, type OperatorRequest } from './operator-orders.js';
 import { changedResorts, lastResorts } from './readiness/last-resort.js';
@@ -157,7 +158,7 @@ export class Signals {
     this.#readiness.addUsage(engineId, usage, nowMs);
     const told = {
       ...{ engineId, usage, answered, fromMs },
-      shape: expected.get(rowKey(frontendId, poolId))!,
+      shape: expected.get(rowKey({ frontendId, poolId }))!,
       profile: profiles.get(fleet.engines[engineIndex.get(engineId)!]!.profile)!,
       networkSeconds: this.#networkSeconds(frontendId, engineId),
     };

@@ -3,6 +3,7 @@ import type { Fleet } from '../../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity } from '../../fleet/fleet-state.js';
 import { knownId } from '../../fleet/known-id.js';
 import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
+import { rowKey } from '../../fleet/row-key.js';
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
 import type { Solver } from '../../plan/make-plan.js';
 
@@ -62,7 +63,7 @@ export async function whatIf(solver: Solver, input: OptimizerInput, changes: Cha
   const beforeRows = rowsByKey(before);
   return {
     rows: after.rows.map((row) => {
-      const old = beforeRows.get(keyOf(row))!;
+      const old = beforeRows.get(rowKey(row))!;
       const oldWeights = weightsOf(old);
       const newWeights = weightsOf(row);
       const engineIds = [...new Set([...oldWeights.keys(), ...newWeights.keys()])].sort();
@@ -152,11 +153,7 @@ export function refusedRps({ demandRps, flows }: Solution['rows'][number]): numb
 }
 
 function rowsByKey(solution: Solution): ReadonlyMap<string, Solution['rows'][number]> {
-  return new Map(solution.rows.map((row) => [keyOf(row), row]));
-}
-
-function keyOf({ frontendId, poolId }: { frontendId: string; poolId: string }): string {
-  return `${frontendId} ${poolId}`;
+  return new Map(solution.rows.map((row) => [rowKey(row), row]));
 }
 
 function weightsOf(row: Solution['rows'][number]): ReadonlyMap<string, number> {

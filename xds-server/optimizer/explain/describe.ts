@@ -1,5 +1,6 @@
 import { compare } from '../../collections.js';
 import type { Demand } from '../../fleet/fleet-state.js';
+import { rowKey } from '../../fleet/row-key.js';
 import { tbotDelaySeconds, ttftDelaySeconds } from '../../profiles/curves.js';
 import type { Optimum } from '../optimum.js';
 import type { Problem } from '../problem/problem.js';
@@ -74,7 +75,7 @@ class Description {
     this.#problem = optimum.flowProblem.problem;
     this.#weights = weights;
     const inForce = new Map<string, ReadonlyMap<string, number>>();
-    for (const row of input.previousWeights) inForce.set(keyOf(row), row.weights);
+    for (const row of input.previousWeights) inForce.set(rowKey(row), row.weights);
     this.#inForce = inForce;
   }
 
@@ -107,7 +108,7 @@ class Description {
   /** An arc whose weight stays passes on the very weights in force, so that solving again changes no bit. */
   #rowWeights(row: number): EngineWeight[] {
     const { rows, arcPrevious } = this.#problem;
-    const inForce = this.#inForce.get(keyOf(rows[row]!));
+    const inForce = this.#inForce.get(rowKey(rows[row]!));
     const weights: EngineWeight[] = [];
     for (const { engineId, arc, value } of this.#split(row, this.#weights)) {
       const stays = this.#weights[arc] === arcPrevious[arc];
@@ -239,8 +240,4 @@ function isOrdered(parts: readonly MemberPart[]): boolean {
 
 function byEngine(a: MemberPart, b: MemberPart): number {
   return a.engine - b.engine;
-}
-
-function keyOf({ frontendId, poolId }: Pick<SolutionRow, 'frontendId' | 'poolId'>): string {
-  return JSON.stringify([frontendId, poolId]);
 }

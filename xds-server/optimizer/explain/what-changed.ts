@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../../fleet/fleet.js';
 import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
+import { rowKey } from '../../fleet/row-key.js';
 import { percent } from '../../percent.js';
 import type { OptimizerInput, Solution, SolutionRow } from '../solution.js';
 
@@ -165,12 +166,12 @@ function withoutClock(input: OptimizerInput): OptimizerInput {
 
 function effectOf(cause: Cause, before: Solution, after: Solution): CauseEffect {
   const weights = weightChanges(before, after);
-  const served = new Map(after.rows.map((row) => [keyOf(row), servedRps(row)]));
+  const served = new Map(after.rows.map((row) => [rowKey(row), servedRps(row)]));
   return {
     cause,
     weights,
     movedRps: weights.reduce(
-      (sum, change) => sum + 0.5 * Math.abs(change.after - change.before) * (served.get(keyOf(change)) ?? 0),
+      (sum, change) => sum + 0.5 * Math.abs(change.after - change.before) * (served.get(rowKey(change)) ?? 0),
       0,
     ),
     objectiveSeconds: after.objectiveSeconds - before.objectiveSeconds,
@@ -204,10 +205,6 @@ function servedRps({ flows }: SolutionRow): number {
 
 function refusedRps({ rows }: Solution): number {
   return rows.reduce((sum, row) => sum + Math.max(0, row.demandRps - servedRps(row)), 0);
-}
-
-function keyOf({ frontendId, poolId }: { frontendId: string; poolId: string }): string {
-  return JSON.stringify([frontendId, poolId]);
 }
 
 function isShownAsZero(value: number): boolean {

@@ -1,6 +1,7 @@
 import { groupBy } from '../../collections.js';
 import { type Demand, settledSecondsOf } from '../../fleet/fleet-state.js';
 import type { WeightBound } from '../../fleet/policy.js';
+import { type RowName, rowKey } from '../../fleet/row-key.js';
 import { idleTbotSeconds, idleTtftSeconds } from '../../profiles/curves.js';
 import type { Profile, TokenMix } from '../../profiles/profile.js';
 import { workSeconds } from '../../profiles/profile.js';
@@ -102,9 +103,9 @@ class ProblemBuilder {
     this.#demands = classesByRow(input.state.demands, servedRps);
     this.#poolMeans = meansByPool(input);
     const previous = new Map<string, ReadonlyMap<string, number>>();
-    for (const row of input.previousWeights) previous.set(keyOf(row), row.weights);
+    for (const row of input.previousWeights) previous.set(rowKey(row), row.weights);
     this.#previous = previous;
-    this.#bounds = groupBy(input.policy.bounds, keyOf);
+    this.#bounds = groupBy(input.policy.bounds, rowKey);
     this.#columns = buildColumns(input);
     const size = this.#columns.length;
     this.#firstMembers = new Int32Array(size);
@@ -154,9 +155,9 @@ class ProblemBuilder {
     return eligible;
   }
 
-  #addRow(arcs: ArcList, frontend: number, names: RowNames, eligible: readonly number[]): void {
+  #addRow(arcs: ArcList, frontend: number, names: RowName, eligible: readonly number[]): void {
     const reachable = this.#reachable(frontend, eligible);
-    const key = keyOf(names);
+    const key = rowKey(names);
     const { classes, mean } = this.#demands.get(key) ?? {
       classes: [],
       mean: this.#poolMeans.get(names.poolId)!,
@@ -332,18 +333,9 @@ interface Prefill {
   readonly perToken: number;
 }
 
-interface RowNames {
-  readonly frontendId: string;
-  readonly poolId: string;
-}
-
 interface ClassesOfRow {
   readonly classes: readonly Demand[];
   readonly mean: MeanRequest;
-}
-
-function keyOf({ frontendId, poolId }: RowNames): string {
-  return JSON.stringify([frontendId, poolId]);
 }
 
 function classesByRow(
@@ -353,7 +345,7 @@ function classesByRow(
   const rows = new Map<string, { readonly classes: Demand[]; readonly rates: number[] }>();
   for (let at = 0; at < demands.length; at++) {
     const demand = demands[at]!;
-    const key = keyOf(demand);
+    const key = rowKey(demand);
     let row = rows.get(key);
     if (!row) {
       row = { classes: [], rates: [] };

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { lowerMedian } from '../../collections.js';
 import type { Pool } from '../../fleet/fleet.js';
 import { type Profile, type TokenMix, workSeconds } from '../../profiles/profile.js';
 import { FRESH_MS } from '../pages/replica-reading.js';
-import { lowerMedian } from '../penalty/latency-samples.js';
 import { capacityLook } from './capacity-look.js';
 import type { EngineTraffic } from './engine-traffic.js';
 import { type CapacityView, MeasuredCapacity } from './measured-capacity.js';

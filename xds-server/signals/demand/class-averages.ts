@@ -1,4 +1,5 @@
 import type { PoolUsage } from '../../../wire/usage-report.js';
+import { rowKey } from '../../fleet/row-key.js';
 import { measuredConfidence } from '../measured-confidence.js';
 import { refill } from '../saved.js';
 
@@ -94,7 +95,7 @@ export class ClassAveragesWatch {
 
   /** Forgets all others. */
   keep(rows: readonly { readonly frontendId: string; readonly poolId: string }[]): void {
-    const wanted = new Set(rows.map(({ frontendId, poolId }) => `${frontendId} ${poolId}`));
+    const wanted = new Set(rows.map(rowKey));
     for (const key of this.#sums.keys()) {
       if (!wanted.has(key.slice(0, key.lastIndexOf(' ')))) this.#sums.delete(key);
     }

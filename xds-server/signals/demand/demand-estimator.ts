@@ -1,5 +1,6 @@
 import type { Demand } from '../../fleet/fleet-state.js';
 import type { ClassRate } from '../../fleet/operations.js';
+import { classId } from '../../fleet/priority-class.js';
 import { measuredConfidence } from '../measured-confidence.js';
 import { type BandState, DemandBand, larger, type Move, settled, surge } from './demand-band.js';
 import { type Count, Dispersion } from './dispersion.js';
@@ -76,11 +77,6 @@ interface Together {
 interface Node {
   lastMs: number;
   readonly ratesByClass: Map<string, number>;
-}
-
-/** Names a class of a pool: as the pool itself for priority 0. */
-export function classId(poolId: string, priority: number): string {
-  return priority === 0 ? poolId : `${poolId} ${priority}`;
 }
 
 /**

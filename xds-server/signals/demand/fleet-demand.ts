@@ -2,12 +2,14 @@ import { classKey, id64 } from '../../../wire/hash.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { Demand } from '../../fleet/fleet-state.js';
 import type { ClassRate, MeasuredSizes } from '../../fleet/operations.js';
-import { type KnownConfig, rowKey, type SignalsConfig, seeds } from '../known-config.js';
+import { rowKey } from '../../fleet/row-key.js';
+import type { KnownConfig, SignalsConfig } from '../known-config.js';
 import { restoreEntries, saveEntries } from '../saved.js';
 import type { UsageDelta } from '../usage/usage-ledger.js';
 import { type ClassAverages, ClassAveragesWatch } from './class-averages.js';
 import type { Move } from './demand-band.js';
 import { DemandEstimator, type RateEstimate } from './demand-estimator.js';
+import { rateSeeds } from './rate-seeds.js';
 import {
   noSizeCounts,
   POOL_SIZE_COUNTS,
@@ -44,7 +46,7 @@ export class FleetDemand {
 
   /** `held`: rates of the plan in force. */
   constructor(config: SignalsConfig, held: readonly ClassRate[]) {
-    this.#rates = new DemandEstimator(seeds(config, held));
+    this.#rates = new DemandEstimator(rateSeeds(config, held));
   }
 
   /** Takes a new configuration; what was measured of what stays is kept. */
@@ -52,7 +54,7 @@ export class FleetDemand {
     const { fleet, expectedDemand } = config;
     this.#sizes.keep(expectedDemand);
     this.#averages.keep(expectedDemand);
-    this.#rates.reseed(seeds(config, []));
+    this.#rates.reseed(rateSeeds(config, []));
     const frontendIds = new Set(fleet.frontends.map(({ id }) => id));
     const pools = new Set(fleet.pools.map(({ id }) => id64(id)));
     for (const [id, gaps] of this.#turnGaps) {
@@ -147,7 +149,7 @@ export class FleetDemand {
       if (poolId !== undefined) countsOf(poolId).told += usageCount;
     }
     return [...counts].flatMap(([poolId, sums]) => {
-      const configured = known.configured.get(rowKey(frontendId, poolId))!;
+      const configured = known.configured.get(rowKey({ frontendId, poolId }))!;
       return this.#sizes.add(frontendId, poolId, sums, configured, isUsual, nowMs) ? [poolId] : [];
     });
   }
@@ -180,7 +182,7 @@ export class FleetDemand {
     silent: readonly SilentFrontend[],
   ): Demand {
     const { promptTokens, uncachedPromptTokens, outputTokens, followUpShare, turnGapSeconds } = expected.get(
-      rowKey(frontendId, poolId),
+      rowKey({ frontendId, poolId }),
     )!;
     const gaps = this.#turnGaps.get(frontendId);
     return {
@@ -205,7 +207,7 @@ export class FleetDemand {
 
   requestSizes(frontendId: string, poolId: string, known: KnownConfig): SizesInForce {
     const { promptTokens, uncachedPromptTokens, outputTokens } = known.configured.get(
-      rowKey(frontendId, poolId),
+      rowKey({ frontendId, poolId }),
     )!;
     return {
       source: this.#sizes.inForce(frontendId, poolId) === undefined ? 'configured' : 'measured',

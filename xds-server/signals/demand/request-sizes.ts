@@ -1,4 +1,5 @@
 import type { MeasuredSizes } from '../../fleet/operations.js';
+import { rowKey } from '../../fleet/row-key.js';
 import { refill, restoreEntries, saveEntries } from '../saved.js';
 
 /** Tokens are counted with an exponential memory. */
@@ -73,7 +74,7 @@ export class RequestSizes {
     isUsual: boolean,
     nowMs: number,
   ): boolean {
-    const key = keyOf(frontendId, poolId);
+    const key = rowKey({ frontendId, poolId });
     const sums = this.#sums.get(key) ?? new Sums(nowMs);
     this.#sums.set(key, sums);
     sums.add(counts, isUsual, nowMs);
@@ -89,7 +90,7 @@ export class RequestSizes {
 
   /** What holds instead of what is configured; undefined where that does. */
   inForce(frontendId: string, poolId: string): TokenSizes | undefined {
-    const sizes = this.#inForce.get(keyOf(frontendId, poolId));
+    const sizes = this.#inForce.get(rowKey({ frontendId, poolId }));
     if (sizes === undefined) return undefined;
     const { promptTokens, uncachedPromptTokens, outputTokens } = sizes;
     return { promptTokens, uncachedPromptTokens, outputTokens };
@@ -97,7 +98,7 @@ export class RequestSizes {
 
   /** Undefined before enough was counted. */
   view(frontendId: string, poolId: string): RequestSizeView | undefined {
-    return this.#sums.get(keyOf(frontendId, poolId))?.view;
+    return this.#sums.get(rowKey({ frontendId, poolId }))?.view;
   }
 
   /** What is in force, to go on with after a restart. */
@@ -107,12 +108,12 @@ export class RequestSizes {
 
   /** Goes on with what was in force before a restart. */
   resume(measured: readonly MeasuredSizes[]): void {
-    for (const sizes of measured) this.#inForce.set(keyOf(sizes.frontendId, sizes.poolId), sizes);
+    for (const sizes of measured) this.#inForce.set(rowKey(sizes), sizes);
   }
 
   /** Forgets all others. */
   keep(rows: readonly { readonly frontendId: string; readonly poolId: string }[]): void {
-    const keys = new Set(rows.map(({ frontendId, poolId }) => keyOf(frontendId, poolId)));
+    const keys = new Set(rows.map(rowKey));
     for (const known of [this.#sums, this.#inForce]) {
       for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
     }
@@ -129,10 +130,6 @@ export class RequestSizes {
 }
 
 type SavedRequestSizes = ReturnType<RequestSizes['save']>;
-
-function keyOf(frontendId: string, poolId: string): string {
-  return `${frontendId} ${poolId}`;
-}
 
 /** Where most answers do not tell what was in a cache, the configured share of the prompt was not. */
 function believed(view: RequestSizeView, configured: TokenSizes): TokenSizes {

@@ -88,8 +88,3 @@ export function typical(samples: readonly LatencySample[], value: (sample: Laten
   }
   return 0;
 }
-
-/** The middle value, of an even number the smaller one of both in the middle. */
-export function lowerMedian(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)]!;
-}

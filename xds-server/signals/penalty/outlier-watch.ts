@@ -1,3 +1,4 @@
+import { lowerMedian } from '../../collections.js';
 import type { Pool } from '../../fleet/fleet.js';
 import type { SlownessLimit, Stay } from '../capacity/throughput.js';
 import { refill } from '../saved.js';
@@ -6,7 +7,6 @@ import {
   type LatencyKind,
   type LatencySample,
   LatencySamples,
-  lowerMedian,
   typical,
 } from './latency-samples.js';
 import { Penalty } from './penalty.js';

@@ -1,6 +1,6 @@
-import type { ExpectedDemand } from '../../config/config.js';
-import type { Engine, Fleet } from '../../fleet/fleet.js';
-import type { TokenMix } from '../../profiles/profile.js';
+import type { ExpectedDemand } from '../config/config.js';
+import type { Engine, Fleet } from '../fleet/fleet.js';
+import type { TokenMix } from '../profiles/profile.js';
 
 /** Lets rows count that no rate is expected of, if there are no others. */
 const LEAST_WEIGHT = 1e-9;
