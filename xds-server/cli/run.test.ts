@@ -124,6 +124,7 @@ needs:
       startedAtMs: atMs - 90_000,
       plan: { id: 'abc', sequence: 7, createdAtMs: atMs - 3_600_000 },
       plannedBy: '10.0.0.9:18001',
+      steered: 1,
       alarms: [{ id: 'config', sinceMs: atMs - 600_000, message: 'broken' }],
       frontends: [{ frontendId: 'west', requestsPerSecond: 12.34, sources: ['measured'], envoys: 1 }],
       engines: [engine('a', ['drained']), ...Array.from({ length: 20 }, (_, at) => engine(`b${at}`, []))],

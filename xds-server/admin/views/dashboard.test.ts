@@ -31,6 +31,7 @@ const empty: Overview = {
   startedAtMs: atMs,
   plan: null,
   plannedBy: null,
+  steered: 1,
   alarms: [],
   frontends: [],
   pools: [],
@@ -55,6 +56,11 @@ describe('dashboard', () => {
     expect(page).toContain('href="/v1/explain?frontend=west&amp;pool=chat&amp;engine=b" title="why">–');
     expect(page).toContain('104 %');
     expect(page).toContain('25.0 % of priority 0');
+  });
+
+  it('says when not all decisions are followed', () => {
+    expect(dashboard(empty)).not.toContain('steered');
+    expect(dashboard({ ...empty, steered: 0 })).toContain('<strong>Nothing is steered (policy.mode');
   });
 
   it('names what keeps an engine below its capacity', () => {

@@ -5,6 +5,7 @@ import { ageText } from './age.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { Overview } from './overview.js';
 import { shownAlarms } from './shown-alarms.js';
+import { steeringText } from './steering.js';
 
 const REFRESH_SECONDS = 5;
 
@@ -54,7 +55,7 @@ export function dashboard(overview: Overview, poolId?: string): string {
 <meta http-equiv="refresh" content="${REFRESH_SECONDS}"><link rel="icon" href="data:,"><title>Wardrop</title>
 <style>${STYLE}</style></head><body>
 <h1>Wardrop</h1>
-<p>${planLine(overview)}</p>
+<p>${planLine(overview)}${steeringSentence(overview)}</p>
 ${alarms.length === 0 ? '<p>No alarms.</p>' : alarmList(overview)}
 <h2>Engines</h2>${engineTable(overview)}
 ${plan === null ? '' : weights(plan, overview.pools, poolId)}
@@ -74,6 +75,11 @@ function planLine({ plan, atMs }: Overview): string {
   if (plan === null) return 'No plan is published yet.';
   const since = new Date(plan.createdAtMs).toISOString();
   return `Plan ${plan.sequence} (${escapeHtml(plan.id)}) is in force since ${since}, ${ageText(plan.createdAtMs, atMs)} ago.`;
+}
+
+function steeringSentence({ steered }: Overview): string {
+  const text = steeringText(steered);
+  return text === '' ? '' : ` <strong>${text.charAt(0).toUpperCase()}${text.slice(1)}.</strong>`;
 }
 
 function alarmList({ alarms, atMs }: Overview): string {

@@ -14,6 +14,8 @@ export interface Overview {
   readonly plan: Plan | null;
   /** Address of the control server that makes the plans; null when this one does. */
   readonly plannedBy: string | null;
+  /** Share of the keys of which decisions are followed. */
+  readonly steered: number;
   readonly alarms: readonly Alarm[];
   readonly demands: readonly Demand[];
   readonly frontends: readonly { readonly id: string }[];
@@ -57,6 +59,7 @@ export function overview(server: ShownServer): Overview {
     startedAtMs: server.startedAtMs,
     plan: server.plan,
     plannedBy: server.isPlanning ? null : (server.peers.leader ?? null),
+    steered: server.config.steered,
     alarms: server.alarms.list,
     frontends: server.config.fleet.frontends,
     pools: server.config.fleet.pools,

@@ -21,6 +21,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     startedAtMs: atMs - 5_000,
     plan: null,
     plannedBy: '10.0.0.9:18001',
+    steered: 0.3,
     alarms: [{ id: 'drained:a', sinceMs: atMs, message: 'engine a is drained' }],
     frontends: [{ id: 'west' }, { id: 'east' }],
     pools: [],
@@ -36,6 +37,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     startedAtMs: atMs - 5_000,
     plan: null,
     plannedBy: '10.0.0.9:18001',
+    steered: 0.3,
     alarms: overview.alarms,
     frontends: [
       { frontendId: 'west', requestsPerSecond: 7, sources: ['held', 'measured'], envoys: 2 },

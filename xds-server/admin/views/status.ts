@@ -11,6 +11,8 @@ export interface Status {
   readonly plan: { readonly id: string; readonly sequence: number; readonly createdAtMs: number } | null;
   /** Address of the control server that makes the plans; null when this one does. */
   readonly plannedBy: string | null;
+  /** Share of the keys of which decisions are followed. */
+  readonly steered: number;
   readonly alarms: readonly Alarm[];
   readonly frontends: readonly FrontendStatus[];
   readonly engines: readonly EngineStatus[];
@@ -42,12 +44,13 @@ export interface EngineStatus {
 }
 
 export function serverStatus(overview: Overview): Status {
-  const { atMs, startedAtMs, plan, plannedBy, alarms, envoys } = overview;
+  const { atMs, startedAtMs, plan, plannedBy, steered, alarms, envoys } = overview;
   return {
     atMs,
     startedAtMs,
     plan: plan === null ? null : { id: plan.id, sequence: plan.sequence, createdAtMs: plan.createdAtMs },
     plannedBy,
+    steered,
     alarms,
     frontends: overview.frontends.map(({ id }) => frontendStatus(overview, id)),
     engines: overview.engines.map((engine) => engineStatus(overview, engine)),

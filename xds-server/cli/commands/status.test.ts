@@ -4,7 +4,7 @@ import { statusText } from './status.js';
 
 const atMs = 1_700_000_000_000;
 const empty: Status = {
-  ...{ atMs, startedAtMs: atMs, plan: null, plannedBy: null, alarms: [] },
+  ...{ atMs, startedAtMs: atMs, plan: null, plannedBy: null, steered: 1, alarms: [] },
   ...{ frontends: [], engines: [], envoys: [] },
 };
 
@@ -13,6 +13,16 @@ it('indents further lines of an alarm', () => {
   expect(statusText({ ...empty, alarms })).toContain(
     '1 alarm:\n  config, for 0 s: the new one has problems:\n    f.yaml:1:1: one\n',
   );
+});
+
+it('says when not all decisions are followed', () => {
+  const plan = { id: 'abc', sequence: 7, createdAtMs: atMs };
+  const text = (steered: number) => statusText({ ...empty, plan, steered });
+  expect(text(1)).not.toContain('steered');
+  expect(text(0.3)).toContain(
+    'plan 7 (abc) for 0 s\n30 % of the keys are steered (policy.steerPercent), the others',
+  );
+  expect(text(0)).toContain('\nnothing is steered (policy.mode or policy.steerPercent)');
 });
 
 it('counts all alarms, and shows of many some of each kind', () => {

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { ageText } from '../../admin/views/age.js';
 import { shownAlarms } from '../../admin/views/shown-alarms.js';
 import type { EngineStatus, Status } from '../../admin/views/status.js';
+import { steeringText } from '../../admin/views/steering.js';
 import { percent } from '../../percent.js';
 import { ExitStatus } from '../exit-status.js';
 import { ask, type SourceOptions, withSource } from '../source.js';
@@ -43,11 +44,12 @@ export function statusText(status: Status): string {
   ].join('\n\n');
 }
 
-function serverLines({ atMs, startedAtMs, plan, plannedBy }: Status): string {
+function serverLines({ atMs, startedAtMs, plan, plannedBy, steered }: Status): string {
   const up = `up for ${ageText(startedAtMs, atMs)}, since ${new Date(startedAtMs).toISOString()}`;
   const by = plannedBy === null ? '' : `, made by the control server at ${plannedBy}`;
   if (plan === null) return `${up}\nno plan is published yet`;
-  return `${up}\nplan ${plan.sequence} (${plan.id}) for ${ageText(plan.createdAtMs, atMs)}${by}`;
+  const inForce = `plan ${plan.sequence} (${plan.id}) for ${ageText(plan.createdAtMs, atMs)}${by}`;
+  return [up, inForce, steeringText(steered)].filter((line) => line !== '').join('\n');
 }
 
 function alarmLines({ alarms, atMs }: Status): string {
