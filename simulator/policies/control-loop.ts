@@ -35,12 +35,7 @@ export function nodeOf(envoy: number): string {
   return `envoy-${envoy}`;
 }
 
-/** Multiplies all times of a profile: above 1, the operator takes the engine for slower than it is. */
-export type ProfileError = (engineId: string) => number;
-
 export interface ControlLoopOptions {
-  /** On top of what the scenario says; default: none. */
-  readonly profileError?: ProfileError | undefined;
   /** Whether engines that turn slow get less; default: as shipped, or as configured. */
   readonly outlierPenalty?: Config['outlierPenalty'] | undefined;
 }
@@ -64,8 +59,8 @@ export class ControlLoop {
   readonly #envoys: ReadonlyMap<string, number>;
   readonly #optimizer: Optimizer;
 
-  constructor(scenario: Scenario, { profileError = () => 1, outlierPenalty }: ControlLoopOptions = {}) {
-    const config = believed(scenario.config ?? configOf(scenario), scenario, profileError);
+  constructor(scenario: Scenario, { outlierPenalty }: ControlLoopOptions = {}) {
+    const config = believed(scenario.config ?? configOf(scenario), scenario);
     this.#scenario = scenario;
     this.#frontendOf = envoysOf(scenario);
     this.#envoys = new Map(scenario.frontends.map(({ id, envoys = 1 }) => [id, envoys]));
@@ -207,14 +202,13 @@ function poolOf({ fleet }: Config, { engines }: Scenario, eligible: readonly boo
 }
 
 /** The configuration with profiles as operators believe them: engines that they are wrong about have one of their own. */
-function believed(config: Config, { engines }: Scenario, error: ProfileError): Config {
+function believed(config: Config, { engines }: Scenario): Config {
   const profiles = new Map(config.profiles);
   const fleetEngines = config.fleet.engines.map((engine) => {
     const { believedSlowness = 1 } = engines.find(({ engineId }) => engineId === engine.id) ?? {};
-    const factor = believedSlowness * error(engine.id);
-    if (factor === 1) return engine;
+    if (believedSlowness === 1) return engine;
     const id = `${engine.profile}~${engine.id}`;
-    const profile = { ...slowed(profiles.get(engine.profile)!, factor), id };
+    const profile = { ...slowed(profiles.get(engine.profile)!, believedSlowness), id };
     profiles.set(profile.id, profile);
     return { ...engine, profile: profile.id };
   });

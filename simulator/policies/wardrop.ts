@@ -12,12 +12,11 @@ import { DisplacedBoard } from '../../xds-server/sync/displaced-board.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';
 import { Random } from '../random.js';
 import { envoysOf } from '../virtual/scenario.js';
-import { addressOf, ControlLoop, EPOCH_MS, nodeOf, type ProfileError, wallMs } from './control-loop.js';
+import { addressOf, ControlLoop, EPOCH_MS, nodeOf, wallMs } from './control-loop.js';
 import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest, Telemetry } from './policy.js';
 
 export interface WardropOptions {
   readonly id?: string;
-  readonly profileError?: ProfileError;
   /** Whether engines that turn slow get less; default: as shipped, or as configured. */
   readonly outlierPenalty?: Config['outlierPenalty'];
   /** Mixed into hashes of keys: another one puts every conversation elsewhere. */

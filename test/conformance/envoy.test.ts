@@ -58,6 +58,9 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     });
     xdsAddress = await server.start();
   };
+  /** Another one changes the cluster, and nothing else. */
+  const withSecret = (value: string) =>
+    new Map(fleet.engines.map(({ id }) => [id, { auth: { header: 'x-secret', value } }]));
   const settled = async () => expect(await server.settled('west', 10_000)).toBe(true);
   const typeOf = (type: string) => server.nodes()[0]!.types[type]!;
   /** A request for which the filter decides this. */
@@ -295,8 +298,8 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     const load = (async () => {
       while (running) statuses.push((await send({ destination: stubs.b.address })).status);
     })();
-    for (const connectTimeoutMs of [2000, 3000, 1000]) {
-      publish({ connectTimeoutMs });
+    for (const secret of ['one', 'two', 'three']) {
+      publish({ upstreams: withSecret(secret) });
       await settled();
       await eventually('no cluster to be warming', async () => {
         return (await envoy.stat('cluster_manager.warming_clusters')) === 0;
@@ -343,7 +346,7 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     await eventually('Envoy to come back', () => server.nodes().length === 1);
     await settled();
     expect(typeOf(CLUSTER_TYPE)).toMatchObject({ status: 'synced', sent: null });
-    publish({ connectTimeoutMs: 1500 });
+    publish({ upstreams: withSecret('another') });
     await settled();
     expect(typeOf(CLUSTER_TYPE).sent?.version).not.toBe(version);
   });

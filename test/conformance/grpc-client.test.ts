@@ -93,7 +93,7 @@ function viewOf(steering: 'round-robin' | 'ring-hash', localities: Locality[]) {
     clusterName: pool.id,
     endpoints: localities,
   });
-  const native = { steering: 'round-robin', retryBudgetInterval: true, connectTimeoutMs: 1000 } as const;
+  const native = { steering: 'round-robin', retryBudgetInterval: true } as const;
   const cluster = steering === 'round-robin' ? clusterOf(pool, native) : ringHashCluster();
   return new Map([
     [CLUSTER_TYPE, createCollection([cluster])],

@@ -32,8 +32,6 @@ export interface WeightPlan {
 export interface EnvoyOptions extends FilterOptions {
   /** Default `override-host`. Envoys that cannot do it are given the next best; see `shortcomingsOf`. */
   readonly steering?: Steering;
-  /** Milliseconds to connect to an engine before the next one is tried; default 1000. */
-  readonly connectTimeoutMs?: number;
   /** Retry budget of Envoy's own, as a share of active requests; see `runtimeOf`. Default none. */
   readonly retryBackstop?: number;
   /** Default: 120 s for streams, 600 s for other answers. */
@@ -71,7 +69,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
       return endpointsOf(id, engines);
     }),
   );
-  const { accessLog, connectTimeoutMs = 1000, timeouts = DEFAULT_TIMEOUTS } = input;
+  const { accessLog, timeouts = DEFAULT_TIMEOUTS } = input;
   const steering = input.steering ?? 'override-host';
   const poolIds = pools.map(({ id }) => id);
   const runtime = createCollection([runtimeOf(poolIds, input.retryBackstop)]);
@@ -86,7 +84,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
       if (view === undefined) {
         const clusters = pools.map((pool) => {
           const upstream = input.upstreams?.get(pool.engineIds[0]!);
-          return clusterOf(pool, { ...features, connectTimeoutMs, ...(upstream && { upstream }) });
+          return clusterOf(pool, { ...features, ...(upstream && { upstream }) });
         });
         const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
         const listener = listenerOf({ listen, filter: ofListener(filter, features), accessLog });

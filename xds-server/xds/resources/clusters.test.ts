@@ -14,7 +14,6 @@ function built(upstream?: Upstream) {
   const { any } = clusterOf(pool, {
     steering: 'override-host',
     retryBudgetInterval: true,
-    connectTimeoutMs: 1_000,
     ...(upstream && { upstream }),
   });
   const cluster = anyUnpack(fromBinary(AnySchema, any), ClusterSchema)!;

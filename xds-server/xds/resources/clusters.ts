@@ -48,8 +48,10 @@ const RING_SIZE = 65_536n;
  */
 const UPSTREAM_IDLE_MS = 4000;
 
+/** For so long an engine may not answer an attempt to connect before the next one is tried. */
+const CONNECT_TIMEOUT_MS = 1000;
+
 export interface ClusterOptions extends Omit<EnvoyFeatures, 'wholeBodies'> {
-  readonly connectTimeoutMs: number;
   /** How its engines are spoken to; plain HTTP when absent. */
   readonly upstream?: Upstream;
 }
@@ -58,8 +60,8 @@ const built = new WeakMap<Pool, Map<string, Resource>>();
 
 /** The cluster of a pool; built once for all frontends and plans. */
 export function clusterOf(pool: Pool, options: ClusterOptions): Resource {
-  const { connectTimeoutMs, steering, retryBudgetInterval, upstream } = options;
-  const key = JSON.stringify([connectTimeoutMs, steering, retryBudgetInterval, upstream]);
+  const { steering, retryBudgetInterval, upstream } = options;
+  const key = JSON.stringify([steering, retryBudgetInterval, upstream]);
   let variants = built.get(pool);
   if (variants === undefined) {
     variants = new Map();
@@ -88,7 +90,7 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
           configSourceSpecifier: { case: 'ads', value: {} },
         },
       },
-      connectTimeout: duration(options.connectTimeoutMs),
+      connectTimeout: duration(CONNECT_TIMEOUT_MS),
       loadBalancingPolicy: policies(loadBalancers[options.steering]()),
       // Nobody ready: trying one is better than refusing. All hosts of a pool are eligible, so that breaks no need.
       commonLbConfig: { healthyPanicThreshold: { value: 1 } },
