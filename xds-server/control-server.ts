@@ -36,6 +36,7 @@ import { optimizerInput, type PlanInput, type PlanSolver, type Solver } from './
 import type { Plan } from './plan/plan.js';
 import type { Relief } from './plan/snapshot-view.js';
 import type { ServerState } from './plan/state-file/server-state.js';
+import type { StateFile } from './plan/state-file/state-file.js';
 import type { Discovered } from './signals/discovery/discovery.js';
 import type { Lookup } from './signals/discovery/lookup.js';
 import type { OperatorRequest } from './signals/operator-orders.js';
@@ -119,7 +120,7 @@ export class ControlServer implements ShownServer {
 
   private constructor(options: ControlServerOptions, start: StartingPoint) {
     const { log, configFile, optimizer, questionSolver, wasmModule, runFilter, recorder } = options;
-    const { live, peers, state, left } = start;
+    const { live, stateFile, peers, state, left } = start;
     const config = live.current;
     log.level = config.server.logLevel;
     this.#log = log;
@@ -149,7 +150,7 @@ export class ControlServer implements ShownServer {
     this.#publisher = this.#createPublisher(wasmModule);
     this.#inForce = this.#createPlanInForce(state?.salt ?? randomBytes(16).toString('hex'));
 
-    this.#keeper = this.#createStateKeeper(start);
+    this.#keeper = this.#createStateKeeper(stateFile);
     this.questions = this.#createQuestions(questionSolver);
     log.info({ configFile }, 'configuration loaded');
   }
@@ -262,10 +263,9 @@ export class ControlServer implements ShownServer {
     });
   }
 
-  #createStateKeeper({ store }: StartingPoint): StateKeeper {
+  #createStateKeeper(file: StateFile): StateKeeper {
     return new StateKeeper({
-      store,
-      file: this.config.server.stateFile,
+      file,
       peers: this.peers,
       alarms: this.alarms,
       state: () => this.#state(),

@@ -11,28 +11,28 @@ type LoadedRow = Pick<PlanRow, 'frontendId' | 'poolId' | 'weights' | 'shed'>;
  * priorities count, less what is shed of them.
  */
 export class EngineWork {
-  private readonly state: FleetState;
-  private readonly profiles: ReadonlyMap<string, Profile>;
-  private readonly profileOf: ReadonlyMap<string, string>;
-  private readonly demands = new Map<string, FleetState['demands'][number][]>();
+  readonly #state: FleetState;
+  readonly #profiles: ReadonlyMap<string, Profile>;
+  readonly #profileOf: ReadonlyMap<string, string>;
+  readonly #demands = new Map<string, FleetState['demands'][number][]>();
 
   constructor(state: FleetState, profiles: ReadonlyMap<string, Profile>) {
-    this.state = state;
-    this.profiles = profiles;
-    this.profileOf = new Map(state.fleet.engines.map(({ id, profile }) => [id, profile]));
+    this.#state = state;
+    this.#profiles = profiles;
+    this.#profileOf = new Map(state.fleet.engines.map(({ id, profile }) => [id, profile]));
     for (const demand of state.demands) {
       const key = rowKey(demand);
-      const list = this.demands.get(key) ?? [];
+      const list = this.#demands.get(key) ?? [];
       list.push(demand);
-      this.demands.set(key, list);
+      this.#demands.set(key, list);
     }
   }
 
   /** Work per second of a row on an engine that has all of its weight. */
   ofRow(row: LoadedRow, engineId: string): number {
-    const profile = this.profiles.get(this.profileOf.get(engineId) ?? '');
+    const profile = this.#profiles.get(this.#profileOf.get(engineId) ?? '');
     if (profile === undefined) return 0;
-    return (this.demands.get(rowKey(row)) ?? []).reduce((sum, demand) => {
+    return (this.#demands.get(rowKey(row)) ?? []).reduce((sum, demand) => {
       const shed = row.shed.find(({ priority }) => priority === demand.priority)?.fraction ?? 0;
       return sum + demand.requestsPerSecond * (1 - shed) * workSeconds(profile, demand);
     }, 0);
@@ -50,6 +50,6 @@ export class EngineWork {
   }
 
   capacities(): Map<string, number> {
-    return new Map(this.state.engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
+    return new Map(this.#state.engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
   }
 }

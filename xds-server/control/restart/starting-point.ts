@@ -1,7 +1,7 @@
 import type { WardropError } from '../../errors.js';
 import { Peers } from '../../peers/peers.js';
-import { PlanStore } from '../../plan/state-file/plan-store.js';
 import type { ServerState } from '../../plan/state-file/server-state.js';
+import { StateFile } from '../../plan/state-file/state-file.js';
 import { readState } from '../../plan/state-file/state-salvage.js';
 import type { Lookup } from '../../signals/discovery/lookup.js';
 import { now } from '../../steady-clock.js';
@@ -11,7 +11,7 @@ import { type LeftSignals, SignalsFile } from './signals-file.js';
 /** What a control server starts with. */
 export interface StartingPoint {
   readonly live: LiveConfig;
-  readonly store: PlanStore;
+  readonly stateFile: StateFile;
   readonly peers: Peers;
   /** Null when there is nothing to go on with. */
   readonly state: ServerState | null;
@@ -30,14 +30,14 @@ export interface StartingPoint {
 export async function startingPoint(configFile: string, lookup: Lookup | undefined): Promise<StartingPoint> {
   const live = LiveConfig.read(configFile, lookup);
   const { server } = live.current;
-  const store = new PlanStore(server.stateFile);
+  const stateFile = new StateFile(server.stateFile);
   const peers = new Peers({ server, now });
-  const { state: saved, problem } = await store.load();
+  const { state: saved, problem } = await stateFile.load();
   const joined = await peers.join();
   const state = joined === undefined ? saved : (joinedState(joined, saved) ?? saved);
   await live.discover(new Map(state?.discovered));
   const left = await new SignalsFile(server.stateFile).take(live.current, now());
-  return { live, store, peers, state, problem, left };
+  return { live, stateFile, peers, state, problem, left };
 }
 
 /** What a peer knows, with a snapshot version that is not below our own; undefined where it cannot be read. */

@@ -1,6 +1,6 @@
 import type { Peers } from '../../peers/peers.js';
-import type { PlanStore } from '../../plan/state-file/plan-store.js';
 import type { ServerState } from '../../plan/state-file/server-state.js';
+import type { StateFile } from '../../plan/state-file/state-file.js';
 import { encodeState } from '../../plan/state-file/state-format.js';
 import type { Alarms } from '../alarms/alarms.js';
 
@@ -10,9 +10,7 @@ const SAVE_INTERVAL_MS = 60_000;
 const REPLACED_ALARM_MS = 300_000;
 
 export interface StateKeeperOptions {
-  readonly store: PlanStore;
-  /** Its path, for messages. */
-  readonly file: string;
+  readonly file: StateFile;
   readonly peers: Pick<Peers, 'board' | 'isAlone'>;
   readonly alarms: Alarms;
   /** What a restart should go on with. */
@@ -35,23 +33,23 @@ export class StateKeeper {
 
   /** Never rejects. */
   async save(): Promise<void> {
-    const { store, file, peers, alarms, state, now } = this.#options;
+    const { file, peers, alarms, state, now } = this.#options;
     if (!peers.isAlone) peers.board.setState(encodeState(state()));
     this.#savedAtMs = now();
     try {
-      await store.save(state());
+      await file.save(state());
     } catch (error) {
       alarms.raise('state-file', (error as Error).message);
       return;
     }
-    const replacedAtMs = store.foundReplacedAtMs;
+    const replacedAtMs = file.foundReplacedAtMs;
     if (replacedAtMs === undefined || now() - replacedAtMs > REPLACED_ALARM_MS) {
       alarms.clear('state-file');
       return;
     }
     alarms.raise(
       'state-file',
-      `something else writes state file ${file}, too: run one control server, or give each a file of its own`,
+      `something else writes state file ${file.path}, too: run one control server, or give each a file of its own`,
     );
   }
 }

@@ -13,18 +13,18 @@ export interface Claim {
  * partition as it was.
  */
 export class FormerOwners {
-  private readonly claims: Claim[];
+  readonly #claims: Claim[];
   /** How many claims at the front are new; older ones must not grow, or they would pass for new. */
-  private fresh = 0;
+  #fresh = 0;
 
   /** `claims` latest first. */
   constructor(claims: readonly Claim[] = []) {
-    this.claims = [...claims];
+    this.#claims = [...claims];
   }
 
   /** All claims, latest first. */
   all(): readonly Claim[] {
-    return [...this.claims];
+    return [...this.#claims];
   }
 
   /**
@@ -32,33 +32,33 @@ export class FormerOwners {
    * part has the rest to return to.
    */
   remembered(limit: number, isAway: (owner: number) => boolean): readonly Claim[] {
-    const away = this.claims.filter(({ owner }) => isAway(owner)).slice(0, Math.ceil(limit / 2));
+    const away = this.#claims.filter(({ owner }) => isAway(owner)).slice(0, Math.ceil(limit / 2));
     const kept = new Set(away);
-    for (const claim of this.claims) if (kept.size < limit) kept.add(claim);
-    return this.claims.filter((claim) => kept.has(claim));
+    for (const claim of this.#claims) if (kept.size < limit) kept.add(claim);
+    return this.#claims.filter((claim) => kept.has(claim));
   }
 
   /** Notes that [start, end) goes from one owner to another. */
   transferred(start: number, end: number, from: number, to: number): void {
-    for (let index = this.claims.length - 1; index >= 0; index--) {
-      const claim = this.claims[index]!;
+    for (let index = this.#claims.length - 1; index >= 0; index--) {
+      const claim = this.#claims[index]!;
       if (claim.end <= start || claim.start >= end || (claim.owner !== from && claim.owner !== to)) continue;
       const rest = without(claim, start, end);
-      this.claims.splice(index, 1, ...rest);
-      if (index < this.fresh) this.fresh += rest.length - 1;
+      this.#claims.splice(index, 1, ...rest);
+      if (index < this.#fresh) this.#fresh += rest.length - 1;
     }
-    if (from !== NOBODY) this.add(start, end, from);
+    if (from !== NOBODY) this.#add(start, end, from);
   }
 
-  private add(start: number, end: number, owner: number): void {
-    const latest = this.fresh > 0 ? this.claims[0] : undefined;
+  #add(start: number, end: number, owner: number): void {
+    const latest = this.#fresh > 0 ? this.#claims[0] : undefined;
     if (latest?.owner === owner && latest.end === start) {
-      this.claims[0] = { ...latest, end };
+      this.#claims[0] = { ...latest, end };
     } else if (latest?.owner === owner && latest.start === end) {
-      this.claims[0] = { ...latest, start };
+      this.#claims[0] = { ...latest, start };
     } else {
-      this.claims.unshift({ start, end, owner });
-      this.fresh++;
+      this.#claims.unshift({ start, end, owner });
+      this.#fresh++;
     }
   }
 }

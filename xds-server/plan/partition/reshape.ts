@@ -12,8 +12,8 @@ export type TransferListener = (start: number, end: number, from: number, to: nu
 export class Reshaping {
   readonly tiling: Tiling;
   /** Points owned beyond the length to reach; negative where points are missing. */
-  private readonly excess: number[];
-  private readonly listener: TransferListener | undefined;
+  readonly #excess: number[];
+  readonly #listener: TransferListener | undefined;
 
   /** Throws RangeError unless `lengths[owner]` add up to the length of the tiling. */
   constructor(tiling: Tiling, lengths: readonly number[], listener?: TransferListener) {
@@ -21,26 +21,26 @@ export class Reshaping {
     if (sum !== tiling.length) throw new RangeError(`lengths add up to ${sum}, not ${tiling.length}`);
     const owned = tiling.lengths(lengths.length);
     this.tiling = tiling;
-    this.excess = lengths.map((length, owner) => owned[owner]! - length);
-    this.listener = listener;
+    this.#excess = lengths.map((length, owner) => owned[owner]! - length);
+    this.#listener = listener;
   }
 
   /** Points the owner must still give away. */
   surplusOf(owner: number | undefined): number {
     if (owner === undefined) return 0;
-    return owner === NOBODY ? Number.POSITIVE_INFINITY : Math.max(0, this.excess[owner]!);
+    return owner === NOBODY ? Number.POSITIVE_INFINITY : Math.max(0, this.#excess[owner]!);
   }
 
   /** Points the owner must still get. */
   needOf(owner: number | undefined): number {
-    return owner === undefined || owner === NOBODY ? 0 : Math.max(0, -this.excess[owner]!);
+    return owner === undefined || owner === NOBODY ? 0 : Math.max(0, -this.#excess[owner]!);
   }
 
   /**
    * Moves as much of [start, end), all of one owner, as that owner must give and `to` must get, at the end that
    * touches a run of `to`, else at an end of the giver's run.
    */
-  private transfer(start: number, end: number, to: number): void {
+  #transfer(start: number, end: number, to: number): void {
     const run = this.tiling.runAt(start);
     const from = this.tiling.ownerOf(run)!;
     const amount = Math.min(end - start, this.surplusOf(from), this.needOf(to));
@@ -51,8 +51,8 @@ export class Reshaping {
     const rightIsTo = touchesRight && this.tiling.ownerOf(run + 1) === to;
     const atRight = rightIsTo || (!leftIsTo && touchesRight && !touchesLeft);
     const first = atRight ? end - amount : start;
-    this.listener?.(first, first + amount, from, to);
-    this.give(first, first + amount, to);
+    this.#listener?.(first, first + amount, from, to);
+    this.#give(first, first + amount, to);
   }
 
   /**
@@ -62,14 +62,14 @@ export class Reshaping {
   transferParts(start: number, end: number, to: number, mayCut: boolean): void {
     for (let at = start; at < end && this.needOf(to) > 0; ) {
       const partEnd = Math.min(end, this.tiling.endOf(this.tiling.runAt(at)));
-      if (mayCut || !this.cuts(at, partEnd, to)) this.transfer(at, partEnd, to);
+      if (mayCut || !this.#cuts(at, partEnd, to)) this.#transfer(at, partEnd, to);
       at = partEnd;
     }
   }
 
   /** Makes all remaining transfers. */
   finish(): void {
-    while (this.shiftBest() || this.cutBest()) {
+    while (this.#shiftBest() || this.#cutBest()) {
       // Each round uses up a run, a surplus or a need.
     }
   }
@@ -81,25 +81,22 @@ export class Reshaping {
    */
   trim(maxRunsPerOwner: number, maxRuns: number): void {
     for (;;) {
-      const crumb = this.smallestExchangeable(maxRunsPerOwner, maxRuns);
+      const crumb = this.#smallestExchangeable(maxRunsPerOwner, maxRuns);
       if (crumb === undefined) return;
-      this.give(this.tiling.startOf(crumb.run), this.tiling.endOf(crumb.run), crumb.to);
+      this.#give(this.tiling.startOf(crumb.run), this.tiling.endOf(crumb.run), crumb.to);
       this.finish();
     }
   }
 
   /** The smallest run too many and the neighbour that it can go to. */
-  private smallestExchangeable(
-    maxRunsPerOwner: number,
-    maxRuns: number,
-  ): { run: number; to: number } | undefined {
+  #smallestExchangeable(maxRunsPerOwner: number, maxRuns: number): { run: number; to: number } | undefined {
     const { tiling } = this;
-    const counts = new Array<number>(this.excess.length).fill(0);
+    const counts = new Array<number>(this.#excess.length).fill(0);
     for (const { owner } of tiling.runs()) counts[owner]!++;
     const isCrowded = (owner: number) => counts[owner]! > maxRunsPerOwner || tiling.runCount > maxRuns;
     if (!counts.some((_, owner) => isCrowded(owner))) return undefined;
 
-    const borders = this.borderCounts();
+    const borders = this.#borderCounts();
     let best: { run: number; to: number } | undefined;
     for (let run = 0; run < tiling.runCount; run++) {
       const owner = tiling.ownerOf(run)!;
@@ -108,28 +105,28 @@ export class Reshaping {
       const left = tiling.ownerOf(run - 1);
       const right = tiling.ownerOf(run + 1);
       const ownBorders = left === right ? 2 : 1;
-      const to = [left, right].find((other) => (borders.get(this.pair(owner, other)) ?? 0) > ownBorders);
+      const to = [left, right].find((other) => (borders.get(this.#pair(owner, other)) ?? 0) > ownBorders);
       if (to !== undefined) best = { run, to };
     }
     return best;
   }
 
   /** How many borders each pair of owners has. */
-  private borderCounts(): Map<number, number> {
+  #borderCounts(): Map<number, number> {
     const counts = new Map<number, number>();
     for (let run = 1; run < this.tiling.runCount; run++) {
-      const pair = this.pair(this.tiling.ownerOf(run - 1)!, this.tiling.ownerOf(run));
+      const pair = this.#pair(this.tiling.ownerOf(run - 1)!, this.tiling.ownerOf(run));
       counts.set(pair, (counts.get(pair) ?? 0) + 1);
     }
     return counts;
   }
 
-  private pair(a: number, b: number | undefined): number {
-    return b === undefined ? -1 : Math.min(a, b) * this.excess.length + Math.max(a, b);
+  #pair(a: number, b: number | undefined): number {
+    return b === undefined ? -1 : Math.min(a, b) * this.#excess.length + Math.max(a, b);
   }
 
   /** Whether a transfer from this part of a run would add a run: it reaches no run of `to` and leaves a rest. */
-  private cuts(start: number, end: number, to: number): boolean {
+  #cuts(start: number, end: number, to: number): boolean {
     const run = this.tiling.runAt(start);
     const atLeft = start === this.tiling.startOf(run);
     const atRight = end === this.tiling.endOf(run);
@@ -140,15 +137,15 @@ export class Reshaping {
   }
 
   /** Gives [start, end), all of one owner, to another. */
-  private give(start: number, end: number, to: number): void {
+  #give(start: number, end: number, to: number): void {
     const from = this.tiling.ownerOf(this.tiling.runAt(start))!;
     this.tiling.paint(start, end, to);
-    if (from !== NOBODY) this.excess[from]! -= end - start;
-    this.excess[to]! += end - start;
+    if (from !== NOBODY) this.#excess[from]! -= end - start;
+    this.#excess[to]! += end - start;
   }
 
   /** The best transfer between neighbours; false when there is none. */
-  private shiftBest(): boolean {
+  #shiftBest(): boolean {
     let best: { run: number; to: number; rank: number; amount: number } | undefined;
     for (let run = 0; run < this.tiling.runCount; run++) {
       const surplus = this.surplusOf(this.tiling.ownerOf(run));
@@ -167,13 +164,13 @@ export class Reshaping {
       }
     }
     if (best === undefined) return false;
-    this.transfer(this.tiling.startOf(best.run), this.tiling.endOf(best.run), best.to);
+    this.#transfer(this.tiling.startOf(best.run), this.tiling.endOf(best.run), best.to);
     return true;
   }
 
   /** A transfer between owners that are no neighbours; false when nothing is left to move. */
-  private cutBest(): boolean {
-    const to = this.excess.indexOf(Math.min(...this.excess));
+  #cutBest(): boolean {
+    const to = this.#excess.indexOf(Math.min(...this.#excess));
     const need = this.needOf(to);
     if (need === 0) return false;
     let best: { run: number; rank: number; size: number; atRight: boolean } | undefined;
@@ -193,8 +190,8 @@ export class Reshaping {
     const start = this.tiling.startOf(run);
     const end = this.tiling.endOf(run);
     const amount = Math.min(end - start, this.surplusOf(this.tiling.ownerOf(run)), need);
-    if (atRight) this.transfer(end - amount, end, to);
-    else this.transfer(start, start + amount, to);
+    if (atRight) this.#transfer(end - amount, end, to);
+    else this.#transfer(start, start + amount, to);
     return true;
   }
 }

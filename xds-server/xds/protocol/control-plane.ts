@@ -74,15 +74,18 @@ export interface Connection {
 
 /** The management server without its sockets: who is connected, what they may see, and what they made of it. */
 export class ControlPlane {
+  readonly #options: ControlPlaneOptions;
   readonly #sets = new Map<string, ResourceSet>();
   readonly #clients = new Set<Client>();
   #publications = 0;
 
-  constructor(private readonly options: ControlPlaneOptions) {}
+  constructor(options: ControlPlaneOptions) {
+    this.#options = options;
+  }
 
   /** Opens a stream; `send` is called during `receive` of this and `setResources` of the whole. */
   connect(protocol: Protocol, send: (response: Response) => void): Connection {
-    const { options } = this;
+    const options = this.#options;
     const session: Session = new Session({
       protocol,
       send,
@@ -109,10 +112,10 @@ export class ControlPlane {
   }
 
   #open(client: Client, node: NodeIdentity): NumberedView | undefined {
-    const found = this.options.resolveFrontend(node);
+    const found = this.#options.resolveFrontend(node);
     if (found instanceof WardropError) throw found;
     client.frontendId = found;
-    this.options.onConnect?.(node, found, this.#shortcomingsOf(node, found));
+    this.#options.onConnect?.(node, found, this.#shortcomingsOf(node, found));
     const set = this.#sets.get(found);
     return set && { view: set.viewOf(node), number: this.#publications };
   }

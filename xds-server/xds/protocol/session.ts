@@ -52,6 +52,7 @@ export interface NumberedView {
 
 /** One stream of one client: routes requests to subscriptions and decides what may be sent when. */
 export class Session {
+  readonly #options: SessionOptions;
   node: NodeIdentity | undefined;
   readonly subscriptions = new Map<string, Subscription>();
   #view: View | undefined;
@@ -59,10 +60,12 @@ export class Session {
   /** Responses since this publication. */
   #sent = 0;
 
-  constructor(private readonly options: SessionOptions) {}
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
 
   get protocol(): Protocol {
-    return this.options.protocol;
+    return this.#options.protocol;
   }
 
   get view(): View | undefined {
@@ -111,7 +114,7 @@ export class Session {
   #identify(node: NodeIdentity | undefined): void {
     if (this.node === undefined) {
       if (node === undefined || node.id === '') throw invalid('a first request without node.id');
-      this.#take(this.options.open(node));
+      this.#take(this.#options.open(node));
       this.node = node;
     } else if (node !== undefined && node.id !== '' && node.id !== this.node.id) {
       throw invalid(`node.id ${JSON.stringify(node.id)} on the stream of ${JSON.stringify(this.node.id)}`);
@@ -128,20 +131,20 @@ export class Session {
   #subscription(typeUrl: string): Subscription {
     let subscription = this.subscriptions.get(typeUrl);
     if (subscription === undefined) {
-      subscription = new Subscription(this.options.protocol, isFullState(typeUrl));
+      subscription = new Subscription(this.#options.protocol, isFullState(typeUrl));
       this.subscriptions.set(typeUrl, subscription);
     }
     return subscription;
   }
 
   #judge(subscription: Subscription, { typeUrl, responseNonce, error }: CommonRequest): void {
-    const now = this.options.now();
+    const now = this.#options.now();
     if (error === undefined) {
-      if (subscription.accept(responseNonce, now)) this.options.onAccept();
+      if (subscription.accept(responseNonce, now)) this.#options.onAccept();
       return;
     }
     const rejection = subscription.reject(responseNonce, error, now);
-    if (rejection !== undefined) this.options.onReject(typeUrl, rejection);
+    if (rejection !== undefined) this.#options.onReject(typeUrl, rejection);
   }
 
   #pump(): void {
@@ -174,8 +177,8 @@ export class Session {
     // Unique on this stream, and the same on all streams that are sent the same of a publication: their responses are
     // equal byte for byte, so that they are encoded and held in memory once.
     const nonce = `${this.#publication}-${++this.#sent}`;
-    subscription.markSent(answer, nonce, this.options.now());
-    this.options.send({ ...answer, typeUrl, nonce });
+    subscription.markSent(answer, nonce, this.#options.now());
+    this.#options.send({ ...answer, typeUrl, nonce });
   }
 }
 

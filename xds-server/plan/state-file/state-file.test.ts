@@ -7,8 +7,8 @@ import { evolvePlan } from '../evolve.js';
 import type { Plan } from '../plan.js';
 import { planId } from '../plan-id.js';
 import { evolveInput } from '../testing/fleet.js';
-import { PlanStore } from './plan-store.js';
 import type { ServerState } from './server-state.js';
+import { StateFile } from './state-file.js';
 import { decodeState, encodeState } from './state-format.js';
 import { readState } from './state-salvage.js';
 
@@ -207,7 +207,7 @@ describe('a file of another version', () => {
   });
 });
 
-describe('PlanStore', () => {
+describe('StateFile', () => {
   let directory: string;
   let path: string;
 
@@ -219,26 +219,26 @@ describe('PlanStore', () => {
   afterEach(() => rm(directory, { recursive: true }));
 
   it('starts with nothing when there is no file', async () => {
-    expect(await new PlanStore(path).load()).toEqual({ state: null, problem: null });
+    expect(await new StateFile(path).load()).toEqual({ state: null, problem: null });
   });
 
   it('loads what was saved, and leaves no other file behind', async () => {
-    const store = new PlanStore(path);
-    await store.save(state());
-    expect(await store.load()).toEqual({ state: state(), problem: null });
+    const file = new StateFile(path);
+    await file.save(state());
+    expect(await file.load()).toEqual({ state: state(), problem: null });
     expect(await readdir(directory)).toEqual(['state.json']);
   });
 
   it('writes the last of many states', async () => {
-    const store = new PlanStore(path);
-    await Promise.all([1, 2, 3, 4, 5].map((version) => store.save(state(version))));
-    expect((await store.load()).state!.snapshotVersion).toBe(5);
+    const file = new StateFile(path);
+    await Promise.all([1, 2, 3, 4, 5].map((version) => file.save(state(version))));
+    expect((await file.load()).state!.snapshotVersion).toBe(5);
   });
 
   it('sets a broken file aside under a free name and says so', async () => {
     for (const text of ['{"format": 1', '{"format": 9}']) {
       await writeFile(path, text);
-      const { state: loaded, problem } = await new PlanStore(path).load();
+      const { state: loaded, problem } = await new StateFile(path).load();
       expect(loaded).toBeNull();
       expect(problem!.code).toBe('WARDROP_STATE_INVALID');
       expect(problem!.message).toContain(path);
@@ -250,19 +250,19 @@ describe('PlanStore', () => {
   it('goes on with a file of another version, keeps a copy for that version, and says so', async () => {
     const newer = JSON.stringify({ ...JSON.parse(encodeState(state())), format: 2, more: 1 });
     await writeFile(path, newer);
-    const store = new PlanStore(path);
-    const { state: loaded, problem } = await store.load();
+    const file = new StateFile(path);
+    const { state: loaded, problem } = await file.load();
     expect(loaded).toMatchObject(state());
     expect(problem!.message).toMatch(/format is 2.*kept as .*broken/);
     // Until the next save it is there to be read again.
     expect(await readFile(path, 'utf8')).toBe(newer);
-    await store.save(state(4));
-    expect(await store.load()).toEqual({ state: state(4), problem: null });
+    await file.save(state(4));
+    expect(await file.load()).toEqual({ state: state(4), problem: null });
     expect(await readFile(`${path}.broken`, 'utf8')).toBe(newer);
   });
 
   it('notices that somebody else has written the file since it did, and not its own writes', async () => {
-    const [one, other] = [new PlanStore(path), new PlanStore(path)];
+    const [one, other] = [new StateFile(path), new StateFile(path)];
     for (const version of [1, 2]) await one.save(state(version));
     await rm(path);
     await one.save(state(3));
@@ -277,22 +277,18 @@ describe('PlanStore', () => {
 
   it('leaves nothing behind when the file cannot be replaced', async () => {
     await mkdir(path);
-    await expect(new PlanStore(path).save(state())).rejects.toMatchObject({ code: 'WARDROP_STATE_INVALID' });
+    await expect(new StateFile(path).save(state())).rejects.toMatchObject({ code: 'WARDROP_STATE_INVALID' });
     expect(await readdir(directory)).toEqual(['state.json']);
   });
 
   it('reports a file that cannot be written, and writes again once it can', async () => {
-    const store = new PlanStore(join(directory, 'missing', 'state.json'));
-    const saves = await Promise.allSettled([
-      store.save(state(1)),
-      store.save(state(2)),
-      store.save(state(3)),
-    ]);
+    const file = new StateFile(join(directory, 'missing', 'state.json'));
+    const saves = await Promise.allSettled([file.save(state(1)), file.save(state(2)), file.save(state(3))]);
     for (const save of saves) {
       expect(save).toMatchObject({ status: 'rejected', reason: { code: 'WARDROP_STATE_INVALID' } });
     }
     await mkdir(join(directory, 'missing'));
-    await store.save(state(4));
-    expect((await store.load()).state!.snapshotVersion).toBe(4);
+    await file.save(state(4));
+    expect((await file.load()).state!.snapshotVersion).toBe(4);
   });
 });

@@ -15,12 +15,12 @@ export interface LoadedState {
 }
 
 /** The state file: one JSON document, replaced as a whole. */
-export class PlanStore {
-  private readonly path: string;
+export class StateFile {
+  readonly path: string;
   /** The file as this server left it; undefined before its first write. */
-  private written: FileIdentity | undefined;
-  private next: ServerState | undefined;
-  private last: Promise<void> = Promise.resolve();
+  #written: FileIdentity | undefined;
+  #next: ServerState | undefined;
+  #last: Promise<void> = Promise.resolve();
 
   /** When this server last found that somebody else had written the file; undefined when never. */
   foundReplacedAtMs: number | undefined;
@@ -41,7 +41,7 @@ export class PlanStore {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: null, problem: null };
       return {
         state: null,
-        problem: this.problem(
+        problem: this.#problem(
           `cannot be read: ${reason(error)}. Check that it is a file that the control server may read`,
           error,
         ),
@@ -50,12 +50,12 @@ export class PlanStore {
     try {
       const { state, problem } = readState(text);
       if (problem === null) return { state, problem };
-      const aside = await this.setAside(keepCopy);
-      return { state, problem: this.problem(`is not as this version writes it: ${problem}. ${aside}`) };
+      const aside = await this.#setAside(keepCopy);
+      return { state, problem: this.#problem(`is not as this version writes it: ${problem}. ${aside}`) };
     } catch (error) {
-      const aside = await this.setAside(rename);
+      const aside = await this.#setAside(rename);
       const what = `is broken: ${reason(error)}. ${aside} The server starts without it: conversations may move`;
-      return { state: null, problem: this.problem(what, error) };
+      return { state: null, problem: this.#problem(what, error) };
     }
   }
 
@@ -66,32 +66,32 @@ export class PlanStore {
    * Rejects with WARDROP_STATE_INVALID when the file cannot be written; the old one is then as it was.
    */
   save(state: ServerState): Promise<void> {
-    this.next = state;
-    const saved = this.last.then(() => this.writeNext());
-    this.last = saved.catch(() => undefined);
+    this.#next = state;
+    const saved = this.#last.then(() => this.#writeNext());
+    this.#last = saved.catch(() => undefined);
     return saved;
   }
 
-  private async writeNext(): Promise<void> {
-    const state = this.next;
+  async #writeNext(): Promise<void> {
+    const state = this.#next;
     if (state === undefined) return;
-    this.next = undefined;
+    this.#next = undefined;
     try {
       const found = await identityOf(this.path);
-      if (found !== undefined && this.written !== undefined && !isDeepStrictEqual(found, this.written)) {
+      if (found !== undefined && this.#written !== undefined && !isDeepStrictEqual(found, this.#written)) {
         this.foundReplacedAtMs = now();
       }
       await replaceFile(this.path, encodeState(state));
-      this.written = await identityOf(this.path);
+      this.#written = await identityOf(this.path);
     } catch (error) {
-      this.next ??= state;
+      this.#next ??= state;
       const what = `cannot be written: ${reason(error)}. Check that its directory exists and has room`;
-      throw this.problem(what, error);
+      throw this.#problem(what, error);
     }
   }
 
   /** Puts the file, or a copy of it, under the first free `.broken` name. */
-  private async setAside(put: (from: string, to: string) => Promise<void>): Promise<string> {
+  async #setAside(put: (from: string, to: string) => Promise<void>): Promise<string> {
     try {
       for (let number = 1; ; number++) {
         const aside = number === 1 ? `${this.path}.broken` : `${this.path}.broken-${number}`;
@@ -104,7 +104,7 @@ export class PlanStore {
     }
   }
 
-  private problem(what: string, cause?: unknown): WardropError {
+  #problem(what: string, cause?: unknown): WardropError {
     return new WardropError('WARDROP_STATE_INVALID', `state file ${this.path} ${what}`, { cause });
   }
 }
