@@ -173,6 +173,22 @@ describe('the capacity of an engine with room', () => {
     expect(look(capacity, withRoom(1, 0.2), 41, 41)).toBeCloseTo(0.5);
   });
 
+  it('rises in time however looks scatter that all say enough for it', () => {
+    const share = fc.double({ min: 0.5, max: 0.94, noNaN: true });
+    const scatter = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 32, maxLength: 32 });
+    fc.assert(
+      fc.property(share, scatter, (before, all) => {
+        const capacity = new MeasuredCapacity();
+        capacity.resume(before, 0);
+        // 15 % more than the share, or nine tenths of the profile.
+        const least = Math.min(0.9, 1.15 * before) + 1e-9;
+        for (const [second, each] of all.entries())
+          capacity.accept(withRoom(least + each * (1.1 - least)), true, second * 1_000);
+        expect(capacity.share).toBeGreaterThan(before);
+      }),
+    );
+  });
+
   it('stays while nothing is known', () => {
     const capacity = new MeasuredCapacity();
     look(capacity, full(0.7), 0, 3);

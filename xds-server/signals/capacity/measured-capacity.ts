@@ -116,9 +116,7 @@ export class MeasuredCapacity {
     const isTelling = look?.isFull && (isUsual || look.knowsCache || look.mostRho > this.#share);
     this.#full = isTelling ? moreOf(this.#full, look, nowMs) : undefined;
     this.#calm =
-      look === undefined || look.isFull
-        ? undefined
-        : rangeOf(this.#calm, look, RISE_FACTOR * this.#share, nowMs);
+      look === undefined || look.isFull ? undefined : rangeOf(this.#calm, look, this.#enough, nowMs);
     if (this.#full !== undefined && nowMs - this.#full.sinceMs >= FULL_MS) {
       this.#meet(this.#full.most, this.#full.sinceMs, nowMs);
       this.#full = undefined;
@@ -130,6 +128,12 @@ export class MeasuredCapacity {
       this.#conclude(this.#calm, look!, nowMs);
       this.#calm = undefined;
     }
+  }
+
+  /** What looks must say at least for a rise. */
+  get #enough(): number {
+    const more = RISE_FACTOR * this.#share;
+    return this.#share < 1 ? Math.min(USUAL, more) : more;
   }
 
   get #calmMs(): number {
@@ -183,9 +187,9 @@ export class MeasuredCapacity {
     const share = this.#share;
     if (share > 1 && most < NO_LONGER_RAISED) this.#fallTo(1, nowMs);
     else if (share < 1 && !this.#isConfirmed && most < Math.sqrt(share)) this.#isConfirmed = true;
+    else if (least < this.#enough) return;
     else if (share < 1 && least >= USUAL) this.#riseTo(Math.min(1, this.#stepUp(least)), nowMs);
-    else if (least >= RISE_FACTOR * share && (share < 1 || doneRho >= LEAST_DONE))
-      this.#riseTo(Math.min(this.#stepUp(least), least), nowMs);
+    else if (share < 1 || doneRho >= LEAST_DONE) this.#riseTo(Math.min(this.#stepUp(least), least), nowMs);
   }
 
   #stepUp(shown: number): number {
@@ -267,15 +271,15 @@ function moreOf(
   return look.mostRho > before.most.mostRho ? { ...before, most: look } : before;
 }
 
-/** The shares that looks at an engine with room say; anew when they begin to say so much that it may rise. */
+/** The shares that looks at an engine with room say; anew when they begin to say enough for a rise. */
 function rangeOf(
   before: { readonly sinceMs: number; readonly least: number; readonly most: number } | undefined,
   look: CapacityLook,
-  rise: number,
+  enough: number,
   nowMs: number,
 ): { readonly sinceMs: number; readonly least: number; readonly most: number } {
   const share = shareOf(look);
-  const isNew = before === undefined || (before.least < rise && share >= rise);
+  const isNew = before === undefined || (before.least < enough && share >= enough);
   const { sinceMs, least, most } = isNew ? { sinceMs: nowMs, least: share, most: share } : before;
   return { sinceMs, least: Math.min(least, share), most: Math.max(most, share) };
 }
