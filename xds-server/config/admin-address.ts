@@ -1,7 +1,7 @@
 import { parseAddress } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
+import { type ReadFile, readFromDisk, readSource } from './document/read-file.js';
 import { validate } from './document/validate.js';
-import { type ReadFile, readFromDisk, readSource } from './load.js';
 import { ConfigError } from './problem.js';
 
 /**

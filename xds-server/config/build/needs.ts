@@ -3,10 +3,7 @@ import type { Alias, Engine, Fleet, Pool } from '../../fleet/fleet.js';
 import type { Need } from '../../fleet/needs.js';
 import { poolsOfModel } from '../../fleet/pools.js';
 import type { PriorityClass } from '../../fleet/priority-class.js';
-import type { FilterSettings } from '../config.js';
 import type { ConfigFile } from '../schema/schema.js';
-
-// Every function here takes a part of a file that passed its checks.
 
 type NeedEntry = ConfigFile['needs'][string];
 type ClassEntry = ConfigFile['classes'][string];
@@ -82,24 +79,4 @@ export function buildAliases(aliases: ConfigFile['aliases']): readonly Alias[] {
   return Object.entries(aliases)
     .map(([name, model]) => ({ name, model }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-export function buildFilter({
-  readBodies,
-  maxBodyBytes,
-  tenantHeader,
-  keyHeaders,
-  keyFields,
-  prefixKeyBytes,
-  placement,
-}: ConfigFile['filter']): FilterSettings {
-  return {
-    readBodies,
-    maxBodyBytes,
-    placement,
-    ...(keyHeaders === undefined ? {} : { keyHeaders: keyHeaders.map((name) => name.toLowerCase()) }),
-    ...(keyFields === undefined ? {} : { keyFields }),
-    ...(prefixKeyBytes === 0 ? {} : { prefixKeyBytes }),
-    ...(tenantHeader === undefined ? {} : { tenantHeader: tenantHeader.toLowerCase() }),
-  };
 }

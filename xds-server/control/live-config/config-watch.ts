@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type ReadFile, textOf } from '../../config/load.js';
+import { type ReadFile, textOf } from '../../config/document/read-file.js';
 
 const POLL_MS = 1_000;
 /** Stands for the content of a file that cannot be read. */

@@ -1,0 +1,34 @@
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
+import { ConfigError } from '../problem.js';
+import { YamlSource } from './yaml-source.js';
+
+/** Reads a file as UTF-8 text, without a byte order mark; throws what the file system throws. */
+export type ReadFile = (path: string) => string;
+
+export const readFromDisk: ReadFile = (path) => textOf(readFileSync(path));
+
+/** Bytes of a file as text, without a byte order mark. */
+export function textOf(bytes: Uint8Array): string {
+  // Node would put other characters in the place of what it cannot read.
+  if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text');
+  return new TextDecoder().decode(bytes);
+}
+
+/** @throws {ConfigError} when a configuration file cannot be read or is not YAML */
+export function readSource(file: string, readFile: ReadFile): YamlSource {
+  let text: string;
+  try {
+    text = readFile(file);
+  } catch (error) {
+    const problem = { file, line: 1, column: 1, path: '', message: `cannot be read: ${messageOf(error)}` };
+    throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [problem]);
+  }
+  return new YamlSource(text, file);
+}
+
+/** Of the file system's messages only the reason: `ENOENT: no such file or directory, open 'a.pem'`. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message.replace(/^E[A-Z]+: (.*?), \w+(?: '.*')?$/, '$1');
+}
