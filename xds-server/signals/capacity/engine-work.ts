@@ -148,7 +148,7 @@ export class EngineWork {
 
   /** Compares what an engine says that it has with what it should have. `share`: of its profile's capacity that it has. */
   acceptLoad(
-    { id }: Engine,
+    { id, maxInFlight }: Engine,
     { requests, ours, replicas }: Omit<LoadReading, 'ourRho'>,
     share: number,
     profile: Profile,
@@ -159,7 +159,7 @@ export class EngineWork {
     this.#outside.set(id, outside);
     const workPerSecond = this.#traffic.get(id)?.rates(nowMs).workSeconds ?? 0;
     const ourRho = replicas === 0 ? 0 : workPerSecond / (replicas * share);
-    outside.accept({ requests, ours, ourRho, replicas }, profile, mix, nowMs);
+    outside.accept({ requests, ours, ourRho, replicas }, { profile, mix, maxInFlight }, nowMs);
   }
 
   save() {

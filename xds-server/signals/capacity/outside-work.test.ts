@@ -15,7 +15,7 @@ const profile: Profile = {
 const mix = { uncachedPromptTokens: 100, outputTokens: 10 };
 
 function see(work: OutsideWork, reading: LoadReading, times = 8): number {
-  for (let time = 0; time < times; time++) work.accept(reading, profile, mix, 0);
+  for (let time = 0; time < times; time++) work.accept(reading, { profile, mix }, 0);
   return work.health;
 }
 
@@ -28,7 +28,7 @@ describe('work from outside', () => {
     const work = new OutsideWork();
     const look = (requests: number, fromMs: number, toMs: number) => {
       for (let nowMs = fromMs; nowMs < toMs; nowMs += 2_000)
-        work.accept({ requests, ours: 10, ourRho: 0.3, replicas: 1 }, profile, mix, nowMs);
+        work.accept({ requests, ours: 10, ourRho: 0.3, replicas: 1 }, { profile, mix }, nowMs);
       return work.health;
     };
     expect(look(20, 0, 60_000)).toBeCloseTo(0.7);
@@ -74,13 +74,32 @@ describe('work from outside', () => {
     expect(see(work, { requests: 10, ours: 10, ourRho: 0.3, replicas: 2 })).toBe(1);
   });
 
-  it('a profile without latencies and no requests of ours say nothing: health stays', () => {
+  describe('of an engine whose profile knows only a rate, while it has no requests of ours', () => {
     const bare = { ...profile, ttft: { ...profile.ttft, baseSeconds: 0 } };
-    const work = new OutsideWork();
-    for (let time = 0; time < 8; time++)
-      work.accept({ requests: 50, ours: 0, ourRho: 0, replicas: 1 }, bare, mix, 0);
-    expect(work.health).toBe(1);
-    expect(work.view).toBeUndefined();
+    const known = (maxInFlight: number | undefined, requests: number, replicas = 1) => {
+      const work = new OutsideWork();
+      for (let time = 0; time < 8; time++)
+        work.accept({ requests, ours: 0, ourRho: 0, replicas }, { profile: bare, mix, maxInFlight }, 0);
+      return { health: work.health, view: work.view };
+    };
+
+    it('is not known: health stays', () => {
+      expect(known(undefined, 50)).toEqual({ health: 1, view: undefined });
+    });
+
+    it.each([
+      { requests: 12, replicas: 1, rho: 1 },
+      { requests: 10, replicas: 1, rho: 1 },
+      { requests: 8, replicas: 2, rho: 0.4 },
+      { requests: 30, replicas: 4, rho: 0.75 },
+    ])(
+      'is judged by the most that it may have, where that is configured: $requests at $replicas',
+      (given) => {
+        const { health, view } = known(10, given.requests, given.replicas);
+        expect(view).toEqual({ requests: given.requests, rho: expect.closeTo(given.rho, 5) });
+        expect(health).toBeCloseTo(Math.max(0.1, 1 - given.rho));
+      },
+    );
   });
 });
 
@@ -95,7 +114,7 @@ it('health is always between 0.1 and 1', () => {
     fc.property(fc.array(reading, { minLength: 8, maxLength: 30 }), (readings) => {
       const work = new OutsideWork();
       for (const each of readings) {
-        work.accept(each, profile, mix, 0);
+        work.accept(each, { profile, mix }, 0);
         expect(work.health).toBeGreaterThanOrEqual(0.1);
         expect(work.health).toBeLessThanOrEqual(1);
       }

@@ -31,6 +31,14 @@ export interface LoadReading {
   readonly replicas: number;
 }
 
+/** What tells how much work the requests at an engine are. */
+export interface RequestsMean {
+  readonly profile: Profile;
+  readonly mix: TokenMix;
+  /** Most requests that a replica may have at a time; undefined where nobody has said. */
+  readonly maxInFlight?: number | undefined;
+}
+
 /** What is known about work that reaches an engine without passing Wardrop. */
 export interface OutsideView {
   readonly requests: number;
@@ -69,16 +77,16 @@ export class OutsideWork {
     this.#readings = [];
   }
 
-  /** Takes one look; without looks everything stays as it is. */
-  accept(reading: LoadReading, profile: Profile, mix: TokenMix, nowMs: number): void {
-    if (rhoPerRequest(reading, profile, mix) === undefined) return;
+  /** Takes one look; without looks everything stays as it is. `engine` says what its requests mean. */
+  accept(reading: LoadReading, engine: RequestsMean, nowMs: number): void {
+    if (rhoPerRequest(reading, engine) === undefined) return;
     this.#readings = [...this.#readings.slice(1 - LONGEST), reading];
     if (this.#readings.length < LEAST_READINGS) return;
     this.#isKnown = true;
     for (const length of WINDOWS) {
       if (length > this.#readings.length) return;
       const window = this.#readings.slice(-length);
-      const outside = this.#judge(window, profile, mix);
+      const outside = this.#judge(window, engine);
       if (outside === undefined) continue;
       this.#before = { view: this.#believed, untilMs: nowMs };
       this.#believed = outside;
@@ -89,9 +97,9 @@ export class OutsideWork {
   }
 
   /** What these looks say, if it is something else than what is believed, and beyond doubt. */
-  #judge(window: readonly LoadReading[], profile: Profile, mix: TokenMix): OutsideView | undefined {
+  #judge(window: readonly LoadReading[], engine: RequestsMean): OutsideView | undefined {
     const means = meanOf(window);
-    const perRequest = rhoPerRequest(means, profile, mix);
+    const perRequest = rhoPerRequest(means, engine);
     if (perRequest === undefined) return undefined;
     const requests = Math.max(0, means.requests - means.ours);
     const before = this.#believed.rho;
@@ -129,14 +137,21 @@ function stepsOf(rho: number): number {
   return Math.round(rho / STEP);
 }
 
-/** Utilisation caused by each request; undefined when nothing can be said. */
-function rhoPerRequest(reading: LoadReading, profile: Profile, mix: TokenMix): number | undefined {
+/**
+ * Utilisation caused by each request; undefined when nothing can be said. Where the profile knows only a rate, a replica
+ * with as many as it may have is full.
+ */
+function rhoPerRequest(
+  reading: LoadReading,
+  { profile, mix, maxInFlight }: RequestsMean,
+): number | undefined {
   const { requests, ours, ourRho, replicas } = reading;
   if (replicas === 0) return undefined;
   if (ours >= ENOUGH_OURS && ourRho > 0) return ourRho / ours;
   if (requests <= ours) return 0;
   const rho = rhoOf(requests / replicas, profile, mix);
-  return rho === undefined ? undefined : rho / requests;
+  if (rho !== undefined) return rho / requests;
+  return maxInFlight === undefined ? undefined : 1 / (maxInFlight * replicas);
 }
 
 /** Requests by which the mean difference of these looks may be off with nothing from outside, at the utmost. */
