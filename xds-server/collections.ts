@@ -32,7 +32,11 @@ export function compare<T extends string | number>(a: T, b: T): number {
   return a > b ? 1 : 0;
 }
 
-/** Order of ids, by code units. */
+/** Order of ids, as of names, by code units. */
 export function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return compare(a.id, b.id);
+}
+
+export function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return compare(a.name, b.name);
 }

@@ -1,3 +1,4 @@
+import { sum } from '../collections.js';
 import type { Config } from '../config/config.js';
 import type { Address, Engine } from '../fleet/fleet.js';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
@@ -159,10 +160,7 @@ function limits(
   { state, outside, envoys }: ReliefInput,
   allowances: ReadonlyMap<string, Allowance>,
 ): Relief['limits'] {
-  const sharers = Math.max(
-    1,
-    [...envoys.values()].reduce((sum, count) => sum + count, 0),
-  );
+  const sharers = Math.max(1, sum(envoys.values()));
   return new Map(
     state.engines.flatMap((engine): [string, number][] => {
       const allowance = allowances.get(engine.id);

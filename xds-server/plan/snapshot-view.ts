@@ -7,6 +7,7 @@ import type {
   SnapshotSegment,
   SnapshotView,
 } from '../../wire/snapshot-view.js';
+import { byName } from '../collections.js';
 import type { Fleet, Pool } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
@@ -176,9 +177,9 @@ function models(fleet: Fleet): SnapshotModel[] {
       },
     ];
   });
-  const byName = new Map(served.map((model) => [model.name, model]));
-  const aliases = (fleet.aliases ?? []).map(({ name, model }) => ({ ...byName.get(model)!, name }));
-  return [...served, ...aliases].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const models = new Map(served.map((model) => [model.name, model]));
+  const aliases = (fleet.aliases ?? []).map(({ name, model }) => ({ ...models.get(model)!, name }));
+  return [...served, ...aliases].sort(byName);
 }
 
 function snapshotPool(

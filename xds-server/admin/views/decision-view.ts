@@ -7,6 +7,7 @@ import {
 } from '../../../wire/names.js';
 import { decodeSnapshot } from '../../../wire/snapshot-reader.js';
 import type { SnapshotPool, SnapshotView } from '../../../wire/snapshot-view.js';
+import { sum } from '../../collections.js';
 import { envoyOptions } from '../../control/publishing/envoy-options.js';
 import type { FilterOutcome } from '../../control/questions/filter-run.js';
 import { issuedSnapshot } from '../issued-snapshot.js';
@@ -82,7 +83,7 @@ function weightOf(engineId: string, { segments }: SnapshotPool, { engines }: Sna
   const lengths = segments.map(({ owner, start }, index) =>
     engines[owner]!.id === engineId ? (segments[index + 1]?.start ?? 2 ** 32) - start : 0,
   );
-  return lengths.reduce((sum, length) => sum + length, 0) / 2 ** 32;
+  return sum(lengths) / 2 ** 32;
 }
 
 function engineAt(address: string, { engines }: SnapshotView): string | null {

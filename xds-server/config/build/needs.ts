@@ -1,4 +1,5 @@
 import type { NeedCondition } from '../../../wire/snapshot-view.js';
+import { byId, byName } from '../../collections.js';
 import type { Alias, Engine, Fleet, Pool } from '../../fleet/fleet.js';
 import type { Need } from '../../fleet/needs.js';
 import { poolsOfModel } from '../../fleet/pools.js';
@@ -12,7 +13,7 @@ type ClassEntry = ConfigFile['classes'][string];
 export function buildNeeds(entries: ConfigFile['needs']): readonly Need[] {
   return Object.entries(entries)
     .map(([id, entry]) => ({ id, when: conditionOf(entry.when), labels: labelsOf(entry) }))
-    .sort((a, b) => (a.id < b.id ? -1 : 1));
+    .sort(byId);
 }
 
 function conditionOf({
@@ -68,7 +69,7 @@ export function buildPools(
 ): Pick<Fleet, 'pools' | 'needs' | 'modelNeeds'> {
   const models = [...new Set(engines.flatMap((engine) => engine.models))].sort();
   const built = models.map((model) => poolsOfModel(model, engines, needs));
-  const pools: readonly Pool[] = built.flatMap((entry) => entry.pools).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const pools: readonly Pool[] = built.flatMap((entry) => entry.pools).sort(byId);
   const modelNeeds = built.map((entry) => entry.modelNeeds).filter((entry) => entry.needs.length > 0);
   if (modelNeeds.length === 0) return { pools };
   const used = new Set(modelNeeds.flatMap((entry) => entry.needs));
@@ -78,5 +79,5 @@ export function buildPools(
 export function buildAliases(aliases: ConfigFile['aliases']): readonly Alias[] {
   return Object.entries(aliases)
     .map(([name, model]) => ({ name, model }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+    .sort(byName);
 }

@@ -1,5 +1,6 @@
 import { MAX_CLASSES, MAX_MODEL_NEEDS, MAX_NAME_BYTES, MAX_NEEDS } from '../../../wire/layout.js';
 import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
+import { byId } from '../../collections.js';
 import type { Engine, Pool } from '../../fleet/fleet.js';
 import type { Need } from '../../fleet/needs.js';
 import { meets, needsThatMatter } from '../../fleet/pools.js';
@@ -118,7 +119,7 @@ function traitsOf(config: Draft): readonly Traits[] {
             },
           ],
     )
-    .sort((a, b) => (a.id < b.id ? -1 : 1));
+    .sort(byId);
 }
 
 function checkAliases({ aliases = {} }: Draft, models: ReadonlySet<string>, report: Report): void {

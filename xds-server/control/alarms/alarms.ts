@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { byId } from '../../collections.js';
 
 /** Something that an operator should look at; lasts until it is over. */
 export interface Alarm {
@@ -21,7 +22,7 @@ export class Alarms {
 
   /** Sorted by id. */
   get list(): readonly Alarm[] {
-    return [...this.#alarms.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return [...this.#alarms.values()].sort(byId);
   }
 
   raise(id: string, message: string): void {

@@ -1,3 +1,4 @@
+import { sum } from '../../collections.js';
 import type { BackupShares, EngineWeight } from '../../optimizer/solution.js';
 import type { Segment } from '../plan.js';
 import type { OwnedRun } from './partition.js';
@@ -139,7 +140,7 @@ function targetLengths(
 ): number[] {
   const wantedLengths = quantise(largest(ids, wanted, maxParts), before.length);
   const lengths = before.lengths(ids.length);
-  const assigned = lengths.reduce((sum, length) => sum + length, 0);
+  const assigned = sum(lengths);
   const inForce = ids.filter((_, index) => lengths[index]! > 0);
   if (assigned === 0 || inForce.length > maxParts || !inForce.every(usable)) return wantedLengths;
   const kept = quantise(lengths, before.length);

@@ -1,3 +1,4 @@
+import { mean } from '../../collections.js';
 import { percent } from '../../percent.js';
 import { minStages } from './curve-fit.js';
 import type { FitResult, Fitted, FittedStage, FitWarning, FitWarningCode } from './result.js';
@@ -140,7 +141,7 @@ function recomputedTbot({ stages }: Unwarned, doubled: boolean): string | undefi
   });
   const found = ratios.filter((ratio) => doubled === (ratio > 1.8 && ratio < 2.2));
   if (found.length === 0) return undefined;
-  const average = found.reduce((sum, ratio) => sum + ratio, 0) / found.length;
+  const average = mean(found);
   return (
     `In ${found.length} of ${stages.length} stages (E2E - TTFT) / (output tokens - 1) is ${average.toFixed(2)} times ` +
     `the reported time per token; the recomputed one is used.${doubled ? ' That happens when a tool counts two events a token' : ''}`

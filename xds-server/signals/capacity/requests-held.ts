@@ -1,3 +1,4 @@
+import { sum } from '../../collections.js';
 import { packRows, unpackRows } from '../saved.js';
 
 /** Longest time that is looked back over. */
@@ -34,7 +35,7 @@ export class RequestsHeld {
   /** Mean over the last seconds; 0 when nothing is known. */
   mean(seconds: number, nowMs: number): number {
     const counts = this.#within(seconds, nowMs);
-    return counts.reduce((sum, requests) => sum + requests, 0) / Math.max(1, counts.length);
+    return sum(counts) / Math.max(1, counts.length);
   }
 
   #within(seconds: number, nowMs: number): readonly number[] {

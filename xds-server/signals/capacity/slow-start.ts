@@ -1,3 +1,4 @@
+import { sum } from '../../collections.js';
 import type { Address, Engine, Pool } from '../../fleet/fleet.js';
 import { refill } from '../saved.js';
 
@@ -38,7 +39,7 @@ export class SlowStart {
       });
       if (ready.length === 0) return 1;
       const parts = ready.map((address) => this.#part(address, engine.slowStartSeconds ?? 0, nowMs));
-      return parts.reduce((sum, part) => sum + part, 0) / ready.length;
+      return sum(parts) / ready.length;
     });
     this.#hasBegun = true;
     for (const address of this.#presence.keys()) if (!known.has(address)) this.#presence.delete(address);

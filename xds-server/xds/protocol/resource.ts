@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { byName } from '../../collections.js';
 
 /** One resource, encoded once and shared by every stream that carries it. */
 export interface Resource {
@@ -26,10 +27,10 @@ export function createResource(name: string, any: Uint8Array, references: readon
 
 /** Sorts by name, so that neither the order nor the version depends on how the resources were made. */
 export function createCollection(resources: readonly Resource[]): Collection {
-  const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const byName = new Map(sorted.map((resource) => [resource.name, resource]));
-  if (byName.size !== sorted.length) throw new RangeError('two resources of one type have the same name');
-  return { version: versionOf(sorted), resources: byName };
+  const sorted = [...resources].sort(byName);
+  const named = new Map(sorted.map((resource) => [resource.name, resource]));
+  if (named.size !== sorted.length) throw new RangeError('two resources of one type have the same name');
+  return { version: versionOf(sorted), resources: named };
 }
 
 /** Version of a response that carries exactly these resources, given in the order of their names. */

@@ -1,3 +1,4 @@
+import { byName } from '../../collections.js';
 import { type Collection, type Resource, versionOf } from './resource.js';
 
 export type Protocol = 'sotw' | 'delta';
@@ -292,7 +293,7 @@ export class Subscription {
     else if (content.length === collection.resources.size) {
       return { version: collection.version, resources: content, removed: [] };
     }
-    content.sort((a, b) => (a.name < b.name ? -1 : 1));
+    content.sort(byName);
     return { version: versionOf(content), resources: content, removed: [] };
   }
 

@@ -1,3 +1,4 @@
+import { byId } from '../../collections.js';
 import { type Engine, type Fleet, indexById } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
 import type { Upstream } from '../../fleet/upstream.js';
@@ -154,6 +155,6 @@ function reachableEngines(fleet: Fleet, frontendId: string): Engine[] {
 
 /** Both lists by id, the first one's elements where both have one; sorted by id. */
 function union<T extends { readonly id: string }>(first: readonly T[], second: readonly T[]): T[] {
-  const byId = new Map([...second, ...first].map((item) => [item.id, item]));
-  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const items = new Map([...second, ...first].map((item) => [item.id, item]));
+  return [...items.values()].sort(byId);
 }
