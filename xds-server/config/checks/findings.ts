@@ -1,7 +1,7 @@
 import { parseAddress } from '../../fleet/address.js';
 import type { Pool } from '../../fleet/fleet.js';
+import { suggest } from '../../suggest.js';
 import type { Faults } from '../document/faults.js';
-import { suggest } from '../document/suggest.js';
 import { variableHint } from '../document/variables.js';
 import type { YamlSource } from '../document/yaml-source.js';
 import { type ConfigProblem, formatPath, type Path } from '../problem.js';

@@ -1,4 +1,4 @@
-import { closest, suggest } from '../document/suggest.js';
+import { closest, suggest } from '../../suggest.js';
 import type { NetworkTable } from '../network-table.js';
 import type { Path } from '../problem.js';
 import type { Partly } from '../schema/schema-type.js';

@@ -1,9 +1,9 @@
 import { Ajv, type ErrorObject } from 'ajv';
+import { closest, suggest } from '../../suggest.js';
 import type { ConfigProblem, Path } from '../problem.js';
 import { type ConfigFile, configSchema } from '../schema/schema.js';
 import type { Partly } from '../schema/schema-type.js';
 import { ANY_KEY, Faults } from './faults.js';
-import { closest, suggest } from './suggest.js';
 import { withoutUnit } from './units.js';
 import { variableHint } from './variables.js';
 import type { YamlSource } from './yaml-source.js';

@@ -1,3 +1,5 @@
+import type { WardropError } from '../../../errors.js';
+import { closest } from '../../../suggest.js';
 import { type Observation, perReplica } from '../observation.js';
 import { Fields, invalid } from './fields.js';
 
@@ -113,7 +115,7 @@ function observation(row: Fields, defaultReplicas: number): Observation {
   const limit = optional(row, 'concurrency');
   const offered = find(row, 'offered');
   if (offered === undefined && limit === undefined) {
-    throw invalid(row.place, 'offered_rps is missing', `Add a column named ${namesOf('offered')}`);
+    throw missing(row, 'offered');
   }
   return perReplica(
     {
@@ -164,10 +166,22 @@ function optional(row: Fields, quantity: Quantity): number | undefined {
 function required(row: Fields, quantity: Quantity, documented: Quantity = quantity): number {
   const value = optional(row, quantity);
   if (value === undefined) {
-    const name = columns[documented][0]?.names[0];
-    throw invalid(row.place, `${name} is missing`, `Add a column named ${namesOf(documented)}`);
+    throw missing(row, documented);
   }
   return value;
+}
+
+function missing(row: Fields, quantity: Quantity): WardropError {
+  const known = columns[quantity].flatMap(({ names }) => names);
+  const empty = row.names().find((name) => known.includes(name));
+  if (empty !== undefined) return invalid(row.place, `${empty} is empty`, 'Rerun that stage or leave it out');
+  const meant = row.names().find((name) => !isKnown(name) && closest(name, known) !== undefined);
+  const remedy = meant === undefined ? '' : `Is ${meant} meant to be ${closest(meant, known)}? `;
+  return invalid(row.place, `${known[0]} is missing`, `${remedy}Add a column named ${namesOf(quantity)}`);
+}
+
+function isKnown(name: string): boolean {
+  return Object.values(columns).some((column) => column.some(({ names }) => names.includes(name)));
 }
 
 function namesOf(quantity: Quantity): string {

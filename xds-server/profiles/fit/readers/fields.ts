@@ -31,6 +31,11 @@ export class Fields {
     return value !== undefined && value !== null && value !== '';
   }
 
+  /** Names that there are, with values or without. */
+  names(): readonly string[] {
+    return Object.keys(this.values);
+  }
+
   /** A nested object. */
   child(name: string): Fields {
     const value = this.#values[name];

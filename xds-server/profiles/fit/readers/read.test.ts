@@ -182,6 +182,12 @@ describe('readBenchmark refuses', () => {
       /file:2: .* is missing. Add a column named/,
     ],
     [
+      'a CSV with a column misspelt',
+      csv.replace('ttft_s', 'tfft_s').concat('1,1,9,9,1,1\n'),
+      /file:2: ttft_s is missing\. Is tfft_s meant to be ttft_s\? Add a column/,
+    ],
+    ['an empty cell', `${csv}1,1,9,9,,1\n`, /file:2: ttft_s is empty\. Rerun that stage or leave it out/],
+    [
       'an unknown unit',
       sample('profile_export_aiperf.json').replaceAll('"ms"', '"h"'),
       /unknown unit of time "h"/,
