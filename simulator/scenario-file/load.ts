@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { suggest } from '../../xds-server/config/document/suggest.js';
 import { validator } from '../../xds-server/config/document/validate.js';
 import { YamlSource } from '../../xds-server/config/document/yaml-source.js';
 import { ConfigError, type ConfigProblem } from '../../xds-server/config/problem.js';
+import { suggest } from '../../xds-server/suggest.js';
 import { CLASS_MEASURES } from '../experiments/measures.js';
 import type { Scenario } from '../virtual/scenario.js';
 import { buildFleet } from './fleet.js';

@@ -33,7 +33,7 @@ export class Fields {
 
   /** Names that there are, with values or without. */
   names(): readonly string[] {
-    return Object.keys(this.values);
+    return Object.keys(this.#values);
   }
 
   /** A nested object. */
