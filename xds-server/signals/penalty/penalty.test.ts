@@ -89,6 +89,21 @@ describe('a penalty', () => {
     expect(penalty.severity).toBe(6);
   });
 
+  it('ends within half a minute where it is below 1.3 by what the engine surely gets done, however slow it was and however late its answers are', () => {
+    const past = fc.double({ min: 2, max: 20, noNaN: true });
+    const below = fc.double({ min: 1, max: 1.29, noNaN: true });
+    fc.assert(
+      fc.property(past, below, below, (before, excess, surely) => {
+        const penalty = new Penalty();
+        run(penalty, before, 0, 2_000);
+        // Its queue is as long as when it was slow.
+        for (let nowMs = 2_500; nowMs <= 32_000; nowMs += 500)
+          penalty.advance(excess, nowMs, 20, { slowness: surely, sinceMs: nowMs - 6_000 });
+        expect(penalty.severity).toBe(1);
+      }),
+    );
+  });
+
   it('of an engine that turns slow again and again does not believe each of its pauses, and ends within 2 min after the last', () => {
     const penalty = new Penalty();
     const least: number[] = [];

@@ -139,7 +139,9 @@ export class Penalty {
     }
     // What it got done since then, it can do, however late its answers are: they may have waited in the queue that it works off.
     if (most < this.#capacitySeverity / DEAD_FACTOR) this.#capacitySeverity = Math.max(1, most);
-    if (least < this.#severity / DEAD_FACTOR && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS)
+    // One that is over by what is known ends, however little it differs.
+    const isLess = least < Math.max(EXIT_SEVERITY, this.#severity / DEAD_FACTOR);
+    if (isLess && nowMs - this.#lastFallMs >= FALL_INTERVAL_MS)
       this.#fallTo(Math.max(least, this.#severity / 2), nowMs);
   }
 
