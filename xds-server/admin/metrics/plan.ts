@@ -1,7 +1,7 @@
 import type { SolutionRow } from '../../optimizer/index.js';
 import { now } from '../../steady-clock.js';
+import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
-import { ageSeconds } from '../views/age.js';
 import { gauge, type Registers } from './gauge.js';
 
 export function registerPlan(server: ShownServer, registers: Registers): void {

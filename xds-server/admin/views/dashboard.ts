@@ -1,7 +1,7 @@
 import { effectiveCapacity } from '../../fleet/fleet-state.js';
 import { percent } from '../../percent.js';
 import type { Plan, PlanRow } from '../../plan/plan.js';
-import { ageText } from './age.js';
+import { ageText } from '../age.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { Overview } from './overview.js';
 import { shownAlarms } from './shown-alarms.js';

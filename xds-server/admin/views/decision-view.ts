@@ -7,9 +7,9 @@ import {
 } from '../../../wire/names.js';
 import { decodeSnapshot } from '../../../wire/snapshot-reader.js';
 import type { SnapshotPool, SnapshotView } from '../../../wire/snapshot-view.js';
-import { sum } from '../../collections.js';
 import { envoyOptions } from '../../control/publishing/envoy-options.js';
 import type { FilterOutcome } from '../../control/questions/filter-run.js';
+import { snapshotWeights } from '../../plan/snapshot-weights.js';
 import { issuedSnapshot } from '../issued-snapshot.js';
 import type { DecideRequest } from '../requests/decide-request.js';
 import type { ShownServer } from '../shown-server.js';
@@ -79,11 +79,8 @@ function shown({ decision, requestHeaders, reply }: FilterOutcome, snapshot: Sna
   };
 }
 
-function weightOf(engineId: string, { segments }: SnapshotPool, { engines }: SnapshotView): number {
-  const lengths = segments.map(({ owner, start }, index) =>
-    engines[owner]!.id === engineId ? (segments[index + 1]?.start ?? 2 ** 32) - start : 0,
-  );
-  return sum(lengths) / 2 ** 32;
+function weightOf(engineId: string, pool: SnapshotPool, { engines }: SnapshotView): number {
+  return snapshotWeights(pool, engines).find((entry) => entry.engineId === engineId)?.weight ?? 0;
 }
 
 function engineAt(address: string, { engines }: SnapshotView): string | null {

@@ -1,6 +1,6 @@
 import { now } from '../../steady-clock.js';
+import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
-import { ageSeconds } from './age.js';
 
 /**
  * Connected Envoys: what they accepted and rejected, and the snapshot they hold; of a node that is named, every single

@@ -9,8 +9,8 @@ import { confidence, type ReplicaReading } from '../../signals/pages/replica-rea
 import type { SizesInForce } from '../../signals/signals.js';
 import type { ReplicaLoad } from '../../signals/usage/usage-totals.js';
 import { now } from '../../steady-clock.js';
+import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
-import { ageSeconds } from './age.js';
 
 /** Configured engines and frontends with all that is known about them now. */
 export function fleetView(server: ShownServer): object {

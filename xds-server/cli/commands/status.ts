@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { ageText } from '../../admin/views/age.js';
+import { ageText } from '../../admin/age.js';
 import { shownAlarms } from '../../admin/views/shown-alarms.js';
 import type { EngineStatus, Status } from '../../admin/views/status.js';
 import { steeringText } from '../../admin/views/steering.js';

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.js';
 import { WardropError } from '../../errors.js';
 import type { Address } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
-import { HASH_SPACE } from '../../plan/plan.js';
+import { snapshotWeights } from '../../plan/snapshot-weights.js';
 import {
   buildResources,
   envoyNode,
@@ -69,24 +69,13 @@ export function staticStart({
       rows: snapshot.pools.map((pool) => ({
         frontendId,
         poolId: pool.id,
-        weights: weightsOf(pool, snapshot),
+        weights: snapshotWeights(pool, snapshot.engines),
       })),
     },
     engines: snapshot.engines.map(stateOf),
     filter: { ...options.filter, snapshot: inlineSnapshot(snapshot) },
   });
   return staticResources(resources.viewOf(envoyNode(envoyVersion, listen)));
-}
-
-/** The share of the hash space that each engine owns. */
-function weightsOf({ segments }: SnapshotView['pools'][number], { engines }: SnapshotView) {
-  const owned = new Map<string, number>();
-  for (const [index, { start, owner }] of segments.entries()) {
-    const end = segments[index + 1]?.start ?? HASH_SPACE;
-    const { id } = engines[owner]!;
-    owned.set(id, (owned.get(id) ?? 0) + (end - start) / HASH_SPACE);
-  }
-  return [...owned].map(([engineId, weight]) => ({ engineId, weight }));
 }
 
 function stateOf({ id, replicas }: SnapshotView['engines'][number]): EngineState {

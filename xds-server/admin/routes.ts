@@ -1,0 +1,137 @@
+import express, { type Express, type RequestHandler } from 'express';
+import { WardropError } from '../errors.js';
+import { PASSED_ON_HEADER } from '../peers/admin-question.js';
+import { issuedSnapshot } from './issued-snapshot.js';
+import type { ServerMetrics } from './metrics/server-metrics.js';
+import { streamRecording } from './record-stream.js';
+import { readDecideRequest } from './requests/decide-request.js';
+import { readOperatorRequest } from './requests/operator-request.js';
+import { planNumber, text } from './requests/query.js';
+import { readChanges } from './requests/what-if-request.js';
+import type { ShownServer } from './shown-server.js';
+import { changedText } from './views/changed-text.js';
+import { dashboard } from './views/dashboard.js';
+import { decisionView } from './views/decision-view.js';
+import { envoysView } from './views/envoys-view.js';
+import { explainedText } from './views/explained-text.js';
+import { fleetView } from './views/fleet-view.js';
+import { overview } from './views/overview.js';
+import { peersView } from './views/peers-view.js';
+import { serverStatus } from './views/status.js';
+
+type Metrics = Pick<ServerMetrics, 'contentType' | 'page'>;
+
+/** Every path of the API. */
+export function addRoutes(app: Express, server: ShownServer, metrics: Metrics): void {
+  addPages(app, server, metrics);
+  addViews(app, server);
+  addQuestions(app, server);
+  addOperations(app, server);
+}
+
+function addPages(app: Express, server: ShownServer, metrics: Metrics): void {
+  app.get('/', (request, response) => {
+    response.type('html').send(dashboard(overview(server), text(request.query.pool)));
+  });
+  app.get('/live', (_request, response) => {
+    response.json({ live: true });
+  });
+  app.get('/ready', (_request, response) => {
+    const { plan } = server;
+    if (plan !== null) response.json({ ready: true, planId: plan.id });
+    else response.status(503).json({ ready: false, reason: 'no plan is published yet' });
+  });
+  app.get('/metrics', async (_request, response) => {
+    response.type(metrics.contentType).send(await metrics.page());
+  });
+}
+
+/** How things are. */
+function addViews(app: Express, server: ShownServer): void {
+  app.get('/v1/status', (_request, response) => {
+    response.json(serverStatus(overview(server)));
+  });
+  app.get('/v1/plan', (_request, response) => {
+    if (server.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
+    response.json(server.plan);
+  });
+  app.get('/v1/fleet', (_request, response) => {
+    response.json(fleetView(server));
+  });
+  app.get('/v1/snapshot', (request, response) => {
+    const { bytes } = issuedSnapshot(server, text(request.query.frontend));
+    response.type('application/octet-stream').send(Buffer.from(bytes));
+  });
+  app.get('/v1/envoys', (request, response) => {
+    response.json(envoysView(server, text(request.query.node)));
+  });
+  app.get('/v1/peers', (_request, response) => {
+    response.json(peersView(server));
+  });
+  app.get('/v1/alarms', (_request, response) => {
+    response.json({ alarms: server.alarms.list });
+  });
+  app.get('/v1/config', (_request, response) => {
+    response.json({
+      file: server.config.file,
+      config: server.config.shown,
+      warnings: server.config.warnings,
+    });
+  });
+  app.get('/v1/record', (_request, response) => streamRecording(server, response));
+}
+
+/** Why they are so, and what would be if. */
+function addQuestions(app: Express, server: ShownServer): void {
+  app.get(['/v1/explain', '/v1/changes'], passOn(server));
+  app.get('/v1/explain', (request, response) => {
+    const { frontend, pool, engine } = request.query;
+    const explained = server.explain({ frontend: text(frontend), pool: text(pool), engine: text(engine) });
+    response.format({
+      json: () => response.json(explained),
+      text: () => response.send(explainedText(explained)),
+      html: () => response.type('text').send(explainedText(explained)),
+    });
+  });
+  app.post('/v1/decide', express.json({ limit: '4mb' }), (request, response) => {
+    response.json(decisionView(server, readDecideRequest(request.body)));
+  });
+  app.get('/v1/changes', async (request, response) => {
+    const changed = await server.questions.changes(planNumber(text(request.query.since)));
+    response.format({
+      json: () => response.json(changed),
+      text: () => response.send(changedText(changed)),
+      html: () => response.type('text').send(changedText(changed)),
+    });
+  });
+  app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
+    response.json(await server.questions.whatIf(readChanges(request.body)));
+  });
+  app.get('/v1/headroom', async (_request, response) => {
+    response.json(await server.questions.headroom());
+  });
+}
+
+function addOperations(app: Express, server: ShownServer): void {
+  app.get('/v1/operations', (_request, response) => {
+    response.json(server.signals.orders);
+  });
+  app.post('/v1/operations', express.json({ limit: '64kb' }), (request, response) => {
+    server.act(readOperatorRequest(request.body));
+    response.json(server.signals.orders);
+  });
+}
+
+/** Only the control server that makes the plans knows why they are so. */
+function passOn(server: ShownServer): RequestHandler {
+  return async (request, response, next) => {
+    const { isPlanning, peers } = server;
+    if (isPlanning || peers.leader === undefined || request.headers[PASSED_ON_HEADER] !== undefined) {
+      next();
+      return;
+    }
+    const accept = request.headers.accept ?? '*/*';
+    const { status, type, body } = await peers.askLeader({ path: request.originalUrl, accept });
+    response.status(status).type(type).send(body);
+  };
+}
