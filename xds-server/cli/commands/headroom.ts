@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../../config/load.js';
 import { offlineInput } from '../../control/offline/offline.js';
-import { type Headroom, headroom, MOST_GROWTH } from '../../control/questions/headroom.js';
+import { type Growth, type Headroom, headroom, MOST_GROWTH } from '../../control/questions/headroom.js';
 import { Optimizer } from '../../optimizer/index.js';
 import { percent } from '../../percent.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from '../source.js';
@@ -17,8 +17,8 @@ export function registerHeadroom(program: Command): void {
       .command('headroom')
       .summary('show what can be lost and what can grow')
       .description(
-        'For each engine: who is refused if it dies. For each frontend: how much its demand alone can grow before ' +
-          'any request is refused.',
+        'How many requests the fleet can take. For each engine: who is refused if it dies. For each frontend, and ' +
+          'for all together: how much demand can grow, each as it is mixed now, before any request is refused.',
       )
       .option('--json', 'print JSON'),
   ).action(async (options: HeadroomOptions) => {
@@ -39,7 +39,7 @@ async function headroomHere(options: HeadroomOptions): Promise<Headroom> {
   }
 }
 
-function describe({ engines, frontends }: Headroom): string {
+function describe({ engines, frontends, together }: Headroom): string {
   const losses = engines.map(({ engineId, refused, lostPools, fullest }) => [
     engineId,
     refused.length === 0
@@ -53,14 +53,19 @@ function describe({ engines, frontends }: Headroom): string {
     lostPools.join(', ') || '-',
     fullest === null ? 'none is left' : `${fullest.engineId} at ${percent(fullest.rho)}`,
   ]);
-  const growths = frontends.map(({ frontendId, growth }) => [
-    frontendId,
-    growth === null ? `no demand, or more than × ${MOST_GROWTH}` : `× ${growth.toFixed(2)}`,
-  ]);
+  const growths = [
+    ...frontends.map(({ frontendId, ...growth }) => [frontendId, ...growthCells(growth)]),
+    ...(frontends.length === 1 ? [] : [['all together', ...growthCells(together)]]),
+  ];
   return [
     formatTable([['without engine', 'refused', 'pools with nobody', 'then fullest'], ...losses]),
-    formatTable([['frontend', 'can grow to'], ...growths]),
+    formatTable([['frontend', 'requests/s', 'can grow to', 'by'], ...growths]),
   ].join('\n\n');
+}
+
+function growthCells({ rps, growth }: Growth): readonly string[] {
+  if (growth !== null) return [rps.toFixed(1), (rps * growth).toFixed(1), `× ${growth.toFixed(2)}`];
+  return [rps.toFixed(1), ...(rps === 0 ? ['-', '-'] : ['more', `× ${MOST_GROWTH} and more`])];
 }
 
 type Refused = Headroom['engines'][number]['refused'][number];

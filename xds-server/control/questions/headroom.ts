@@ -1,3 +1,4 @@
+import { sum } from '../../collections.js';
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
 import type { Solver } from '../../plan/make-plan.js';
 import { applyChanges, type Changes, refusedRps } from './what-if.js';
@@ -20,26 +21,34 @@ export interface Headroom {
     readonly fullest: { readonly engineId: string; readonly rho: number } | null;
   }[];
   /** How much the demand of a frontend alone can grow before any request is refused. */
-  readonly frontends: readonly {
-    readonly frontendId: string;
-    /** Multiple of the present demand, rounded down to a percent; null without demand or above `MOST_GROWTH`. */
-    readonly growth: number | null;
-  }[];
+  readonly frontends: readonly ({ readonly frontendId: string } & Growth)[];
+  /** How much that of all frontends can grow together. */
+  readonly together: Growth;
+}
+
+export interface Growth {
+  /** Present demand in requests/s. */
+  readonly rps: number;
+  /** Multiple of it, rounded down to a percent; null without demand or above `MOST_GROWTH`. */
+  readonly growth: number | null;
 }
 
 /** Growth is not searched beyond this multiple. */
 export const MOST_GROWTH = 64;
 
-/** Tries every loss of an engine and every growth of a frontend; one solve each for engines, up to 13 for frontends. */
+/** Tries every loss of an engine and every growth of a frontend; one solve each for engines, up to 13 for frontends and for all. */
 export async function headroom(solver: Solver, input: OptimizerInput): Promise<Headroom> {
   const { fleet } = input.state;
   const engines: Headroom['engines'][number][] = [];
   for (const { id } of fleet.engines) engines.push(await lossOf(solver, input, id));
   const frontends: Headroom['frontends'][number][] = [];
   for (const { id } of fleet.frontends) {
-    frontends.push({ frontendId: id, growth: await growthOf(solver, input, id) });
+    frontends.push({ frontendId: id, ...(await growthOf(solver, input, [id])) });
   }
-  return { engines, frontends };
+  const ids = fleet.frontends.map(({ id }) => id);
+  // One frontend alone is all of them.
+  const together = frontends.length === 1 ? frontends[0]! : await growthOf(solver, input, ids);
+  return { engines, frontends, together: { rps: together.rps, growth: together.growth } };
 }
 
 async function lossOf(
@@ -90,11 +99,24 @@ function refusedByPriority(
     .sort((a, b) => b.priority - a.priority);
 }
 
-async function growthOf(solver: Solver, input: OptimizerInput, frontendId: string): Promise<number | null> {
-  const own = input.state.demands.filter((demand) => demand.frontendId === frontendId);
-  if (!own.some(({ requestsPerSecond }) => requestsPerSecond > 0)) return null;
+async function growthOf(
+  solver: Solver,
+  input: OptimizerInput,
+  frontendIds: readonly string[],
+): Promise<Growth> {
+  const own = input.state.demands.filter(({ frontendId }) => frontendIds.includes(frontendId));
+  const rps = sum(own.map(({ requestsPerSecond }) => requestsPerSecond));
+  return { rps, growth: rps === 0 ? null : await mostGrowth(solver, input, frontendIds) };
+}
+
+async function mostGrowth(
+  solver: Solver,
+  input: OptimizerInput,
+  frontendIds: readonly string[],
+): Promise<number | null> {
   const fitsAt = async (factor: number) => {
-    const changes: Changes = { without: [], demand: [{ frontendId, factor }] };
+    const demand = frontendIds.map((frontendId) => ({ frontendId, factor }));
+    const changes: Changes = { without: [], demand };
     const solution = await solver.solve(applyChanges(input, changes));
     return solution.rows.every((row) => refusedRps(row) === 0);
   };

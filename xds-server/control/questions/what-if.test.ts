@@ -139,6 +139,9 @@ describe('headroom', () => {
     // 20 requests/s in all: 12 are left for west beside 8 of east, and 14 for east beside 6 of west.
     expect(growth.west).toBeCloseTo(2, 1);
     expect(growth.east).toBeCloseTo(1.75, 1);
+    expect(result.frontends.map(({ rps }) => rps)).toEqual([8, 6]);
+    // 14 of them are asked for now.
+    expect(result.together).toEqual({ rps: 14, growth: expect.closeTo(20 / 14, 1) });
   });
 
   it('tells of which priority those are who are refused', async () => {
@@ -184,9 +187,10 @@ describe('headroom', () => {
   it('knows no growth without demand, and none when requests are refused already', async () => {
     const result = await headroom(optimizer, inputOf(0, 30));
     expect(result.frontends).toEqual([
-      { frontendId: 'east', growth: 1 },
-      { frontendId: 'west', growth: null },
+      { frontendId: 'east', rps: 30, growth: 1 },
+      { frontendId: 'west', rps: 0, growth: null },
     ]);
+    expect(result.together).toEqual({ rps: 30, growth: 1 });
   });
 });
 
