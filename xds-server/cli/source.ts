@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { CONTROL_HEADER } from '../admin/control-header.js';
 import { adminAddress } from '../config/admin-address.js';
 import { ConfigError } from '../config/problem.js';
-import { isWildcard, splitAddress, targetText } from '../fleet/address.js';
+import { ownTarget, targetText } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 import { UsageError } from './usage-error.js';
 
@@ -100,9 +100,7 @@ export function adminUrl({ config, url }: SourceOptions): URL {
     throw new UsageError(`--url: ${JSON.stringify(url)} is no URL; such as http://127.0.0.1:18002`);
   }
   if (config === undefined) throw new UsageError('say which control server: give --config or --url');
-  const adminListen = listenOf(config);
-  const { host, port } = splitAddress(adminListen);
-  return new URL(`http://${targetText({ host: isWildcard(adminListen) ? '127.0.0.1' : host, port })}`);
+  return new URL(`http://${targetText(ownTarget(listenOf(config)))}`);
 }
 
 function listenOf(config: string): Address {

@@ -76,6 +76,12 @@ export function splitAddress(address: Address): HostPort {
   return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };
 }
 
+/** Where this machine itself reaches what listens at an address. */
+export function ownTarget(listen: Address): HostPort {
+  const { host, port } = splitAddress(listen);
+  return { host: isWildcard(listen) ? '127.0.0.1' : host, port };
+}
+
 /** Whether it can be one machine: neither any, nor many, nor all of them. */
 export function isOneHost(address: Address): boolean {
   const { host } = splitAddress(address);

@@ -1,5 +1,5 @@
 import { WardropError } from '../errors.js';
-import { isWildcard, splitAddress } from '../fleet/address.js';
+import { ownTarget, targetText } from '../fleet/address.js';
 import type { Address } from '../fleet/fleet.js';
 
 /** Under the sync address: what only the admin API of the server that makes the plans can answer. */
@@ -29,9 +29,7 @@ export interface AdminAnswer {
  */
 export async function answerFromAdmin(listen: Address, text: string): Promise<AdminAnswer> {
   const { path, accept } = read(text);
-  const { host, port } = splitAddress(listen);
-  const name = isWildcard(listen) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  const response = await fetch(`http://${name}:${port}${path}`, {
+  const response = await fetch(`http://${targetText(ownTarget(listen))}${path}`, {
     headers: { accept, [PASSED_ON_HEADER]: '1' },
   });
   const type = response.headers.get('content-type') ?? 'text/plain';

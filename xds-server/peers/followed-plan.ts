@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import type { Config } from '../config/config.js';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
 import type { Plan } from '../plan/plan.js';
 import { readState } from '../plan/state-file/state-salvage.js';
@@ -62,9 +60,4 @@ export function asFollowed(
     }));
     return { ...there, replicas };
   });
-}
-
-/** Names what a configuration means to a fleet; the addresses and files of the server itself are left out. */
-export function configId({ shown: { server: _server, ...shared } }: Pick<Config, 'shown'>): string {
-  return createHash('sha256').update(JSON.stringify(shared)).digest('hex').slice(0, 16);
 }
