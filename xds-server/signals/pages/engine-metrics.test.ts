@@ -108,6 +108,13 @@ describe('series', () => {
     expect(read('sglang', ranks.join('\n'))).toEqual({ running: 11 });
   });
 
+  it('of ranks that describe the same requests the largest counts, in whatever order they stand', () => {
+    const uses = [0.12, 0.93, 0.4].map((use, tp) => `sglang:token_usage{tp_rank="${tp}",pp_rank="0"} ${use}`);
+    for (const lines of [uses, uses.toReversed()]) {
+      expect(read('sglang', lines.join('\n'))).toEqual({ kvUse: 0.93 });
+    }
+  });
+
   it('requests of each priority are not counted again beside those of all, and make them up where there is no such sum', () => {
     const lines = [0, 1].flatMap((rank) =>
       [
