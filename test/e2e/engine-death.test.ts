@@ -8,17 +8,13 @@ import { keysOf, OpenLoop, type Result } from './harness/load.js';
 import { Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';
 import { SimulatedEngine } from './harness/simulated-engine.js';
+import { surgeByHalf } from './harness/surge.js';
 
 /** Requests per second of the three frontends; the engines serve 100, 100 and 80. */
 const DEMAND = { west: 90, middle: 120, east: 40 } as const;
 const KINDS = { a: 'sim-100', b: 'sim-100', c: 'sim-80' } as const;
 /** A new plan steers all traffic this long after an engine died. */
 const REACTION_MS = 2_000;
-
-interface PlanJson {
-  readonly createdAtMs: number;
-  readonly rows: readonly { readonly frontendId: string; readonly demandRps: number }[];
-}
 
 type Loads = Record<keyof typeof DEMAND, OpenLoop>;
 
@@ -65,7 +61,12 @@ describe('an engine whose process is killed', () => {
     // A busy machine takes longer to ask as much.
     await mesh.eventually('24 s of requests', () => sent() > 24 * 0.6 * 250, 60_000);
     const surgeMs = Date.now();
-    const surge = await surgeOfWest();
+    const surge = await surgeByHalf(mesh, {
+      frontendId: 'west',
+      url: mesh.envoys[0]!.url,
+      requestsPerSecond: 0.6 * DEMAND.west,
+      load: loads.west,
+    });
     const all = await stopLoads(loads);
     // What is left can serve all of it, but only just: if the demand is taken for a little more, some of it is refused.
     expect([...all, ...surge].filter(({ status }) => status !== 200 && status !== 429)).toEqual([]);
@@ -127,21 +128,6 @@ describe('an engine whose process is killed', () => {
     expect(states.lastIndexOf(null)).toBeLessThan(2);
     expect(states.at(-1)).toBe(true);
   });
-
-  /** Half as much again as `startLoads(0.6)` sends, until it is planned for. */
-  async function surgeOfWest(): Promise<readonly Result[]> {
-    const usual = 0.6 * DEMAND.west;
-    const more = new OpenLoop(mesh.envoys[0]!.url, usual / 2, keysOf(100, 'surge'));
-    const plan = () => mesh.api<PlanJson>('/v1/plan');
-    const isPlanned = ({ rows }: PlanJson) =>
-      rows.some(({ frontendId, demandRps }) => frontendId === 'west' && demandRps > 1.25 * usual);
-    await mesh.eventually('a plan for the surge', async () => isPlanned(await plan()), 8_000);
-    const { createdAtMs } = await plan();
-    const results = await more.stop();
-    // Requests are the clock, which a busy machine slows down too; half a second is for what it does later than that.
-    expect(results.filter(({ atMs }) => atMs <= createdAtMs).length).toBeLessThanOrEqual((3.5 * usual) / 2);
-    return results;
-  }
 
   function startLoads(factor: number): Loads {
     const entries = Object.entries(DEMAND).map(([id, rps], index) => [

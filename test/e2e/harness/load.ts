@@ -62,6 +62,8 @@ const LONGEST_BURST_MS = 100;
 /** Sends later turns of conversations at a constant rate, whatever the answers do, until `stop`; keys are taken in turn. */
 export class OpenLoop {
   readonly results: Result[] = [];
+  /** For how long this process was too late to send; what was due then is left out. */
+  heldUpMs = 0;
   readonly #pending = new Set<Promise<void>>();
   readonly #agent = new Agent({ connections: null, pipelining: 1 });
   #running = true;
@@ -86,7 +88,9 @@ export class OpenLoop {
     while (this.#running) {
       const nowMs = performance.now();
       // What fell into the time in which this process did not run would come as one burst, which nobody asked for.
-      startMs += Math.max(0, nowMs - lookedMs - LONGEST_BURST_MS);
+      const heldUpMs = Math.max(0, nowMs - lookedMs - LONGEST_BURST_MS);
+      startMs += heldUpMs;
+      this.heldUpMs += heldUpMs;
       lookedMs = nowMs;
       const due = Math.floor(((nowMs - startMs) / 1000) * rps);
       for (; this.#sent < due; this.#sent++) this.#send(url, keys[this.#sent % keys.length]!, options);

@@ -216,7 +216,12 @@ export class Mesh {
 
   /** Polls until the condition holds; the error says what the control server thinks. */
   eventually<T>(what: string, condition: Condition<T>, timeoutMs?: number): Promise<T> {
-    return eventually(what, condition, timeoutMs, () => account(this.adminUrl, this.control.output));
+    return eventually(what, condition, timeoutMs, () => this.account());
+  }
+
+  /** What the control server says of itself. */
+  account(): Promise<string> {
+    return account(this.adminUrl, this.control.output);
   }
 
   async stop(): Promise<void> {
