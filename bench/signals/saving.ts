@@ -3,11 +3,9 @@ import { id64 } from '../../wire/hash.js';
 import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { loadConfig } from '../../xds-server/config/load.js';
 import { type KnownSignals, RecordedSignals } from '../../xds-server/control/recording/recorded-signals.js';
-import {
-  type Recorded,
-  RecordingReader,
-  RecordingWriter,
-} from '../../xds-server/control/recording/recording.js';
+import type { Recorded } from '../../xds-server/control/recording/recording.js';
+import { RecordingReader } from '../../xds-server/control/recording/recording-reader.js';
+import { RecordingWriter } from '../../xds-server/control/recording/recording-writer.js';
 import { Signals } from '../../xds-server/signals/signals.js';
 
 const FRONTENDS = 100;

@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { CONTROL_HEADER } from '../admin/control-header.js';
 import { loadConfig } from '../config/load.js';
-import { RecordingWriter } from '../control/recording/recording.js';
+import { RecordingWriter } from '../control/recording/recording-writer.js';
 import { Optimizer } from '../optimizer/index.js';
 import { makePlan } from '../plan/make-plan.js';
 import { Signals } from '../signals/signals.js';

@@ -1,5 +1,5 @@
 import type { Demand } from '../fleet/fleet-state.js';
-import { type RowName, rowKey } from '../fleet/row-key.js';
+import type { RowName } from '../fleet/row-key.js';
 import type { Profile } from '../profiles/profile.js';
 import type {
   ReferenceMix,
@@ -74,8 +74,8 @@ class SolutionCheck {
       engineIds.map((engine) => [engine, id] as const),
     );
     this.#poolsOf = grouped(poolsOf);
-    this.#demands = grouped(demands.map((demand) => [rowKey(demand), demand] as const));
-    this.#previous = new Map(input.previousWeights.map((row) => [rowKey(row), row]));
+    this.#demands = grouped(demands.map((demand) => [keyOf(demand), demand] as const));
+    this.#previous = new Map(input.previousWeights.map((row) => [keyOf(row), row]));
     this.#bounded = new Set(input.policy.bounds.map(({ engineId }) => engineId));
     this.#measured = this.#measuredMixes();
   }
@@ -262,7 +262,7 @@ class SolutionCheck {
 
   /** Flow that left engines which could have kept it, at the price of the cached tokens it leaves behind. */
   #moveCost(row: SolutionRow): number {
-    const previous = this.#previous.get(rowKey(row));
+    const previous = this.#previous.get(keyOf(row));
     if (!previous) return 0;
     const alive = this.#enginesOf(row);
     const flows = new Map(row.flows.map(({ engineId, rps }) => [engineId, rps]));
@@ -365,7 +365,7 @@ class SolutionCheck {
   #servedOf(row: SolutionRow): ServedRow {
     const known = this.#requests.get(row);
     if (known) return known;
-    const demands = this.#demands.get(rowKey(row)) ?? [];
+    const demands = this.#demands.get(keyOf(row)) ?? [];
     const rates = demands.map(({ priority, requestsPerSecond }) => {
       const shed = row.shed.find((each) => each.priority === priority)?.fraction ?? 0;
       return requestsPerSecond * (1 - shed);
@@ -459,6 +459,10 @@ function grouped<T>(entries: readonly (readonly [string, T])[]): ReadonlyMap<str
 
 function isOf(entry: RowName, row: RowName): boolean {
   return entry.frontendId === row.frontendId && entry.poolId === row.poolId;
+}
+
+function keyOf({ frontendId, poolId }: RowName): string {
+  return `${frontendId} ${poolId}`;
 }
 
 function nameOf({ frontendId, poolId }: RowName): string {

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
+import { exactJson, parseExactJson } from '../exact-json.js';
 import { MeasuredCapacity, type SavedMeasuredCapacity } from './capacity/measured-capacity.js';
-import { exactJson, parseExactJson } from './exact-json.js';
 import { SAVED_FORMAT, type SavedSignals, Signals } from './signals.js';
 import { life, lifeConfig } from './testing/life.js';
 import { type PrivateState, PrivateStateReader } from './testing/private-state.js';

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Command } from 'commander';
-import { readRecording } from '../../control/recording/recording-file.js';
+import { readRecording } from '../../control/recording/read-recording.js';
 import { type Replayed, replayAll } from '../../control/recording/replay.js';
 import { WardropError } from '../../errors.js';
 import { Optimizer } from '../../optimizer/index.js';

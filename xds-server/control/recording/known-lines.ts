@@ -1,4 +1,4 @@
-import { exactJson } from '../../signals/exact-json.js';
+import { exactJson } from '../../exact-json.js';
 import type { SavedSignals } from '../../signals/signals.js';
 
 // What signals know is large in a large fleet, so its lists are lines of their own, none of which takes long to write. They

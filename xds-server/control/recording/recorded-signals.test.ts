@@ -5,9 +5,12 @@ import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../.
 import { loadConfig } from '../../config/load.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
 import { Signals } from '../../signals/signals.js';
-import { type RecordedSignal, RecordedSignals, SignalsReplay } from './recorded-signals.js';
+import { type RecordedSignal, RecordedSignals } from './recorded-signals.js';
 import { Recorders } from './recorders.js';
-import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
+import type { Recorded } from './recording.js';
+import { RecordingReader } from './recording-reader.js';
+import { RecordingWriter } from './recording-writer.js';
+import { SignalsReplay } from './signals-replay.js';
 
 function configOf(rps: number) {
   return loadConfig('/none/fleet.yaml', () =>

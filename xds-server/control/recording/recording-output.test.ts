@@ -3,10 +3,12 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../config/load.js';
-import { exactJson } from '../../signals/exact-json.js';
+import { exactJson } from '../../exact-json.js';
 import { RecordedSignals } from './recorded-signals.js';
-import { type Recorded, RecordingReader, RecordingWriter } from './recording.js';
+import type { Recorded } from './recording.js';
 import { RecordingOutput } from './recording-output.js';
+import { RecordingReader } from './recording-reader.js';
+import { RecordingWriter } from './recording-writer.js';
 
 const config = loadConfig('/none/fleet.yaml', () =>
   [

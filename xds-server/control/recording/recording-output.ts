@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
-import { type Recorded, RecordingWriter } from './recording.js';
+import type { Recorded } from './recording.js';
+import { RecordingWriter } from './recording-writer.js';
 
 /** A reader or disk that is behind by more is given up: a recording must not cost the control server its memory. */
 const MOST_BUFFERED_BYTES = 64 * 1024 * 1024;

@@ -8,11 +8,12 @@ import { noVmUsage } from '../../../wire/usage-report.js';
 import { loadConfig } from '../../config/load.js';
 import type { WardropError } from '../../errors.js';
 import type { FleetState } from '../../fleet/fleet-state.js';
-import { RecordedSignals, SignalsReplay } from './recorded-signals.js';
+import { readRecording } from './read-recording.js';
+import { RecordedSignals } from './recorded-signals.js';
 import { Recorders } from './recorders.js';
 import type { Recorded } from './recording.js';
-import { readRecording } from './recording-file.js';
 import { RecordingSet } from './recording-set.js';
+import { SignalsReplay } from './signals-replay.js';
 
 let folder: string;
 beforeEach(() => {

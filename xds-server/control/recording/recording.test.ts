@@ -6,7 +6,9 @@ import { Optimizer } from '../../optimizer/index.js';
 import { makePlan } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
 import { Signals } from '../../signals/signals.js';
-import { type Recorded, type RecordedSolve, RecordingReader, RecordingWriter } from './recording.js';
+import type { Recorded, RecordedSolve } from './recording.js';
+import { RecordingReader } from './recording-reader.js';
+import { RecordingWriter } from './recording-writer.js';
 import { replay } from './replay.js';
 
 const optimizer = new Optimizer();

@@ -1,6 +1,6 @@
 import { makePlan, type PlanSolver } from '../../plan/make-plan.js';
-import { damaged, SignalsReplay } from './recorded-signals.js';
 import type { Recorded, RecordedSolve } from './recording.js';
+import { damaged, SignalsReplay } from './signals-replay.js';
 
 export interface Replayed {
   readonly atMs: number;

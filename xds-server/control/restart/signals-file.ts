@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { exactJson, parseExactJson } from '../../signals/exact-json.js';
+import { exactJson, parseExactJson } from '../../exact-json.js';
 import type { SignalsConfig } from '../../signals/known-config.js';
 import { SAVED_FORMAT, type SavedSignals } from '../../signals/signals.js';
 
