@@ -72,7 +72,12 @@ describe('the control server', () => {
     expect(page).toMatch(/^wardrop_solves_total\{result="ok"\} \d+$/m);
     expect(await (await fetch(`${site.admin}/`)).text()).toContain('/v1/fleet');
     const manual = readFileSync(resolve(import.meta.dirname, '../../docs/operations.md'), 'utf8');
-    for (const [, name] of page.matchAll(/^# HELP (wardrop_\w+) /gm)) expect(manual).toContain(`\`${name}\``);
+    const served = [...page.matchAll(/^# HELP (wardrop_\w+) /gm)].map(([, name]) => name!);
+    for (const name of served) expect(manual).toContain(`\`${name}\``);
+    // Its tables and its rules name nothing else.
+    for (const [name] of manual.matchAll(/\bwardrop_\w+/g)) {
+      if (name !== 'wardrop_') expect(served).toContain(name);
+    }
   });
 
   it('shows no label and no series of the pages of engines in its own', async () => {

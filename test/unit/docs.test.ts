@@ -57,6 +57,14 @@ it('the manual has every alarm', () => {
   expect([...kinds].filter((kind) => !manual.includes(`| \`${kind}\` `))).toEqual([]);
 });
 
+it('the manual has every fate of requests that metrics count', () => {
+  const source = read('xds-server/admin/metrics/usage.ts');
+  const fates = [...source.matchAll(/what: '(\w+)'/g)].map(([, what]) => what!);
+  expect(fates).toContain('offered');
+  const manual = read('docs/operations.md');
+  expect(fates.filter((what) => !manual.includes(`\`${what}\``))).toEqual([]);
+});
+
 it('the manual has every path of the API', () => {
   const source = read('xds-server/admin/routes.ts');
   const paths = [...source.matchAll(/app\.(get|post)\('([^']+)'/g)].map(

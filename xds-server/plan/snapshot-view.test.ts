@@ -152,10 +152,18 @@ describe('buildSnapshotView', () => {
     const { plan, ...rest } = viewInput({ e0: 0.5, e1: 0.5 });
     const mine = plan.rows.find(({ frontendId }) => frontendId === 'west')!;
     const theirs = { ...mine, frontendId: 'east', demandRps: 3 * mine.demandRps };
-    const view = buildSnapshotView({ ...rest, plan: { ...plan, rows: [mine, theirs] }, relief });
-    checkSnapshot(view);
+    const busyAt = (rho: number) => {
+      const engines = plan.engines.map((engine) => ({ ...engine, rho }));
+      const view = buildSnapshotView({ ...rest, plan: { ...plan, rows: [mine, theirs], engines }, relief });
+      checkSnapshot(view);
+      return view.engines.map(({ busyAbove }) => busyAbove);
+    };
     // A quarter of 400 for two Envoys is 50 each; 3 standard deviations of it are more than 30 %.
-    expect(view.engines.map(({ busyAbove }) => busyAbove)).toEqual([71.2, undefined, undefined]);
+    expect(busyAt(1)).toEqual([71.2, undefined, undefined]);
+    // Of the half that is idle, both frontends may have half: 75 each.
+    expect(busyAt(0.5)[0]).toBe(101);
+    // What next to nobody uses is theirs in equal parts, however little they ask for now.
+    expect(busyAt(0)[0]).toBe(130);
     const alone = buildSnapshotView({ ...rest, plan, relief: { ...relief, envoys: new Map() } });
     expect(alone.engines[0]!.busyAbove).toBe(520);
   });

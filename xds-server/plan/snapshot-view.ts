@@ -119,9 +119,13 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
 const BUSY_SHARE = 0.3;
 const BUSY_SIGMA = 3;
 
-/** An Envoy's part is that of its frontend in the flows of the plan. Nobody is busy whom the plan gives nothing. */
+/**
+ * An Envoy's part is that of its frontend: of what the plan uses of the engine, as its flows are shared out, and of what it leaves
+ * idle, an equal one to each frontend that it sends there. So a frontend that asked for next to nothing may begin to send.
+ * Nobody is busy whom the plan gives nothing.
+ */
 function busyAbove(
-  { rows }: Plan,
+  { rows, engines }: Plan,
   frontendId: string,
   engineId: string,
   { full, envoys }: Relief,
@@ -130,13 +134,17 @@ function busyAbove(
   if (inFlight === undefined) return {};
   let all = 0;
   let own = 0;
+  const users = new Set<string>();
   for (const row of rows) {
     const flow = row.demandRps * (row.weights.find((other) => other.engineId === engineId)?.weight ?? 0);
     all += flow;
+    if (flow > 0) users.add(row.frontendId);
     if (row.frontendId === frontendId) own += flow;
   }
   if (own === 0) return {};
-  const part = (inFlight * own) / all / (envoys.get(frontendId) ?? 1);
+  const used = Math.min(1, engines.find((engine) => engine.engineId === engineId)?.rho ?? 1);
+  const share = (used * own) / all + (1 - used) / users.size;
+  const part = (inFlight * share) / (envoys.get(frontendId) ?? 1);
   const above = part + Math.max(BUSY_SHARE * part, BUSY_SIGMA * Math.sqrt(part));
   return { busyAbove: Number(above.toPrecision(3)) };
 }
