@@ -7,7 +7,7 @@ import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
 import { makePlan } from '../../xds-server/plan/make-plan.js';
 import type { Plan } from '../../xds-server/plan/plan.js';
-import type { Relief } from '../../xds-server/plan/snapshot-view.js';
+import type { Relief } from '../../xds-server/plan/protection/relief.js';
 import type { LoadSources } from '../../xds-server/signals/pages/engine-load.js';
 import { ReplicaReading } from '../../xds-server/signals/pages/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';

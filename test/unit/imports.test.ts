@@ -20,7 +20,7 @@ const FILTER: Order = [
 ];
 
 const SERVER: Order = [
-  ['collections', 'errors', 'exact-json', 'gen', 'package-file', 'percent'],
+  ['bearer', 'collections', 'errors', 'exact-json', 'gen', 'package-file', 'percent'],
   ['listen-error', 'fleet'],
   ['profiles'],
   ['config'],

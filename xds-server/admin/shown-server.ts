@@ -7,7 +7,7 @@ import type { Recorders } from '../control/recording/recorders.js';
 import type { Solution } from '../optimizer/index.js';
 import type { Peers, PeerView } from '../peers/peers.js';
 import type { Plan } from '../plan/plan.js';
-import type { Relief } from '../plan/snapshot-view.js';
+import type { Relief } from '../plan/protection/relief.js';
 import type { Discovered } from '../signals/discovery/discovery.js';
 import type { OperatorRequest } from '../signals/operator-orders.js';
 import type { LoadSources } from '../signals/pages/engine-load.js';

@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/config.js';
 import type { PlanInput } from '../plan/make-plan.js';
 import type { Plan } from '../plan/plan.js';
-import { noRelief, type Relief } from '../plan/snapshot-view.js';
+import { noRelief, type Relief } from '../plan/protection/relief.js';
 import { type LoadSources, loadAt } from '../signals/pages/engine-load.js';
 import type { Signals, SignalsView } from '../signals/signals.js';
 import { SolveSchedule } from './planning/solve-schedule.js';
 import { withTrickle } from './planning/trickle.js';
-import { ReliefWatch } from './relief.js';
+import { ReliefWatch } from './relief/relief-watch.js';
 
 const LOADS_INTERVAL_MS = 2_000;
 const RELIEF_INTERVAL_MS = 1_000;

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../config/load.js';
 import { Optimizer } from '../optimizer/index.js';
 import { makePlan } from '../plan/make-plan.js';
-import { noRelief } from '../plan/snapshot-view.js';
+import { noRelief } from '../plan/protection/relief.js';
 import { encodeState } from '../plan/state-file/state-format.js';
 import { Signals } from '../signals/signals.js';
 import { asFollowed, type FollowedPlan } from './followed-plan.js';

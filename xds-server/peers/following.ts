@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import type { EngineState, FleetState } from '../fleet/fleet-state.js';
-import type { Relief } from '../plan/snapshot-view.js';
+import type { Relief } from '../plan/protection/relief.js';
 import { asFollowed, type FollowedPlan, PlanFollower } from './followed-plan.js';
 import type { LiveState } from './peer-news.js';
 import type { Followed, Peers } from './peers.js';

@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { WardropError } from '../errors.js';
 import type { EngineState } from '../fleet/fleet-state.js';
 import { OPERATOR_ACTIONS, type Orders } from '../fleet/operations.js';
-import type { Relief } from '../plan/snapshot-view.js';
+import type { Relief } from '../plan/protection/relief.js';
 import type { Claim } from './leadership.js';
 
 /** Under the sync address. */

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
-import { noRelief } from '../plan/snapshot-view.js';
+import { noRelief } from '../plan/protection/relief.js';
 import { UsageLedger } from '../signals/usage/usage-ledger.js';
 import { NOTHING_KNOWN, PeerBoard } from './peer-board.js';
 import { decodeNews, encodeNews, type Known, type PeerNews } from './peer-news.js';

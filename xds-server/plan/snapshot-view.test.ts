@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { checkSnapshot } from '../../wire/snapshot-rules.js';
 import { evolvePlan } from './evolve.js';
 import { HASH_SPACE } from './plan.js';
-import { buildSnapshotView, noRelief, type SnapshotViewInput } from './snapshot-view.js';
+import { noRelief } from './protection/relief.js';
+import { buildSnapshotView, type SnapshotViewInput } from './snapshot-view.js';
 import { evolveInput, POOL } from './testing/fleet.js';
 
 function viewInput(weights: Record<string, number>, replicas = [2, 1, 1]): SnapshotViewInput {

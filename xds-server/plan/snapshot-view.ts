@@ -13,6 +13,7 @@ import type { EngineState } from '../fleet/fleet-state.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
 import { handOver } from './partition/hand-over.js';
 import type { Plan, PlanRow } from './plan.js';
+import { noRelief, type Relief } from './protection/relief.js';
 
 export interface SnapshotViewInput {
   readonly plan: Plan;
@@ -30,28 +31,6 @@ export interface SnapshotViewInput {
   /** How engines are relieved for now; absent when none is. */
   readonly relief?: Relief;
 }
-
-/** What keeps engines and replicas from being overrun between plans. */
-export interface Relief {
-  /** 0..1 share of its keys that an engine passes on, by engine id; only those above 0. */
-  readonly engines: ReadonlyMap<string, number>;
-  /** The same for replicas, by address. */
-  readonly replicas: ReadonlyMap<string, number>;
-  /** Requests in flight that each Envoy may have per ready replica, by engine id; no limit where absent. */
-  readonly limits: ReadonlyMap<string, number>;
-  /** Requests in flight at engines that are full, by id; absent where nobody knows. */
-  readonly full: ReadonlyMap<string, number>;
-  /** Envoys that share the requests of a frontend, by its id; one where absent. */
-  readonly envoys: ReadonlyMap<string, number>;
-}
-
-export const noRelief: Relief = {
-  engines: new Map(),
-  replicas: new Map(),
-  limits: new Map(),
-  full: new Map(),
-  envoys: new Map(),
-};
 
 /** Priority of requests that ask for none. */
 const DEFAULT_PRIORITY = 0;
@@ -185,8 +164,8 @@ function models(fleet: Fleet): SnapshotModel[] {
       },
     ];
   });
-  const models = new Map(served.map((model) => [model.name, model]));
-  const aliases = (fleet.aliases ?? []).map(({ name, model }) => ({ ...models.get(model)!, name }));
+  const named = new Map(served.map((model) => [model.name, model]));
+  const aliases = (fleet.aliases ?? []).map(({ name, model }) => ({ ...named.get(model)!, name }));
   return [...served, ...aliases].sort(byName);
 }
 

@@ -12,6 +12,7 @@ import {
 } from '../../wire/names.js';
 import type { UsageReport } from '../../wire/usage-report.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
+import { isAuthentic } from '../bearer.js';
 import { sum } from '../collections.js';
 import { type ErrorCode, WardropError } from '../errors.js';
 import { splitAddress, targetText } from '../fleet/address.js';
@@ -20,7 +21,6 @@ import { listenError } from '../listen-error.js';
 import { ADMIN_QUESTION_PATH, type AdminAnswer } from '../peers/admin-question.js';
 import { PEER_PATH } from '../peers/peer-news.js';
 import { now } from '../steady-clock.js';
-import { isAuthentic } from './bearer.js';
 import { type Caller, callerOf } from './caller.js';
 import { DisplacedBoard } from './displaced-board.js';
 import { HOLD_MS, UrgentHold } from './hold.js';

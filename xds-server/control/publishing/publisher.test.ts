@@ -7,7 +7,7 @@ import type { Fleet } from '../../fleet/fleet.js';
 import { engineStates } from '../../fleet/testing/engine-states.js';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import type { Plan } from '../../plan/plan.js';
-import { noRelief } from '../../plan/snapshot-view.js';
+import { noRelief } from '../../plan/protection/relief.js';
 import { SnapshotBoard } from '../../sync/snapshot-board.js';
 import type { EnvoyOptions, ResourceSet } from '../../xds/index.js';
 import { ENDPOINTS_TYPE } from '../../xds/protocol/type-url.js';

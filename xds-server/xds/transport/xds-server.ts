@@ -1,7 +1,7 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
+import { isAuthentic } from '../../bearer.js';
 import { WardropError } from '../../errors.js';
 import { splitAddress, targetText } from '../../fleet/address.js';
 import type { Address } from '../../fleet/fleet.js';
@@ -248,9 +248,7 @@ export class XdsServer {
   #isAuthentic(metadata: grpc.Metadata): boolean {
     const { token } = this.#options;
     if (token === undefined) return true;
-    const digest = (text: string) => createHash('sha256').update(text).digest();
-    const expected = digest(`Bearer ${token}`);
-    return metadata.get('authorization').some((value) => timingSafeEqual(digest(String(value)), expected));
+    return metadata.get('authorization').some((value) => isAuthentic(String(value), token));
   }
 
   #reportNack(nack: Nack): void {

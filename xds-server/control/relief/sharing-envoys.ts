@@ -1,5 +1,5 @@
-import type { Peers } from '../peers/peers.js';
-import type { SnapshotBoard } from '../sync/snapshot-board.js';
+import type { Peers } from '../../peers/peers.js';
+import type { SnapshotBoard } from '../../sync/snapshot-board.js';
 
 /** An Envoy that has not called for this long does not share limits with the others. */
 const GONE_MS = 10_000;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../config/load.js';
-import { engineStates } from '../fleet/testing/engine-states.js';
-import { mixOf } from '../signals/request-mix.js';
-import { type ReliefInput, ReliefWatch } from './relief.js';
+import { loadConfig } from '../../config/load.js';
+import { engineStates } from '../../fleet/testing/engine-states.js';
+import { mixOf } from '../../signals/request-mix.js';
+import { type ReliefInput, ReliefWatch } from './relief-watch.js';
 
 /** A request takes 2 s on an idle replica and 0.1 replica-seconds of work. */
 const text = `

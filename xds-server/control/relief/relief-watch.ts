@@ -1,13 +1,13 @@
-import { sum } from '../collections.js';
-import type { Config } from '../config/config.js';
-import type { Address, Engine } from '../fleet/fleet.js';
-import type { EngineState, FleetState } from '../fleet/fleet-state.js';
-import { type Load, Overflow } from '../plan/protection/overflow.js';
-import type { Relief } from '../plan/snapshot-view.js';
-import { endOfCurves, knowsLatency, staySeconds } from '../profiles/curves.js';
-import { type TokenMix, workSeconds } from '../profiles/profile.js';
-import type { CapacityView } from '../signals/capacity/measured-capacity.js';
-import { type LoadSources, requestsAt } from '../signals/pages/engine-load.js';
+import { sum } from '../../collections.js';
+import type { Config } from '../../config/config.js';
+import type { Address, Engine } from '../../fleet/fleet.js';
+import type { EngineState, FleetState } from '../../fleet/fleet-state.js';
+import { type Load, Overflow } from '../../plan/protection/overflow.js';
+import type { Relief } from '../../plan/protection/relief.js';
+import { endOfCurves, knowsLatency, staySeconds } from '../../profiles/curves.js';
+import { type TokenMix, workSeconds } from '../../profiles/profile.js';
+import type { CapacityView } from '../../signals/capacity/measured-capacity.js';
+import { type LoadSources, requestsAt } from '../../signals/pages/engine-load.js';
 
 /** Of a configured `maxInFlight`: overflow begins before requests are turned away. */
 const CONFIGURED_SHARE = 0.7;
