@@ -18,7 +18,6 @@ import { Planning } from './control/planning/planning.js';
 import { envoyOptions } from './control/publishing/envoy-options.js';
 import { PlanInForce } from './control/publishing/plan-in-force.js';
 import { Publisher } from './control/publishing/publisher.js';
-import { type Explained, type ExplainQuery, explainSolved } from './control/questions/explain.js';
 import type { FilterRun } from './control/questions/filter-run.js';
 import { Questions } from './control/questions/questions.js';
 import { type Recorder, Recorders } from './control/recording/recorders.js';
@@ -276,7 +275,11 @@ export class ControlServer implements ShownServer {
   #createQuestions(solver: Solver): Questions {
     return new Questions({
       solver,
-      history: { since: (sequence) => this.#ownPlans().history.since(sequence) },
+      planning: this.#planning,
+      following: this.#following,
+      peers: this.peers,
+      signals: this.signals,
+      view: () => this.#view,
       input: () => {
         const { plan } = this;
         if (plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
@@ -344,14 +347,6 @@ export class ControlServer implements ShownServer {
   /** Every resource that a connected Envoy asked for or was sent, by type URL. */
   resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
     return this.#envoys.xds.resourcesOf(nodeId);
-  }
-
-  /** Why a weight is what it is, by the last good solve. */
-  explain(query: ExplainQuery): Explained {
-    const { solved, plan, failure } = this.#ownPlans();
-    if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
-    const { signals } = this;
-    return explainSolved(query, { ...solved, plan, failure, signals, capacities: this.#view.capacities });
   }
 
   /**
@@ -493,18 +488,6 @@ export class ControlServer implements ShownServer {
 
   #planInput(previous: Plan | null): PlanInput {
     return planInput(this.config, this.#view, previous, now);
-  }
-
-  /**
-   * What was planned here.
-   *
-   * @throws {WardropError} WARDROP_NOT_READY when another control server makes the plans
-   */
-  #ownPlans(): Planning {
-    if (this.isPlanning) return this.#planning;
-    const { leader } = this.peers;
-    const who = leader === undefined ? 'another control server' : `the control server at ${leader}`;
-    throw new WardropError('WARDROP_NOT_READY', `${who} makes the plans; ask its admin API for the reasons`);
   }
 
   /** What a restart goes on with. */

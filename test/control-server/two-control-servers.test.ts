@@ -135,7 +135,9 @@ describe('two control servers', () => {
     const displaced = Buffer.from(await (await sites[0].sync('n0', reportOf(10), version)).arrayBuffer());
     expect(displaced.readBigUInt64LE(displaced.length - 8)).toBe(4n);
 
-    expect(() => two.explain({})).toThrow(`the control server at ${sites[0].address} makes the plans`);
+    expect(() => two.questions.explain({})).toThrow(
+      `the control server at ${sites[0].address} makes the plans`,
+    );
     two.act({ action: 'drain', target: engine, by: 'me' });
     await vi.waitUntil(() => one.signals.orders.drains.length === 1, 5_000);
     one.act({ action: 'undrain', target: engine, by: 'you' });

@@ -86,7 +86,11 @@ function addQuestions(app: Express, server: ShownServer): void {
   app.get(['/v1/explain', '/v1/changes'], passOn(server));
   app.get('/v1/explain', (request, response) => {
     const { frontend, pool, engine } = request.query;
-    const explained = server.explain({ frontend: text(frontend), pool: text(pool), engine: text(engine) });
+    const explained = server.questions.explain({
+      frontend: text(frontend),
+      pool: text(pool),
+      engine: text(engine),
+    });
     response.format({
       json: () => response.json(explained),
       text: () => response.send(explainedText(explained)),

@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.js';
 import type { Alarms } from '../control/alarms/alarms.js';
-import type { Explained, ExplainQuery } from '../control/questions/explain.js';
 import type { FilterRun } from '../control/questions/filter-run.js';
 import type { Questions } from '../control/questions/questions.js';
 import type { Recorders } from '../control/recording/recorders.js';
@@ -36,11 +35,10 @@ export interface ShownServer {
   >;
   readonly board: Pick<SnapshotBoard, 'current' | 'holders'>;
   readonly engineWatch: Pick<EngineWatch, 'readings'>;
-  readonly questions: Pick<Questions, 'changes' | 'headroom' | 'whatIf'>;
+  readonly questions: Pick<Questions, 'changes' | 'explain' | 'headroom' | 'whatIf'>;
   readonly recorders: Pick<Recorders, 'add'>;
   /** Asks the filter what it would do with a request. */
   readonly runFilter: FilterRun;
-  explain(query: ExplainQuery): Explained;
   act(request: OperatorRequest): void;
   readonly peers: Pick<Peers, 'askLeader' | 'claim' | 'isAlone' | 'leader'>;
   readonly isPlanning: boolean;

@@ -1,25 +1,47 @@
 import { WardropError } from '../../errors.js';
 import { type OptimizerInput, whatChanged } from '../../optimizer/index.js';
+import type { Following } from '../../peers/following.js';
+import type { Peers } from '../../peers/peers.js';
 import type { Solver } from '../../plan/make-plan.js';
-import type { Changed, PastPlan, PlanHistory } from '../planning/plan-history.js';
+import type { SignalsView } from '../../signals/signals.js';
+import type { Changed, PastPlan } from '../planning/plan-history.js';
+import type { Planning } from '../planning/planning.js';
+import { type Explained, type ExplainQuery, type ExplainSource, explainSolved } from './explain.js';
 import { type Headroom, headroom } from './headroom.js';
 import { type Changes, type WhatIf, whatIf } from './what-if.js';
 
 export interface QuestionsOptions {
   /** Not the one that makes plans, so that questions never delay one. */
   readonly solver: Solver;
-  readonly history: Pick<PlanHistory, 'since'>;
+  readonly planning: Pick<Planning, 'failure' | 'history' | 'plan' | 'solved'>;
+  readonly following: Pick<Following, 'isPlanning'>;
+  readonly peers: Pick<Peers, 'leader'>;
+  readonly signals: ExplainSource['signals'];
+  /** How the fleet looks. */
+  readonly view: () => Pick<SignalsView, 'capacities'>;
   /** What a plan would be made of now; throws WARDROP_NOT_READY before there is one. */
   readonly input: () => OptimizerInput;
 }
 
-/** Answers what operators ask by solving again, one question at a time: each may take many solves. Changes nothing. */
+/** Answers what operators ask; by solving again, one question at a time: each may take many solves. Changes nothing. */
 export class Questions {
   readonly #options: QuestionsOptions;
   #isAsked = false;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Why a weight is what it is, by the last good solve.
+   *
+   * @throws {WardropError} WARDROP_QUERY_INVALID or WARDROP_NOT_READY
+   */
+  explain(query: ExplainQuery): Explained {
+    const { signals, view } = this.#options;
+    const { solved, plan, failure } = this.#ownPlans();
+    if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
+    return explainSolved(query, { ...solved, plan, failure, signals, capacities: view().capacities });
   }
 
   /** Solves the live state with changes. */
@@ -29,7 +51,7 @@ export class Questions {
 
   /** Which input changed which weight since the plan with this number; by default, since the one before. */
   async changes(sequence: number | undefined): Promise<Changed> {
-    const [before, after] = this.#options.history.since(sequence);
+    const [before, after] = this.#ownPlans().history.since(sequence);
     const { effects, weights } = await this.#ask(() =>
       whatChanged(this.#options.solver, before.input, after.input),
     );
@@ -39,6 +61,19 @@ export class Questions {
 
   headroom(): Promise<Headroom> {
     return this.#ask((input) => headroom(this.#options.solver, input));
+  }
+
+  /**
+   * What was planned here.
+   *
+   * @throws {WardropError} WARDROP_NOT_READY when another control server makes the plans
+   */
+  #ownPlans(): QuestionsOptions['planning'] {
+    const { planning, following, peers } = this.#options;
+    if (following.isPlanning) return planning;
+    const who =
+      peers.leader === undefined ? 'another control server' : `the control server at ${peers.leader}`;
+    throw new WardropError('WARDROP_NOT_READY', `${who} makes the plans; ask its admin API for the reasons`);
   }
 
   async #ask<T>(answer: (input: OptimizerInput) => Promise<T>): Promise<T> {
