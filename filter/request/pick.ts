@@ -23,6 +23,7 @@ import {
   best,
   HEALTHY,
   overflowHash,
+  READY,
   rankReplicas,
   STEADY,
   second,
@@ -135,7 +136,10 @@ export function pick(
     if (tested) append(stream, changetype<FlowState>(chosen), tested);
     elsewhere = scan(hash, HEALTHY, min(count, RETRY_SCAN), chosen, 0);
   }
-  if (!elsewhere) return true;
+  if (!elsewhere) {
+    if (!other && !tested) appendEjected(stream, chosen, hash);
+    return true;
+  }
   const last = second;
   append(stream, changetype<FlowState>(elsewhere), best);
   if (!other && last) append(stream, changetype<FlowState>(elsewhere), last);
@@ -252,6 +256,19 @@ function appendFirst(stream: Stream, flow: usize, level: i32): void {
 @inline
 function append(stream: Stream, flow: FlowState, replica: usize): void {
   stream.append(flow, changetype<ReplicaState>(replica));
+}
+
+/** Rather than nobody, one that this VM avoids: it may be back, as when all replicas are restarted one after the other. */
+function appendEjected(stream: Stream, chosen: usize, hash: u64): void {
+  const flow = changetype<FlowState>(chosen);
+  rankReplicas(flow.engine, hash, READY);
+  const other = best == changetype<usize>(stream.replica0) ? second : best;
+  if (other) {
+    append(stream, flow, other);
+    return;
+  }
+  const elsewhere = scan(hash, READY, min(count, RETRY_SCAN), chosen, 0);
+  if (elsewhere) append(stream, changetype<FlowState>(elsewhere), best);
 }
 
 function startProbes(stream: Stream): void {

@@ -164,6 +164,28 @@ describe('the guardrail', () => {
     expect(request(vm).endpoints[0]).toBe(OWNER);
   });
 
+  it('sends a retry to one that is ejected where there is nobody else, and nothing else', () => {
+    const vm = started(sketch([{ weight: 1, replicas: 2 }]));
+    const home = request(vm).endpoints[0]!;
+    for (let i = 0; i < 3; i++) {
+      // Of each request only the first attempt fails.
+      const stream = request(vm);
+      if (stream.endpoints[0] === home) stream.respond(503).end();
+    }
+    const { endpoints } = request(vm);
+    expect(endpoints[0]).not.toBe(home);
+    expect(endpoints.slice(1)).toEqual([home]);
+  });
+
+  it('sends a retry to an ejected engine only where nobody of the pool is left', () => {
+    const vm = started();
+    fail(vm, 3);
+    expect(request(vm).endpoints).toEqual([BACKUP, OWNER]);
+    const three = started(sketch([{ weight: 1 }, { weight: 0 }, { weight: 0 }]));
+    fail(three, 3);
+    expect(request(three).endpoints).not.toContain(OWNER);
+  });
+
   it('ejects an engine after five failures in a row on whichever replicas', () => {
     const vm = new Host(module).startVm();
     deliver(vm, sketch([{ weight: 1, replicas: 50 }, { weight: 0 }]));
