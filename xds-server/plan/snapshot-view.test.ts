@@ -71,6 +71,17 @@ describe('buildSnapshotView', () => {
     expect(view.pools[0]!.retryRatio).toBe(0);
   });
 
+  it('refuses nobody for want of capacity where no engine has a replica: the filter says that nobody is available', () => {
+    const input = viewInput({ e0: 1 });
+    const rows = input.plan.rows.map((row) => ({ ...row, shed: [{ priority: 0, fraction: 1 }] }));
+    const shedding = { ...input, plan: { ...input.plan, rows } };
+    const without = (ids: readonly string[]) =>
+      input.engines.map((engine) => (ids.includes(engine.id) ? { ...engine, replicas: [] } : engine));
+    const shedOf = (ids: readonly string[]) =>
+      buildSnapshotView({ ...shedding, engines: without(ids) }).pools[0]!.shedFraction;
+    expect([shedOf([]), shedOf(['e0', 'e1']), shedOf(['e0', 'e1', 'e2'])]).toEqual([1, 1, 0]);
+  });
+
   it('hands the segments of engines that are no longer eligible to their backups', () => {
     const input = viewInput({ e0: 0.5, e1: 0.5 });
     const pools = input.fleet.pools.map((pool) => ({ ...pool, engineIds: ['e1', 'e2'] }));

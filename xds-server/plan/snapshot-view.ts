@@ -65,7 +65,10 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
     salt: input.salt,
     ...(steered < 1 && { steered }),
     models: models(fleet),
-    pools: fleet.pools.map((pool) => snapshotPool(pool, rows.get(pool.id), indexes, prioritiesOf(fleet))),
+    pools: fleet.pools.map((pool) => {
+      const hasReplica = pool.engineIds.some((id) => (states.get(id)?.replicas.length ?? 0) > 0);
+      return snapshotPool(pool, rows.get(pool.id), indexes, prioritiesOf(fleet), hasReplica);
+    }),
     engines: fleet.engines.map(
       ({ id, healthPath }, index): SnapshotEngine => ({
         id,
@@ -174,8 +177,11 @@ function snapshotPool(
   row: PlanRow | undefined,
   indexes: ReadonlyMap<string, number>,
   priorities: readonly number[],
+  hasReplica: boolean,
 ): SnapshotPool {
   const eligible = new Set(pool.engineIds);
+  // Where there is nobody at all, the filter is to say so, and not that all are at their limit.
+  const shedOf = (priority: number) => (hasReplica ? shedFraction(current, priority) : 0);
   const current = row && handOver(row, pool.engineIds, (id) => eligible.has(id));
   return {
     id: pool.id,
@@ -189,7 +195,7 @@ function snapshotPool(
       }),
     ),
     retryRatio: current?.retryRatio ?? 0,
-    shedFraction: shedFraction(current, DEFAULT_PRIORITY),
+    shedFraction: shedOf(DEFAULT_PRIORITY),
     ...(priorities.length > 1 && {
       otherClasses: priorities
         .filter((priority) => priority !== DEFAULT_PRIORITY)
@@ -197,7 +203,7 @@ function snapshotPool(
           (priority): SnapshotClass => ({
             priority,
             retryRatio: current?.retryRatio ?? 0,
-            shedFraction: shedFraction(current, priority),
+            shedFraction: shedOf(priority),
           }),
         ),
     }),
