@@ -8,6 +8,10 @@ import { countSteps, measureRuns, type StepCounts } from '../plan/runs.js';
 import { type GapResult, measureGap } from './gap.js';
 import { measureTiming, type Quantiles, type Size, type Timing } from './timing.js';
 
+type TimesBySize = Readonly<
+  Record<string, { readonly warm: Quantiles; readonly cold: Quantiles; readonly coldAgain: Quantiles }>
+>;
+
 /** What `--json FILE` writes; milliseconds, and memory at the end, by `frontends x engines`. */
 interface Figures {
   readonly gapMax: number;
@@ -16,10 +20,10 @@ interface Figures {
   readonly coldMs: Readonly<Record<string, Quantiles>>;
   readonly coldAgainMs: Readonly<Record<string, Quantiles>>;
   readonly memoryMegabytes: Readonly<Record<string, { readonly solver: number; readonly process: number }>>;
-  /** With 1.2 times the demand that can be served. */
-  readonly overloadMs: Readonly<
-    Record<string, { readonly warm: Quantiles; readonly cold: Quantiles; readonly coldAgain: Quantiles }>
-  >;
+  /** With 0.99 times what the engines can do. */
+  readonly nearLimitMs: TimesBySize;
+  /** With 1.2 times that. */
+  readonly overloadMs: TimesBySize;
   readonly movesPerTv: MovesResult['movesPerTv'];
   readonly segmentsPerEngineMax: number;
   readonly movesUnderNoise: number;
@@ -41,6 +45,16 @@ const quick: readonly Size[] = [
   { frontends: 100, engines: 1000, warm: 7, warmUp: 6, cold: 1, coldAgain: 1 },
 ];
 
+/** Three engines in four are full then. */
+const NEAR_LIMIT = 0.99;
+const fullNearLimit: readonly Size[] = [
+  { frontends: 50, engines: 200, warm: 20, warmUp: 10, cold: 3, coldAgain: 5, load: NEAR_LIMIT },
+  { frontends: 100, engines: 1000, warm: 10, warmUp: 4, cold: 2, coldAgain: 3, load: NEAR_LIMIT },
+];
+const quickNearLimit: readonly Size[] = [
+  { frontends: 50, engines: 200, warm: 8, warmUp: 6, cold: 1, coldAgain: 1, load: NEAR_LIMIT },
+];
+
 const OVERLOAD = 1.2;
 const fullOverload: readonly Size[] = [
   { frontends: 50, engines: 200, warm: 20, warmUp: 10, cold: 3, coldAgain: 5, load: OVERLOAD },
@@ -60,6 +74,8 @@ async function main(): Promise<void> {
     const gap = await measureGap(optimizer, options.quick ? 40 : 200);
     report(gapLine(gap));
     const timings = await measureTimings(options.quick ? quick : full);
+    report(`near the limit, with ${NEAR_LIMIT} times what the engines can do:`);
+    const nearLimit = await measureTimings(options.quick ? quickNearLimit : fullNearLimit);
     report(`with ${OVERLOAD} times the demand that can be served:`);
     const overload = await measureTimings(options.quick ? quickOverload : fullOverload);
     const moves = measureMoves(options.quick ? { steps: 200 } : {});
@@ -90,12 +106,8 @@ async function main(): Promise<void> {
           { solver: solverMegabytes, process: residentMegabytes },
         ]),
       ),
-      overloadMs: Object.fromEntries(
-        overload.map(([name, { warmMs, coldMs, coldAgainMs }]) => [
-          name,
-          { warm: warmMs, cold: coldMs, coldAgain: coldAgainMs },
-        ]),
-      ),
+      nearLimitMs: timesBySize(nearLimit),
+      overloadMs: timesBySize(overload),
       movesPerTv: moves.movesPerTv,
       segmentsPerEngineMax: moves.segmentsPerEngineMax,
       movesUnderNoise: noise.movesUnderNoise,
@@ -117,6 +129,15 @@ async function measureTimings(sizes: readonly Size[]): Promise<[string, Timing][
     report(timingLine(name, timing));
   }
   return timings;
+}
+
+function timesBySize(timings: readonly (readonly [string, Timing])[]): TimesBySize {
+  return Object.fromEntries(
+    timings.map(([name, { warmMs, coldMs, coldAgainMs }]) => [
+      name,
+      { warm: warmMs, cold: coldMs, coldAgain: coldAgainMs },
+    ]),
+  );
 }
 
 function gapLine({ fleets, solves, gapMax, gapMaxUnshed, shedding }: GapResult): string {

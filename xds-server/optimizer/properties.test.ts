@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { checkSolution, recomputedObjective } from './check.js';
 import { Optimizer } from './index.js';
 import type { OptimizerInput, Solution, SolutionRow } from './solution.js';
-import { randomInput, randomNumbers } from './testing/random.js';
+import { randomInput, randomNumbers, shakenDemand } from './testing/random.js';
 import { flowOf, simpleProfile, threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
 
 const optimizer = new Optimizer();
@@ -39,6 +39,24 @@ describe('optimality', () => {
         }
       }),
       { numRuns: 15 },
+    );
+  });
+
+  test('near the limit and above it, from weights in force too, it is within a ten-thousandth, and all that fits is served', async () => {
+    const nearLimit = fc.double({ min: 0.9, max: 1.3, noNaN: true });
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), nearLimit, async (seed, at) => {
+        const input = smallInput(seed, at);
+        const first = await optimizer.solve(input);
+        const again = shakenDemand({ ...input, previousWeights: weightsOf(first) }, 0.05, seed);
+        const second = await optimizer.solve(again);
+        for (const { objectiveSeconds, lowerBoundSeconds } of [first, second]) {
+          expect(objectiveSeconds - lowerBoundSeconds).toBeLessThan(1e-4 * objectiveSeconds);
+        }
+        const fresh = await optimizer.solve({ ...again, previousWeights: [] });
+        expect(servedRps(second) / servedRps(fresh)).toBeCloseTo(1, 4);
+      }),
+      { numRuns: 12 },
     );
   });
 
@@ -181,6 +199,34 @@ describe('sense of direction', () => {
       { numRuns: 15 },
     );
   });
+});
+
+test("operators' bounds hold, whatever the load and the weights in force", async () => {
+  const share = fc.double({ min: 0, max: 1, noNaN: true });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(), anyLoad, share, share, async (seed, at, one, other) => {
+      const [min, max] = [Math.min(one, other), Math.max(one, other)];
+      const input = smallInput(seed, at);
+      const { id: frontendId } = input.state.fleet.frontends[0]!;
+      const pool = input.state.fleet.pools.find(({ engineIds }) => engineIds.length > 1);
+      fc.pre(pool !== undefined);
+      const engineId = pool!.engineIds[0]!;
+      const bounds = [{ frontendId, poolId: pool!.id, engineId, min, max }];
+      const free = await optimizer.solve(input);
+      for (const previousWeights of [[], weightsOf(free)]) {
+        const { rows } = await optimizer.solve({
+          ...input,
+          previousWeights,
+          policy: { ...input.policy, bounds },
+        });
+        const row = rows.find((each) => each.frontendId === frontendId && each.poolId === pool!.id)!;
+        const weight = row.weights.find((each) => each.engineId === engineId)?.weight ?? 0;
+        expect(weight).toBeGreaterThanOrEqual(min - 1e-9);
+        expect(weight).toBeLessThanOrEqual(max + 1e-9);
+      }
+    }),
+    { numRuns: 10 },
+  );
 });
 
 describe('equal engines', () => {
@@ -375,4 +421,8 @@ function shuffled(input: OptimizerInput, seed: number): OptimizerInput {
       demands: mix(state.demands).items,
     },
   };
+}
+
+function servedRps({ rows }: Solution): number {
+  return rows.reduce((total, { flows }) => flows.reduce((sum, { rps }) => sum + rps, total), 0);
 }

@@ -136,6 +136,30 @@ describe('who is refused', () => {
     expect(shed['h right 0']).toBe(0);
   });
 
+  test('whatever their demand and their engines, rows of one pool lose the same fraction', async () => {
+    const rates = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 2, maxLength: 5 });
+    const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(rates, sizes, async (demands, replicas) => {
+        const offered = demands.reduce((sum, rate) => sum + rate, 0);
+        const room = replicas.reduce((sum, each) => sum + 10 * each, 0);
+        const { rows } = await optimizer.solve(
+          worldInput({
+            frontends: demands.map((_, at) => `f${at}`),
+            engines: replicas.map((each, at) => ({ id: `e${at}`, profile: ten, replicas: each })),
+            networkMs: demands.map((_, frontend) =>
+              replicas.map((_, engine) => 5 + 10 * ((frontend + engine) % 4)),
+            ),
+            demands: demands.map((requestsPerSecond, at) => ({ frontendId: `f${at}`, requestsPerSecond })),
+          }),
+        );
+        const expected = Math.max(0, 1 - room / offered);
+        for (const { shed } of rows) expect(shed[0]?.fraction ?? 0).toBeCloseTo(expected, 4);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
   test('a row with a way out takes it, so that the worst fraction is as small as can be', async () => {
     const world: World = {
       frontends: ['f', 'g'],

@@ -46,6 +46,27 @@ describe('the two columns', () => {
     }
   });
 
+  test('add up on any fleet, at and above its limit too', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.double({ min: 0.3, max: 1.3, noNaN: true }), async (seed, load) => {
+        const input = randomInput(seed, { frontends: 3, engines: 6, pools: 2, eligibility: 0.7, load });
+        const solution = await optimizer.solve(input);
+        for (const { frontendId, poolId, weights } of solution.rows) {
+          const { choices } = explain(input, solution, {
+            frontendId,
+            poolId,
+            engineId: weights[0]!.engineId,
+          });
+          for (const { lines, latencySeconds, marginalSeconds } of choices) {
+            expect(lines.reduce((sum, line) => sum + line.latencySeconds, 0)).toBe(latencySeconds);
+            expect(lines.reduce((sum, line) => sum + line.marginalSeconds, 0)).toBe(marginalSeconds);
+          }
+        }
+      }),
+      { numRuns: 8 },
+    );
+  });
+
   test('used engines cost a row the same within a millisecond, unused ones no less; on any fleet, with moves or without', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.double({ min: 0.3, max: 0.9, noNaN: true }), async (seed, load) => {

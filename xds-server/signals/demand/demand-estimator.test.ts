@@ -416,6 +416,31 @@ describe('DemandEstimator', () => {
       }),
     );
   });
+
+  it('silence never lowers a rate, whatever was reported before it and however long it lasts', () => {
+    const report = fc.record({ count: fc.nat(2_000), ms: fc.integer({ min: 100, max: 5_000 }) });
+    const looks = fc.array(fc.integer({ min: 2_500, max: 600_000 }), { minLength: 1, maxLength: 10 });
+    fc.assert(
+      fc.property(fc.array(report, { minLength: 1, maxLength: 50 }), looks, (reports, silences) => {
+        const estimator = new DemandEstimator([
+          { frontendId: 'f', poolId: 'p', requestsPerSecond: 30, evidence: Infinity, source: 'expected' },
+        ]);
+        let nowMs = START_MS;
+        for (const { count, ms } of reports) {
+          estimator.add('f', 'n', new Map([['p', count]]), nowMs, nowMs + ms);
+          nowMs += ms;
+          estimator.evaluate(nowMs);
+        }
+        let before = rpsOf(estimator, nowMs);
+        for (const silentMs of silences) {
+          nowMs += silentMs;
+          estimator.evaluate(nowMs);
+          expect(rpsOf(estimator, nowMs)).toBeGreaterThanOrEqual(before);
+          before = rpsOf(estimator, nowMs);
+        }
+      }),
+    );
+  });
 });
 
 it('a frontend that was silent for long is measured anew when it is back', () => {
