@@ -250,6 +250,11 @@ it('explains every request in the access log', async () => {
   const stats = await (await fetch(`${envoy.adminUrl}/stats?filter=wardrop`)).text();
   expect(stats).toContain('wasmcustom.wardrop_answers_stalled: 2');
   expect(stats).toContain('wasmcustom.wardrop_first_token_ms: P0');
+  const named = ['/named', '/named-too'].map(async (path) => {
+    const { headers } = await fetch(`${envoy.url}${path}`, { headers: { 'x-request-id': 'of the client' } });
+    return [path, headers.get('x-request-id')] as const;
+  });
+  const ids = await Promise.all(named);
   // Envoy flushes its log when it ends.
   await envoy.process.stop();
   const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n');
@@ -273,6 +278,8 @@ it('explains every request in the access log', async () => {
   expect(log.get('/whole')).toMatchObject({ limits: 'answer', ttft_ms: null, output_tokens: '11' });
   // No answer had come, but where it was to come from is known.
   expect(log.get('/waits')).toMatchObject({ flags: 'DC', engine: expect.stringMatching(/^[ab]$/) });
+  expect(new Set(ids.map(([, id]) => id)).size).toBe(2);
+  for (const [path, id] of ids) expect(log.get(path)).toMatchObject({ request_id: id });
   expect(log.has('/wardrop/ready')).toBe(false);
   expect(suspiciousLines(envoy.process.output)).toEqual([]);
 });

@@ -106,6 +106,8 @@ function connectionManager(input: ListenerInput) {
     // Realtime APIs; without it Envoy answers 403.
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     accessLog: input.accessLog === undefined ? [] : [accessLogOf(input.accessLog)],
+    // So that a client can name the line that tells of its request; it learns of no other id, as Envoy draws one.
+    alwaysSetRequestIdInResponse: input.accessLog !== undefined,
     localReplyConfig,
     httpFilters: [
       filter(FILTER_NAME, WasmSchema, wasmConfig(input.filter)),
