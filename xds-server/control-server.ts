@@ -487,7 +487,7 @@ export class ControlServer implements ShownServer {
   }
 
   #planInput(previous: Plan | null): PlanInput {
-    return planInput(this.config, this.#view, previous, now);
+    return planInput(this.config, this.#view, previous);
   }
 
   /** What a restart goes on with. */

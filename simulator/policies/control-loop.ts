@@ -114,8 +114,8 @@ export class ControlLoop {
     const isNews = isRelieved || JSON.stringify(state.engines) !== before;
     if (!this.#cycle.isDue(GENERATION, this.view, this.plan !== null, atMs)) return isNews;
     this.#cycle.schedule.begin(GENERATION, state, atMs);
-    const input = planInput(this.config, this.view, this.plan, () => atMs);
-    const { plan, failure } = await makePlan(this.#optimizer, input);
+    const input = planInput(this.config, this.view, this.plan);
+    const { plan, failure } = await makePlan(this.#optimizer, input, () => atMs);
     this.#cycle.schedule.end(failure === undefined);
     const isNew = plan !== this.plan;
     this.plan = plan;

@@ -59,7 +59,7 @@ async function recording(demandFactor = 1): Promise<string> {
     );
     const { profiles, policy } = config;
     const input = { previous: null, state: { ...state, engines }, profiles, policy };
-    const { plan } = await makePlan(optimizer, { ...input, nowMs: () => atMs });
+    const { plan } = await makePlan(optimizer, input, () => atMs);
     write({ kind: 'solve', input, times: [atMs], plan });
   };
   await solve(0, false);

@@ -276,7 +276,7 @@ w1     west       1.40.0  behind  newest    2 s ago
     const { profiles, policy } = config;
     const input = { previous: null, state, profiles, policy };
     const optimizer = new Optimizer();
-    const { plan } = await makePlan(optimizer, { ...input, nowMs: () => 1_000 });
+    const { plan } = await makePlan(optimizer, input, () => 1_000);
     await optimizer.close();
     const lines = [...new RecordingWriter().lines({ kind: 'solve', input, times: [1_000], plan })];
     writeFileSync(file, gzipSync(`${lines.join('')}{"kind":"so`));

@@ -86,7 +86,6 @@ export function planInput(
   { profiles, policy }: Pick<Config, 'profiles' | 'policy'>,
   { state }: Pick<SignalsView, 'state'>,
   previous: Plan | null,
-  nowMs: () => number,
 ): PlanInput {
-  return { previous, state, profiles, policy: withTrickle(policy, state), nowMs };
+  return { previous, state, profiles, policy: withTrickle(policy, state) };
 }

@@ -27,8 +27,8 @@ function stateOf(frontends: readonly string[]) {
 
 async function savedPlan(frontends: readonly string[], snapshotVersion = 1) {
   const { profiles, policy } = configOf(frontends);
-  const input = { previous: null, state: stateOf(frontends), profiles, policy, nowMs: () => 0 };
-  const { plan } = await makePlan(optimizer, input);
+  const input = { previous: null, state: stateOf(frontends), profiles, policy };
+  const { plan } = await makePlan(optimizer, input, () => 0);
   return encodeState({ plan, snapshotVersion, salt: 's' });
 }
 

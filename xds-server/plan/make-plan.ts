@@ -21,13 +21,13 @@ export interface PlanSolver {
   solveChecked(input: OptimizerInput): Promise<Solution>;
 }
 
+/** What a plan is made of. */
 export interface PlanInput {
   /** The plan in force; null before the first. */
   readonly previous: Plan | null;
   readonly state: FleetState;
   readonly profiles: ReadonlyMap<string, Profile>;
   readonly policy: Policy;
-  readonly nowMs: () => number;
 }
 
 export interface PlanOutcome {
@@ -44,14 +44,17 @@ export interface PlanOutcome {
  * as filters have done already: a conversation that moved there moves again only for a gain that pays for it. When
  * the solve or a check fails, that is what stays.
  */
-export async function makePlan(solver: PlanSolver, planInput: PlanInput): Promise<PlanOutcome> {
-  const { state, profiles, policy, nowMs } = planInput;
-  const last = planInput.previous;
-  const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: nowMs() });
+export async function makePlan(
+  solver: PlanSolver,
+  planInput: PlanInput,
+  now: () => number,
+): Promise<PlanOutcome> {
+  const { previous: last, state, profiles, policy } = planInput;
+  const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: now() });
   const input = optimizerInput({ ...planInput, previous });
   try {
     const solution = await solver.solveChecked(input);
-    const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: nowMs() });
+    const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: now() });
     const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
     const violations = checkPlan({ plan, state, profiles, policy });
     refuseFaults(

@@ -3,7 +3,7 @@ import { eligibleIds } from '../fleet/last-resort.js';
 import { checkSnapshots } from './make-plan.js';
 import type { Plan } from './plan.js';
 
-/** Why a plan from before a restart cannot be published for the fleet of now; undefined when it can. */
+/** Why a plan that was not made for the fleet of now cannot be published for it; undefined when it can. */
 export function whyUnfit(plan: Plan, state: FleetState): string | undefined {
   const { frontends, pools } = state.fleet;
   for (const { id: frontendId } of frontends) {

@@ -25,7 +25,7 @@ export async function offlineInput(config: Config): Promise<OptimizerInput> {
   const nowMs = Date.now();
   const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
   const { profiles, policy } = config;
-  return optimizerInput({ previous, state, profiles, policy, nowMs: () => nowMs });
+  return optimizerInput({ previous, state, profiles, policy });
 }
 
 /**
@@ -49,9 +49,7 @@ export async function offlineSnapshot(
   const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
   const { profiles, policy } = config;
   const fits = previous !== null && whyUnfit(previous, state) === undefined;
-  const plan = fits
-    ? previous
-    : await planned(solver, { previous, state, profiles, policy, nowMs: () => nowMs });
+  const plan = fits ? previous : await planned(solver, { previous, state, profiles, policy }, nowMs);
   const { fleet, engines } = state;
   // All Envoys of a fleet must have the same, also before a control server has ever run.
   const salt = saved?.salt ?? createHash('sha256').update(JSON.stringify(fleet)).digest('hex').slice(0, 32);
@@ -67,8 +65,8 @@ export async function offlineSnapshot(
   });
 }
 
-async function planned(solver: PlanSolver, input: PlanInput): Promise<Plan> {
-  const { plan, failure } = await makePlan(solver, input);
+async function planned(solver: PlanSolver, input: PlanInput, nowMs: number): Promise<Plan> {
+  const { plan, failure } = await makePlan(solver, input, () => nowMs);
   if (plan === null) throw failure!;
   return plan;
 }

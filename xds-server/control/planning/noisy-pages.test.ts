@@ -69,13 +69,11 @@ it('noise on pages moves nothing; a lasting step moves as much as it should, wit
     signals.acceptLoad(e2!, waiting2 + running2, 1, nowMs);
     const { state } = signals.evaluate(nowMs);
     const { profiles, policy } = config;
-    const { plan } = await makePlan(optimizer, {
-      previous: plans.at(-1) ?? null,
-      state,
-      profiles,
-      policy,
-      nowMs: () => nowMs,
-    });
+    const { plan } = await makePlan(
+      optimizer,
+      { previous: plans.at(-1) ?? null, state, profiles, policy },
+      () => nowMs,
+    );
     plans.push(plan!);
   }
   const weights = plans.map(

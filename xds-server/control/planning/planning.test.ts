@@ -31,7 +31,7 @@ function stateOf(readyIds: readonly string[]): Omit<PlanInput, 'previous'> {
     replicas: engine.replicas.map((replica) => ({ ...replica, ready: readyIds.includes(engine.id) })),
   }));
   const { profiles, policy } = config;
-  return { state: { ...state, engines }, profiles, policy, nowMs: () => 0 };
+  return { state: { ...state, engines }, profiles, policy };
 }
 
 it('an alarm tells for as long as a bound cannot be followed', async () => {

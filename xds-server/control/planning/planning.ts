@@ -92,10 +92,10 @@ export class Planning {
     const startedMs = now();
     const begun = generation();
     const times: number[] = [];
-    const { nowMs: _nowMs, ...input } = this.#options.input(this.#plan);
+    const input = this.#options.input(this.#plan);
     schedule.begin(begun, input.state, startedMs);
     recorders.record({ kind: 'plan', atMs: startedMs });
-    const outcome = await makePlan(optimizer, { ...input, nowMs: () => noted(times, now()) });
+    const outcome = await makePlan(optimizer, input, () => noted(times, now()));
     onSolved((now() - startedMs) / 1_000, outcome.failure);
     if (this.#isStopped || begun !== generation() || !isWanted()) return;
     const { plan, solution, failure } = outcome;

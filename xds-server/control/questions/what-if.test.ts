@@ -25,7 +25,7 @@ function inputOf(westRps: number, eastRps: number, more = ''): OptimizerInput {
   );
   const { state } = new Signals(config, [], 0).evaluate(0);
   const { profiles, policy } = config;
-  return optimizerInput({ previous: null, state, profiles, policy, nowMs: () => 0 });
+  return optimizerInput({ previous: null, state, profiles, policy });
 }
 
 describe('whatIf', () => {

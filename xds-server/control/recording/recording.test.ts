@@ -37,11 +37,11 @@ async function solves(rates: readonly number[]): Promise<RecordedSolve[]> {
     const { state } = new Signals(config, [], 0).evaluate(1_000 * (at + 1));
     const input = { previous, state, profiles: config.profiles, policy: config.policy };
     const times: number[] = [];
-    const nowMs = () => {
+    const now = () => {
       times.push(5_000 + at * 100 + times.length);
       return times.at(-1)!;
     };
-    const { plan } = await makePlan(optimizer, { ...input, nowMs });
+    const { plan } = await makePlan(optimizer, input, now);
     recorded.push({ kind: 'solve', input, times, plan });
     previous = plan;
   }

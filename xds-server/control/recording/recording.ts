@@ -5,7 +5,7 @@ import type { RecordedSignal } from './recorded-signals.js';
 /** One solve: all that went in, and the plan that should be in force after it. */
 export interface RecordedSolve {
   readonly kind: 'solve';
-  readonly input: Omit<PlanInput, 'nowMs'>;
+  readonly input: PlanInput;
   /** What the clock said whenever planning asked. */
   readonly times: readonly number[];
   readonly plan: Plan | null;

@@ -37,9 +37,9 @@ export async function replay(
   { input, times, plan }: RecordedSolve,
 ): Promise<Omit<Replayed, 'isSameState'>> {
   let asked = 0;
-  const nowMs = () => times[Math.min(asked++, times.length - 1)]!;
+  const now = () => times[Math.min(asked++, times.length - 1)]!;
   const { atMs } = input.state;
-  const outcome = await makePlan(solver, { ...input, nowMs }).catch((error) => {
+  const outcome = await makePlan(solver, input, now).catch((error) => {
     throw damaged({ kind: 'solve', atMs }, error);
   });
   return {

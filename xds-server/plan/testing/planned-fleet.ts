@@ -25,7 +25,7 @@ export function planFor(solver: PlanSolver, fleet: TestFleet, previous: Plan | n
     replicas: engine.replicas.map((replica) => ({ ...replica, ready: !fleet.lost?.includes(engine.id) })),
   }));
   const { profiles, policy } = config;
-  return makePlan(solver, { previous, state: { ...state, engines }, profiles, policy, nowMs: () => 0 });
+  return makePlan(solver, { previous, state: { ...state, engines }, profiles, policy }, () => 0);
 }
 
 function configOf({ engines, rttMs, demand }: TestFleet): object {
