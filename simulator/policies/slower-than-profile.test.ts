@@ -63,6 +63,35 @@ describe('an engine far slower than its profile', () => {
     },
   );
 
+  it('four times and for longer, beside two that are full without it, has its weight back within 40 s of recovering', async () => {
+    const recovered = SLOW + 90;
+    const engineOf = (id: string, serviceSeconds: (second: number) => number) => {
+      return { id, replicas: 1, rttSeconds: 0.001, slots: () => 5, serviceSeconds, hasPage: true };
+    };
+    const samples = await runQueueingFleet(
+      {
+        // Its queue lasts for minutes, as the others overflow to it.
+        seed: 6,
+        requestsPerSecond: 60,
+        // 25 requests/s of each replica.
+        profile: {
+          work: { secondsPerRequest: 0.04 },
+          ttft: { baseSeconds: 0.2, queueSeconds: 0.01 },
+          tbot: { baseSeconds: 0 },
+        },
+        engines: [
+          engineOf('a', () => 0.2),
+          engineOf('b', (second) => (second >= SLOW && second < recovered ? 0.8 : 0.2)),
+          engineOf('c', () => 0.2),
+        ],
+      },
+      recovered + 40,
+    );
+    const usual = samples.find(({ second }) => second === SLOW)!.weights[1]!;
+    expect(samples.find(({ second }) => second === recovered)!.weights[1]).toBeLessThan(usual / 2);
+    expect(samples.at(-1)!.weights[1]).toBeGreaterThan(0.8 * usual);
+  });
+
   it('in how many requests it serves at a time settles by what it got done when it was full', async () => {
     const slots = (second: number) => (second >= SLOW ? 8 : 20);
     const fleet = fleetOf(75, { slots, serviceSeconds: () => 0.4 });
