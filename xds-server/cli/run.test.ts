@@ -159,6 +159,14 @@ w1     west       1.40.0  behind  newest    2 s ago
     expect(out).toContain('"alarms": []');
   });
 
+  it('says when a control server of before an upgrade does not know the answer', async () => {
+    const answer = { engines: [], frontends: [{ frontendId: 'west', growth: 2 }] };
+    const headers = { [CONTROL_HEADER]: '1' };
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(answer, { headers }));
+    expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(err).toContain('the control server is of another version: restart it');
+  });
+
   it('takes nothing else that answers for a control server', async () => {
     vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json({ id: 'cmpl-1' }));
     for (const command of [['status'], ['headroom'], ['drain', 'a'], ['record', '--out', '/none/x.gz']]) {

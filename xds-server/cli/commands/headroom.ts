@@ -6,6 +6,7 @@ import { Optimizer } from '../../optimizer/index.js';
 import { percent } from '../../percent.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from '../source.js';
 import { formatTable } from '../table.js';
+import { UsageError } from '../usage-error.js';
 
 interface HeadroomOptions extends SourceOptions {
   readonly json?: boolean;
@@ -26,6 +27,9 @@ export function registerHeadroom(program: Command): void {
       options.offline === true
         ? await headroomHere(options)
         : (JSON.parse(await ask(options, '/v1/headroom')) as Headroom);
+    if (options.json !== true && result.together === undefined) {
+      throw new UsageError('the control server is of another version: restart it, or ask with --offline', 1);
+    }
     console.log(options.json === true ? JSON.stringify(result, null, 2) : describe(result));
   });
 }

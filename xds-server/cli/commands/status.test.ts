@@ -22,6 +22,8 @@ it('says when not all decisions are followed', () => {
   expect(text(0.3)).toContain(
     'plan 7 (abc) for 0 s\n30 % of the keys are steered (policy.steerPercent), the others',
   );
+  const { steered: _, ...fromBefore } = { ...empty, plan };
+  expect(statusText(fromBefore as Status)).toBe(text(1));
   expect(text(0)).toContain('\nnothing is steered (policy.mode or policy.steerPercent)');
 });
 

@@ -44,7 +44,8 @@ export function statusText(status: Status): string {
   ].join('\n\n');
 }
 
-function serverLines({ atMs, startedAtMs, plan, plannedBy, steered }: Status): string {
+/** A control server of before an upgrade does not tell what is steered. */
+function serverLines({ atMs, startedAtMs, plan, plannedBy, steered = 1 }: Status): string {
   const up = `up for ${ageText(startedAtMs, atMs)}, since ${new Date(startedAtMs).toISOString()}`;
   const by = plannedBy === null ? '' : `, made by the control server at ${plannedBy}`;
   if (plan === null) return `${up}\nno plan is published yet`;
