@@ -30,6 +30,7 @@ import {
   setOverflowHash,
   spare,
   standing,
+  UNPROVEN,
 } from './replicas';
 import { Stream } from './streams';
 
@@ -114,7 +115,7 @@ export function pick(
   let level = HEALTHY;
   let chosen = chooseHealthy(owner, backup, hash, stream.away);
   // Who is only full is not down: looking further would bring up those who are.
-  while (!chosen && !atLimit && ++level <= worst) chosen = choose(owner, backup, hash, level);
+  while (!chosen && (atLimit ? UNPROVEN : worst) > level) chosen = choose(owner, backup, hash, ++level);
   if (!chosen) return false;
   if (level > HEALTHY) stream.reason = FLOOR;
   else if (chosen == owner) stream.reason = keyed ? PLANNED : NO_KEY;

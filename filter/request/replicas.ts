@@ -3,7 +3,7 @@
 
 import * as L from '../../wire/layout';
 import { mix64, overflowMark, overflowPoint } from '../hash';
-import { admits, Guarded, USABLE } from '../state/guarded';
+import { admits, Guarded, isUnproven, USABLE } from '../state/guarded';
 import { EngineState, ReplicaState } from '../state/rows';
 
 // How much health counts in a choice.
@@ -11,16 +11,19 @@ import { EngineState, ReplicaState } from '../state/rows';
 export const STEADY: i32 = 0;
 /** Also what is being tested, as far as the test admits another request. */
 export const HEALTHY: i32 = 1;
+/** Also all that has come up and not failed, however many requests test it. */
+export const UNPROVEN: i32 = 2;
 /** Ejections are ignored, readiness is not. */
-export const READY: i32 = 2;
+export const READY: i32 = 3;
 /** Everything in the snapshot will do. */
-export const ANY: i32 = 3;
+export const ANY: i32 = 4;
 
 /** Whether the state of an engine or a replica lets it take a request. */
 // @ts-ignore: decorator
 @inline
 export function standing(row: Guarded, level: i32): bool {
-  return level == STEADY ? row.state == USABLE : level > HEALTHY || admits(row);
+  if (level == STEADY) return row.state == USABLE;
+  return level > UNPROVEN || admits(row) || (level == UNPROVEN && isUnproven(row));
 }
 
 /** The replica to use, 0 if there is none. */

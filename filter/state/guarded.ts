@@ -5,7 +5,8 @@
 //                                        +--------one failure----------+
 //
 // A replica that has come up, new or again, trickles until its first success: engines answer health checks, and even list
-// their models, long before they can serve.
+// their models, long before they can serve. Nothing is held against it, so its test widens with time, too: answers may
+// take half a minute, and those that it replaces may be gone before.
 //
 // An outcome counts only if its request started after the last change of state: older requests tell about the time
 // before. Nothing here empties a pool; what happens when everybody is ejected is decided where engines are picked.
@@ -28,14 +29,21 @@ const LONGEST_BACK_OFF_MS: u64 = 30_000;
 /** After this long without ejection the back-off starts over. */
 const FORGIVEN_MS: u64 = 60_000;
 const SUCCESSES_TO_RETURN: u8 = 3;
+/** So often the test of a row that has come up and not failed takes twice as many requests at a time. */
+const WIDENING_MS: u64 = 2_000;
+/** More requests at a time than any row has. */
+const MOST_PROBES: u32 = 1 << 20;
+/** Of tests that do not widen. */
+const NEVER: u64 = u64.MAX_VALUE;
 
 @unmanaged
 export class Guarded extends Row {
-  /** Requests in flight that test a trickling row. */
+  /** Requests in flight that test a trickling row, and how many there may be. */
   probes: u32;
+  mostProbes: u32;
   /** When the state last changed, in whole milliseconds; compared with every request, so in what their times are in. */
   sinceNs: u64;
-  /** When an ejection ends. */
+  /** When an ejection ends, or a test widens. */
   untilMs: u64;
   state: u8;
   failures: u8;
@@ -44,11 +52,16 @@ export class Guarded extends Row {
   ejections: u8;
 }
 
-/** Whether a new request may use the row; a trickling one takes 1, 2, then 4 at a time. */
+/** Whether a new request may use the row. */
 // @ts-ignore: decorator
 @inline
 export function admits(row: Guarded): bool {
-  return row.state == USABLE || (row.state == TRICKLING && row.probes < 1 << (<u32>row.successes));
+  return row.state == USABLE || (row.state == TRICKLING && row.probes < row.mostProbes);
+}
+
+/** Whether the row has come up and neither answered nor failed since. */
+export function isUnproven(row: Guarded): bool {
+  return row.state == TRICKLING && row.untilMs != NEVER;
 }
 
 /** What an outcome did to a row. */
@@ -77,12 +90,21 @@ export function noteFailure(row: Guarded, limit: u8, startedNs: u64): Verdict {
 export function noteSuccess(row: Guarded, startedNs: u64): void {
   if (row.state == EJECTED || startedNs < row.sinceNs) return;
   row.failures = 0;
-  if (row.state == TRICKLING && ++row.successes == SUCCESSES_TO_RETURN) enter(row, USABLE, nowMs());
+  if (row.state != TRICKLING) return;
+  row.mostProbes <<= 1;
+  if (++row.successes == SUCCESSES_TO_RETURN) enter(row, USABLE, nowMs());
 }
 
-/** Lets an ejected row trickle when its back-off is over. */
-export function endBackOff(row: Guarded, now: u64): void {
-  if (row.state == EJECTED && now >= row.untilMs) enter(row, TRICKLING, now);
+/** Lets an ejected row trickle when its back-off is over, and one that has come up trickle more. */
+export function passTime(row: Guarded, now: u64): void {
+  if (row.state == USABLE || now < row.untilMs) return;
+  if (row.state == EJECTED) enter(row, TRICKLING, now);
+  else widen(row, now);
+}
+
+function widen(row: Guarded, now: u64): void {
+  row.mostProbes = min(row.mostProbes << 1, MOST_PROBES);
+  row.untilMs = now + WIDENING_MS;
 }
 
 /** Lets a row that has come up be tried at once: one that was ejected from the start, any other as in its last test. */
@@ -90,12 +112,17 @@ export function comeUp(row: Guarded, now: u64): void {
   if (row.state == TRICKLING) return;
   const wasUsable = row.state == USABLE;
   enter(row, TRICKLING, now);
-  if (wasUsable) row.successes = SUCCESSES_TO_RETURN - 1;
+  if (!wasUsable) return;
+  row.successes = SUCCESSES_TO_RETURN - 1;
+  row.mostProbes = 1 << (<u32>row.successes);
+  row.untilMs = now + WIDENING_MS;
 }
 
 function enter(row: Guarded, state: u8, now: u64): void {
   row.state = state;
   row.sinceNs = now * NS_PER_MS;
+  row.untilMs = NEVER;
   row.failures = 0;
   row.successes = 0;
+  row.mostProbes = 1;
 }

@@ -17,7 +17,7 @@ import { classCount, classRows, classState, countsOthers, drop, snapshot, versio
 import { tickBudget } from '../state/budget';
 import { flushCounters, recordSnapshot } from '../state/counters';
 import { forgetDisplaced, setDisplacedClock } from '../state/displaced';
-import { endBackOff, Guarded } from '../state/guarded';
+import { Guarded, passTime } from '../state/guarded';
 import { tellNextLoads } from '../state/replica-loads';
 import { engines, replicas } from '../state/rows';
 import { Row, Table } from '../state/table';
@@ -125,8 +125,8 @@ export function tick(): void {
   startPeriod();
   lookAtShared();
   resetArena();
-  endBackOffs(engines, now);
-  endBackOffs(replicas, now);
+  passTimeOf(engines, now);
+  passTimeOf(replicas, now);
   applyFreshness(wall);
   if (mayResume) resumeHeld();
   if (!snapshot && now - startedMs >= startupHoldMs) refuseAllHeld();
@@ -233,8 +233,8 @@ function ageMs(wall: u64): u64 {
   return wall > confirmedMs ? wall - confirmedMs : 0;
 }
 
-function endBackOffs(table: Table, now: u64): void {
-  for (let row = table.first; row; row = changetype<Row>(row).next) endBackOff(changetype<Guarded>(row), now);
+function passTimeOf(table: Table, now: u64): void {
+  for (let row = table.first; row; row = changetype<Row>(row).next) passTime(changetype<Guarded>(row), now);
 }
 
 function resumeHeld(): void {

@@ -257,6 +257,32 @@ describe('the guardrail', () => {
       expect(new Set(endpoints).size).toBe(3);
     });
 
+    it('widens the test every 2 s while none has failed, so that long answers leave nobody with the load of those replaced', () => {
+      const vm = started(sketch([{ weight: 1 }]));
+      deliver(vm, sketch([{ weight: 1, replicas: 5 }], { version: 2 }));
+      const firstOf = (count: number, name: string) =>
+        Array.from({ length: count }, (_, i) => vm.request({ 'x-session-id': `${name}${i}` }));
+      const oldPart = (streams: Stream[]) => streams.filter(({ endpoints }) => endpoints[0] === OWNER).length;
+      expect(oldPart(firstOf(60, 'a'))).toBe(60 - 4 * 4);
+      wait(vm, 1900);
+      expect(oldPart(firstOf(60, 'b'))).toBe(60);
+      for (const more of [4, 8, 16]) {
+        wait(vm, more === 4 ? 200 : 2000);
+        expect(oldPart(firstOf(200, `${more}`))).toBe(200 - 4 * more);
+      }
+    });
+
+    it('widens no test of one that that was ejected', () => {
+      const vm = started();
+      fail(vm, 3);
+      wait(vm, 1100);
+      request(vm);
+      for (const _ of [1, 2, 3]) {
+        wait(vm, 2000);
+        expect(request(vm).endpoints[0]).toBe(BACKUP);
+      }
+    });
+
     it('spreads what is more over those that are left of its engine', () => {
       const vm = started(sketch([{ weight: 1, replicas: 2 }]));
       deliver(vm, sketch([{ weight: 1, replicas: 3 }], { version: 2 }));
