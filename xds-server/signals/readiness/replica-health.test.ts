@@ -36,10 +36,18 @@ it('a hanging health page does not take out an engine that serves well, a refuse
   expect(after([ok, refused, refused], true).state).toBe('down');
 });
 
-it('a health page of 503 takes out an engine that serves well, as one that shuts down does; other errors do not', () => {
-  expect(after([ok, unavailable, unavailable], true)).toMatchObject({ state: 'down', detail: 'status 503' });
-  expect(after([ok, unavailable], true).state).toBe('up');
-  expect(after([ok, broken, broken, broken], true).state).toBe('up');
+it('a health page of 503 for a second takes out an engine that serves well, as one that shuts down does; other errors do not', () => {
+  const four = [unavailable, unavailable, unavailable, unavailable];
+  expect(after([ok, ...four], true)).toMatchObject({ state: 'down', detail: 'status 503' });
+  expect(after([ok, ...four.slice(1)], true).state).toBe('up');
+  expect(after([ok, unavailable, unavailable]).state).toBe('down');
+  expect(after([ok, broken, broken, broken, broken, broken], true).state).toBe('up');
+});
+
+it('a single 503 takes out no engine that serves well, however many errors of other kinds came before', () => {
+  const late = Array<ProbeResult>(9).fill(timeout);
+  expect(after([ok, ...late, unavailable], true).state).toBe('up');
+  expect(after([ok, ...late, unavailable, broken, unavailable, broken, unavailable], true).state).toBe('up');
 });
 
 it('only a first failure is worth an immediate second look', () => {

@@ -32,6 +32,8 @@ export interface ReplicaHealth {
 
 /** Contrary results in a row that change the state. */
 const ENOUGH_CONTRARY = 2;
+/** As many 503s from an engine that serves well: about a second of them, as one that shuts down serves on for a while. */
+const ENOUGH_UNAVAILABLE = 4;
 
 export function unknownHealth(nowMs: number): ReplicaHealth {
   return { state: 'unknown', contrary: 0, sinceMs: nowMs, detail: '', failure: null };
@@ -39,7 +41,7 @@ export function unknownHealth(nowMs: number): ReplicaHealth {
 
 /**
  * The state after one more probe. `servesWell`: frontends report answers from this engine and no failures; then only
- * a refused connection or a 503 takes the replica out.
+ * refused connections, or 503 for about a second, take the replica out.
  */
 export function afterProbe(
   health: ReplicaHealth,
@@ -52,8 +54,11 @@ export function afterProbe(
     return { state: 'up', contrary: 0, sinceMs: nowMs, detail, failure };
   if (result.ok === (health.state !== 'down')) return { ...health, contrary: 0, detail, failure };
   const contrary = health.contrary + 1;
-  if (contrary < ENOUGH_CONTRARY) return { ...health, contrary, detail, failure };
-  if (!result.ok && !isGoodbye(result.kind) && servesWell) return { ...health, contrary, detail, failure };
+  const isDoubted = !result.ok && servesWell;
+  const enough = isDoubted && result.kind === 'unavailable' ? ENOUGH_UNAVAILABLE : ENOUGH_CONTRARY;
+  if (contrary < enough) return { ...health, contrary, detail, failure };
+  // However many they are, a single 503 after them is not yet enough.
+  if (isDoubted && !isGoodbye(result.kind)) return { ...health, contrary: ENOUGH_CONTRARY, detail, failure };
   return { state: result.ok ? 'up' : 'down', contrary: 0, sinceMs: nowMs, detail, failure };
 }
 
