@@ -49,10 +49,15 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
   let firstIsSteady = false;
   spare = 0;
   let spareScore: u64 = 0;
+  let isAnyLeftOut = false;
   const end = engine.replicas + ((<usize>engine.replicaCount) << 2);
   for (let at = engine.replicas; at < end; at += 4) {
     const replica = changetype<ReplicaState>(<usize>load<u32>(at));
-    if ((level < ANY && !replica.ready) || !standing(replica, level)) continue;
+    if (level < ANY && !replica.ready) continue;
+    if (!standing(replica, level)) {
+      if (level == HEALTHY && isUnproven(replica)) isAnyLeftOut = true;
+      continue;
+    }
     const steady = level != HEALTHY || replica.state == USABLE;
     const score = mix64(hash ^ load<u64>(replica.snapshotRow, L.REPLICA_SEED));
     if (!first || score > firstScore) {
@@ -76,10 +81,21 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
       spareScore = score;
     }
   }
+  if (isAnyLeftOut && areTooFew(engine)) return rankReplicas(engine, hash, UNPROVEN);
   const swapped = level == HEALTHY && next != 0 && overflows(first) && !overflows(next);
   best = swapped ? next : first;
   second = swapped ? first : next;
   return first != 0;
+}
+
+/** Whether less than half of the replicas that shared an engine's load are left: too few to take what others are spared. */
+function areTooFew(engine: EngineState): bool {
+  let left: u32 = 0;
+  for (let i: usize = 0; i < <usize>engine.replicaCount; i++) {
+    const replica = changetype<ReplicaState>(<usize>load<u32>(engine.replicas + (i << 2)));
+    if (replica.ready && replica.state == USABLE) left++;
+  }
+  return left << 1 < engine.sharers;
 }
 
 /** Whether a key leaves its replica for the second of its choice. */

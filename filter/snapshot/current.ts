@@ -3,7 +3,7 @@
 import * as L from '../../wire/layout';
 import { Region } from '../abi/memory';
 import { classKey, hash64, overflowMark } from '../hash';
-import { comeUp } from '../state/guarded';
+import { comeUp, isUnproven } from '../state/guarded';
 import {
   EngineState,
   engines,
@@ -144,6 +144,7 @@ function bindEngines(now: u64): void {
     engine.overflowBelow = pointsOf(load<f64>(row, L.ENGINE_OVERFLOW));
     engine.mark = overflowMark(hash);
     let readyCount: u32 = 0;
+    let unproven: u32 = 0;
     for (let n = engine.replicaCount; n > 0; n--) {
       const key = pairKey(hash, load<u64>(replica, L.REPLICA_SEED));
       const state = changetype<ReplicaState>(replicaBinder.bind(place, key));
@@ -156,10 +157,14 @@ function bindEngines(now: u64): void {
       state.snapshotRow = replica;
       state.engine = hash;
       state.address = load<u64>(replica, L.REPLICA_SEED);
-      if (ready) readyCount++;
+      if (ready) {
+        readyCount++;
+        if (isUnproven(state)) unproven++;
+      }
       replica += L.REPLICA_SIZE;
       place++;
     }
+    if (unproven == 0) engine.sharers = readyCount;
     const limit = load<f64>(row, L.ENGINE_REPLICA_LIMIT);
     hasLimits = hasLimits || limit != Infinity;
     engine.busyAbove = load<f64>(row, L.ENGINE_BUSY);

@@ -56,6 +56,8 @@ export class EngineState extends Guarded {
   /** First of the pointers to the states of its replicas, in the order of the snapshot. */
   replicas: usize;
   replicaCount: u32;
+  /** Replicas that shared its load when last none of them was unproven. */
+  sharers: u32;
   /** Its keys whose overflow point lies below this go elsewhere. */
   overflowBelow: u64;
   /** Makes its overflow points its own. */

@@ -272,7 +272,53 @@ describe('the guardrail', () => {
       }
     });
 
-    it('widens no test of one that that was ejected', () => {
+    it('takes more there before anybody is refused for want of room', () => {
+      const limits = [1, 20];
+      const view = (ready: boolean) =>
+        limits.map((replicaLimit, at) => ({ weight: 1 - at, replicaLimit, ready: at === 0 || ready }));
+      const vm = started(sketch(view(false)));
+      deliver(vm, sketch(view(true), { version: 2 }));
+      const streams = Array.from({ length: 23 }, () => request(vm));
+      expect(streams.filter(({ endpoints }) => endpoints[0] === OWNER)).toHaveLength(1);
+      expect(streams.filter(({ endpoints }) => endpoints[0] === BACKUP)).toHaveLength(20);
+      expect(streams.filter(({ reply }) => reply?.body.includes('overloaded'))).toHaveLength(2);
+    });
+
+    it('takes more there before one that is ejected is tried', () => {
+      const vm = started(sketch([{ weight: 1 }, { weight: 0, ready: false }]));
+      fail(vm, 3);
+      deliver(vm, sketch([{ weight: 1 }, { weight: 0 }], { version: 2 }));
+      const many = Array.from({ length: 20 }, () => request(vm).endpoints[0]);
+      expect(new Set(many)).toEqual(new Set([BACKUP]));
+    });
+
+    it('spares it nothing where less than half of those that shared the load are left', () => {
+      const fiveFrom = (first: number, version: number) => {
+        const view = sketch([{ weight: 1, replicas: first + 5 }, { weight: 0 }], { version });
+        const engines = view.engines.map(({ replicas, ...rest }) => ({
+          ...rest,
+          replicas: replicas.slice(-5),
+        }));
+        return { ...view, engines };
+      };
+      const most = (replaced: number) => {
+        const vm = started(fiveFrom(0, 1));
+        // One after the other, as in a rolling update.
+        for (let i = 1; i <= replaced; i++) deliver(vm, fiveFrom(i, 1 + i));
+        const at = new Map<string, number>();
+        for (let i = 0; i < 200; i++) {
+          const endpoint = vm.request({ 'x-session-id': `k${i}` }).endpoints[0]!;
+          at.set(endpoint, (at.get(endpoint) ?? 0) + 1);
+        }
+        expect([...at.keys()].map(engineOf)).toEqual(Array(5).fill(0));
+        return Math.max(...at.values());
+      };
+      expect(most(2)).toBeGreaterThanOrEqual((200 - 2 * 4) / 3);
+      expect(most(2)).toBeLessThan(100);
+      for (const replaced of [3, 4, 5]) expect(most(replaced)).toBeLessThan(64);
+    });
+
+    it('widens no test of one that was ejected', () => {
       const vm = started();
       fail(vm, 3);
       wait(vm, 1100);
