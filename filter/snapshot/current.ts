@@ -63,6 +63,9 @@ export const BOUND_OWNER: usize = 4;
 export const BOUND_BACKUP: usize = 8;
 export const BOUND_SIZE: usize = 12;
 
+/** Replicas that were away for less share the load as before. */
+const FLAP_MS: u64 = 5_000;
+
 let bindings: Region = new Region();
 let spareBindings: Region = new Region();
 let engineStates: usize = 0;
@@ -164,7 +167,7 @@ function bindEngines(now: u64): void {
       replica += L.REPLICA_SIZE;
       place++;
     }
-    if (unproven == 0) engine.sharers = readyCount;
+    noteSharers(engine, readyCount, unproven, now);
     const limit = load<f64>(row, L.ENGINE_REPLICA_LIMIT);
     hasLimits = hasLimits || limit != Infinity;
     engine.busyAbove = load<f64>(row, L.ENGINE_BUSY);
@@ -173,6 +176,14 @@ function bindEngines(now: u64): void {
     engine.mostInFlight = readyCount > 0 ? limit * <f64>readyCount : Infinity;
     row += L.ENGINE_SIZE;
   }
+}
+
+/** Takes replicas that are lost for longer than readiness flaps out of those that share an engine's load. */
+function noteSharers(engine: EngineState, ready: u32, unproven: u32, now: u64): void {
+  if (engine.readyCount >= engine.sharers) engine.sharedMs = now;
+  else if (now - engine.sharedMs > FLAP_MS) engine.sharers = engine.readyCount;
+  if (unproven == 0) engine.sharers = max(engine.sharers, ready);
+  engine.readyCount = ready;
 }
 
 function bindPools(): void {

@@ -56,8 +56,10 @@ export class EngineState extends Guarded {
   /** First of the pointers to the states of its replicas, in the order of the snapshot. */
   replicas: usize;
   replicaCount: u32;
-  /** Replicas that shared its load when last none of them was unproven. */
+  readyCount: u32;
+  /** Replicas that shared its load when last none of them was unproven, and when as many were ready last. */
   sharers: u32;
+  sharedMs: u64;
   /** Its keys whose overflow point lies below this go elsewhere. */
   overflowBelow: u64;
   /** Makes its overflow points its own. */

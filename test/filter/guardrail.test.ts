@@ -318,6 +318,29 @@ describe('the guardrail', () => {
       for (const replaced of [3, 4, 5]) expect(most(replaced)).toBeLessThan(64);
     });
 
+    it('spares it nothing either where most are back after a moment, but as if new after longer', () => {
+      const whole = sketch([{ weight: 1, replicas: 5 }]);
+      const withReady = (count: number, version: number) => ({
+        ...whole,
+        version,
+        engines: whole.engines.map((engine) => ({
+          ...engine,
+          replicas: engine.replicas.map((replica, at) => ({ ...replica, ready: at < count })),
+        })),
+      });
+      const atFirst = (awayMs: number) => {
+        const vm = started(whole);
+        deliver(vm, withReady(1, 2));
+        wait(vm, awayMs);
+        deliver(vm, withReady(5, 3));
+        return Array.from({ length: 200 }, (_, i) => vm.request({ 'x-session-id': `k${i}` })).filter(
+          ({ endpoints }) => endpoints[0] === OWNER,
+        ).length;
+      };
+      expect(atFirst(1_000)).toBeLessThan(64);
+      expect(atFirst(60_000)).toBe(200 - 4 * 4);
+    });
+
     it('widens no test of one that was ejected', () => {
       const vm = started();
       fail(vm, 3);
