@@ -24,6 +24,24 @@ describe('Signals: readiness', () => {
     expect(readyOf(signals, 3_500)).toEqual({ a: [true], b: [false] });
   });
 
+  it('of a pool of which nobody was seen, the first that is seen again does not have to serve for all', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    const late: ProbeResult = { ok: false, kind: 'timeout', detail: '' };
+    const probe = (id: string, result: ProbeResult, nowMs: number) => {
+      const address = id === 'a' ? '10.0.0.1:80' : '10.0.0.2:80';
+      for (let time = 0; time < 2; time++) signals.acceptProbe(id, address, result, nowMs);
+    };
+    signals.evaluate(0);
+    for (const id of ['a', 'b']) probe(id, late, 1_000);
+    expect(readyOf(signals, 60_000)).toEqual({ a: [true], b: [true] });
+    probe('a', { ok: true }, 60_100);
+    expect(signals.evaluate(60_200).heldPools).toEqual([]);
+    expect(readyOf(signals, 63_000)).toEqual({ a: [true], b: [true] });
+    expect(readyOf(signals, 63_100)).toEqual({ a: [true], b: [false] });
+    probe('b', { ok: true }, 64_000);
+    expect(readyOf(signals, 64_000)).toEqual({ a: [true], b: [true] });
+  });
+
   describe('an engine that is the last one of a pool', () => {
     /** Engine b alone serves n; m has a, too. */
     const config = loadConfig('/none/fleet.yaml', () =>

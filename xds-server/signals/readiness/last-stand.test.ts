@@ -10,14 +10,24 @@ function fleetOf(pools: Readonly<Record<string, readonly string[]>>, engineIds: 
   } as unknown as Fleet;
 }
 
-const lost = (lastReadyMs: number | undefined, isSurelyLost = false): ReplicaPast => ({
+const NOW_MS = 200_000;
+
+const lost = (lastReadyMs: number | undefined, isSurelyLost = false, wasInService = false): ReplicaPast => ({
   lastReadyMs,
   isSurelyLost,
+  wasInService,
+  upSinceMs: undefined,
 });
 
-function hold(observed: readonly (readonly boolean[])[], past: readonly (readonly ReplicaPast[])[]) {
+const up = (upSinceMs: number): ReplicaPast => ({ ...lost(NOW_MS), wasInService: true, upSinceMs });
+
+function hold(
+  observed: readonly (readonly boolean[])[],
+  past: readonly (readonly ReplicaPast[])[],
+  nowMs = NOW_MS,
+) {
   const ids = observed.map((_, at) => `e${at}`);
-  return holdLast(fleetOf({ m: ids }, ids), observed, (engine, replica) => past[engine]![replica]!);
+  return holdLast(fleetOf({ m: ids }, ids), observed, (engine, replica) => past[engine]![replica]!, nowMs);
 }
 
 describe('a pool of which every replica seems lost', () => {
@@ -46,11 +56,33 @@ describe('a pool of which every replica seems lost', () => {
   });
 });
 
-it('no pool with replicas is ever empty, and a pool with a ready replica is as it was observed', () => {
+describe('a pool that was wholly lost, of which one replica is back', () => {
+  const held = lost(100_000, false, true);
+  const observed = [[true], [false, false, false]];
+
+  it('keeps for 3 s those that were held besides, whoever is surely lost or was not held excepted', () => {
+    const past = [[up(NOW_MS - 2_999)], [held, lost(100_000, true, true), lost(20_000)]];
+    const { readiness, heldPools, heldEngines } = hold(observed, past);
+    expect(readiness).toEqual([[true], [true, false, false]]);
+    expect([heldPools, [...heldEngines]]).toEqual([[], []]);
+    expect(hold(observed, past, NOW_MS + 1).readiness).toEqual(observed);
+  });
+
+  it('keeps nobody who was ready after it, or where another had been up before', () => {
+    const seen = lost(NOW_MS - 500, false, true);
+    expect(hold(observed, [[up(NOW_MS - 1_000)], [seen, seen, seen]]).readiness).toEqual(observed);
+    const [first, second] = [[up(NOW_MS - 1_000), up(1_000)], [held]];
+    expect(hold([[true, true], [false]], [first!, second!]).readiness).toEqual([[true, true], [false]]);
+  });
+});
+
+it('no pool with replicas is ever empty, and one with a replica that has been ready for 3 s is as it was observed', () => {
   const replica = fc.record({
     ready: fc.boolean(),
     lastReadyMs: fc.option(fc.nat(50_000), { nil: undefined }),
     isSurelyLost: fc.boolean(),
+    wasInService: fc.boolean(),
+    upSinceMs: fc.constant(NOW_MS - 3_000),
   });
   const engines = fc.array(fc.array(replica, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 5 });
   fc.assert(
@@ -58,7 +90,12 @@ it('no pool with replicas is ever empty, and a pool with a ready replica is as i
       const ids = list.map((_, at) => `e${at}`);
       const observed = list.map((replicas) => replicas.map(({ ready }) => ready));
       const pools = { p: ids.slice(0, -1), q: ids.slice(1) };
-      const { readiness, heldPools } = holdLast(fleetOf(pools, ids), observed, (at, r) => list[at]![r]!);
+      const { readiness, heldPools } = holdLast(
+        fleetOf(pools, ids),
+        observed,
+        (at, r) => list[at]![r]!,
+        NOW_MS,
+      );
       for (const [id, members] of Object.entries(pools)) {
         const at = members.map((member) => ids.indexOf(member));
         expect(at.some((engine) => readiness[engine]!.includes(true))).toBe(true);

@@ -9,6 +9,10 @@ export interface ReplicaPast {
   readonly lastReadyMs: number | undefined;
   /** Nobody listens at its address, or frontends see it fail: no observer's mistake. */
   readonly isSurelyLost: boolean;
+  /** It was in service at the last look, by itself or held. */
+  readonly wasInService: boolean;
+  /** Since when probes find it up; undefined when they do not. */
+  readonly upSinceMs: number | undefined;
 }
 
 export interface HeldReadiness {
@@ -21,49 +25,74 @@ export interface HeldReadiness {
 
 /** Replicas that were lost within this time of each other were probably lost by one cause: the observer's. */
 const COLLAPSE_MS = 10_000;
+/** So long the others of a pool stay held after the first is back: two good probes, and one that hangs before. */
+const RETURN_MS = 3_000;
+
+/** A replica of a pool: engine and endpoint by index. */
+interface Candidate extends ReplicaPast {
+  readonly at: readonly [engine: number, replica: number];
+  readonly isReady: boolean;
+}
 
 /**
  * Never empties a pool. When every replica of a pool seems lost, either the observer is wrong, and requests are served;
  * or they are lost, and fail as they would without replicas. So those stay ready that were lost shortly before the last
- * one and not surely; or, when all are surely lost, the last one.
+ * one and not surely; or, when all are surely lost, the last one. When the observer sees again, it finds one of them
+ * first, which could not serve for all: the others have as long to be found, too.
  */
 export function holdLast(
   fleet: Fleet,
   observed: Readiness,
   past: (engine: number, replica: number) => ReplicaPast,
+  nowMs: number,
 ): HeldReadiness {
   const index = new Map(fleet.engines.map((engine, at) => [engine.id, at]));
   const readiness = observed.map((replicas) => [...replicas]);
   const heldPools: string[] = [];
   const heldEngines = new Set<string>();
+  const isSteady = (engine: number) =>
+    observed[engine]!.some((isReady, replica) => isReady && !isJustUp(past(engine, replica), nowMs));
   for (const { id, engineIds } of fleet.pools) {
     const engines = engineIds.map((engineId) => index.get(engineId)!);
-    if (engines.some((at) => observed[at]!.includes(true))) continue;
-    heldPools.push(id);
-    for (const [engine, replica] of lastOnes(engines, observed, past)) {
+    if (engines.some(isSteady)) continue;
+    const candidates = engines.flatMap((engine) =>
+      observed[engine]!.map(
+        (isReady, replica): Candidate => ({ ...past(engine, replica), at: [engine, replica], isReady }),
+      ),
+    );
+    const isLost = !candidates.some(({ isReady }) => isReady);
+    for (const { at } of isLost ? lastOnes(candidates) : yetToReturn(candidates)) {
+      const [engine, replica] = at;
       readiness[engine]![replica] = true;
-      heldEngines.add(fleet.engines[engine]!.id);
+      if (isLost) heldEngines.add(fleet.engines[engine]!.id);
     }
+    if (isLost) heldPools.push(id);
   }
   return { readiness, heldPools, heldEngines };
 }
 
-function lastOnes(
-  engines: readonly number[],
-  observed: Readiness,
-  past: (engine: number, replica: number) => ReplicaPast,
-): readonly (readonly [number, number])[] {
-  const replicas = engines.flatMap((engine) =>
-    observed[engine]!.map((_, replica) => ({ at: [engine, replica] as const, ...past(engine, replica) })),
-  );
+function lastOnes(replicas: readonly Candidate[]): readonly Candidate[] {
   const last = Math.max(...replicas.map(({ lastReadyMs }) => lastReadyMs ?? Number.NEGATIVE_INFINITY));
   const recent = replicas.filter(
     ({ lastReadyMs = Number.NEGATIVE_INFINITY }) => lastReadyMs >= last - COLLAPSE_MS,
   );
   const doubtful = recent.filter(({ isSurelyLost }) => !isSurelyLost);
-  const kept =
-    doubtful.length > 0
-      ? doubtful
-      : replicas.filter(({ lastReadyMs = Number.NEGATIVE_INFINITY }) => lastReadyMs >= last);
-  return kept.map(({ at }) => at);
+  if (doubtful.length > 0) return doubtful;
+  return replicas.filter(({ lastReadyMs = Number.NEGATIVE_INFINITY }) => lastReadyMs >= last);
+}
+
+/** Of a pool that was wholly lost until a moment ago, those that were held and are not back. */
+function yetToReturn(replicas: readonly Candidate[]): readonly Candidate[] {
+  const returnMs = Math.min(
+    ...replicas.flatMap(({ isReady, upSinceMs = Number.NEGATIVE_INFINITY }) => (isReady ? [upSinceMs] : [])),
+  );
+  // What was in service without having been ready since the return was held.
+  return replicas.filter(
+    ({ isReady, isSurelyLost, wasInService, lastReadyMs = Number.NEGATIVE_INFINITY }) =>
+      !isReady && !isSurelyLost && wasInService && lastReadyMs < returnMs,
+  );
+}
+
+function isJustUp({ upSinceMs }: ReplicaPast, nowMs: number): boolean {
+  return upSinceMs !== undefined && nowMs - upSinceMs < RETURN_MS;
 }

@@ -67,11 +67,15 @@ export class ReadinessWatch {
     const past = (engine: number, replica: number): ReplicaPast => {
       const { id, endpoints } = fleet.engines[engine]!;
       const address = endpoints[replica]!;
-      const isRefused = this.health(address, nowMs).failure === 'refused';
-      const isSurelyLost = isRefused || vetoes.has(id) || isDrained(address);
-      return { lastReadyMs: this.#lastReadyMs.get(address), isSurelyLost };
+      const { state, sinceMs, failure } = this.health(address, nowMs);
+      return {
+        lastReadyMs: this.#lastReadyMs.get(address),
+        isSurelyLost: failure === 'refused' || vetoes.has(id) || isDrained(address),
+        wasInService: this.#readiness?.[engine]?.[replica] ?? false,
+        upSinceMs: state === 'up' ? sinceMs : undefined,
+      };
     };
-    const held = holdLast(fleet, observed, past);
+    const held = holdLast(fleet, observed, past, nowMs);
     const changed = this.#readiness === undefined ? [] : changedAt(held.readiness, this.#readiness);
     this.#readiness = held.readiness;
     return { ...held, vetoes, changed: new Set(changed.map((at) => fleet.engines[at]!.id)) };
