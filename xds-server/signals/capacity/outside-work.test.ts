@@ -32,10 +32,10 @@ describe('work from outside', () => {
       return work.health;
     };
     expect(look(20, 0, 60_000)).toBeCloseTo(0.7);
-    expect(look(30, 60_000, 120_000)).toBeCloseTo(0.4);
+    expect(look(60, 60_000, 120_000)).toBeCloseTo(0.1);
     work.distrust(59_000);
     expect(work.health).toBeCloseTo(0.7);
-    expect(look(30, 120_000, 134_000)).toBeCloseTo(0.7);
+    expect(look(60, 120_000, 134_000)).toBeCloseTo(0.7);
     work.distrust(133_000);
     expect(work.health).toBeCloseTo(0.7);
   });
@@ -176,7 +176,11 @@ it('pages and reports of different moments are no work from outside, however man
     fc.property(chance, fc.nat(), (ours, seed) => {
       expect(healthsByChance(ours, 400, seed).filter((health) => health < 1)).toEqual([]);
     }),
-    { numRuns: 40 },
+    {
+      numRuns: 40,
+      // Pages show more than reports seven times in a row, by chance alone.
+      examples: [[{ rps: 112, staySeconds: 0.2, surge: 0.35823239965894477 }, 2020035428]],
+    },
   );
 });
 

@@ -157,9 +157,10 @@ function rhoPerRequest(
 /** Requests by which the mean difference of these looks may be off with nothing from outside, at the utmost. */
 function doubt(window: readonly LoadReading[], all: readonly LoadReading[]): number {
   const steps = window.length - 1;
-  const { ours } = meanOf(window);
-  // Two readings of a number of requests that come and go by chance, however far apart.
-  const byChance = Math.sqrt(2 * ours);
+  const { requests, ours } = meanOf(window);
+  // Two readings of a number of requests that come and go by chance, however far apart: with nothing from outside, both
+  // tell their mean.
+  const byChance = Math.sqrt(requests + ours);
   const scatter = Math.max(byChance, deviation(differences(window)), jitter(differences(all)));
   // While the number rises or falls, the later reading is always the higher or the lower one; they are one look apart at most.
   const drift = Math.abs(window.at(-1)!.ours - window[0]!.ours) / steps;
