@@ -1,4 +1,4 @@
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type RequestHandler, type Response } from 'express';
 import { WardropError } from '../errors.js';
 import { PASSED_ON_HEADER } from '../peers/admin-question.js';
 import { issuedSnapshot } from './issued-snapshot.js';
@@ -91,28 +91,29 @@ function addQuestions(app: Express, server: ShownServer): void {
       pool: text(pool),
       engine: text(engine),
     });
-    response.format({
-      json: () => response.json(explained),
-      text: () => response.send(explainedText(explained)),
-      html: () => response.type('text').send(explainedText(explained)),
-    });
+    answer(response, explained, explainedText);
   });
   app.post('/v1/decide', express.json({ limit: '4mb' }), (request, response) => {
     response.json(decisionView(server, readDecideRequest(request.body)));
   });
   app.get('/v1/changes', async (request, response) => {
     const changed = await server.questions.changes(planNumber(text(request.query.since)));
-    response.format({
-      json: () => response.json(changed),
-      text: () => response.send(changedText(changed)),
-      html: () => response.type('text').send(changedText(changed)),
-    });
+    answer(response, changed, changedText);
   });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {
     response.json(await server.questions.whatIf(readChanges(request.body)));
   });
   app.get('/v1/headroom', async (_request, response) => {
     response.json(await server.questions.headroom());
+  });
+}
+
+/** As JSON, or in words for who asks for text, as browsers do. */
+function answer<T>(response: Response, told: T, inWords: (told: T) => string): void {
+  response.format({
+    json: () => response.json(told),
+    text: () => response.send(inWords(told)),
+    html: () => response.type('text').send(inWords(told)),
   });
 }
 
