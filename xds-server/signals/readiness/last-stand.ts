@@ -32,7 +32,10 @@ const RETURN_MS = 3_000;
 interface Candidate extends ReplicaPast {
   readonly at: readonly [engine: number, replica: number];
   readonly isReady: boolean;
+  readonly lastReadyMs: number;
 }
+
+const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /**
  * Never empties a pool. When every replica of a pool seems lost, either the observer is wrong, and requests are served;
@@ -56,9 +59,10 @@ export function holdLast(
     const engines = engineIds.map((engineId) => index.get(engineId)!);
     if (engines.some(isSteady)) continue;
     const candidates = engines.flatMap((engine) =>
-      observed[engine]!.map(
-        (isReady, replica): Candidate => ({ ...past(engine, replica), at: [engine, replica], isReady }),
-      ),
+      observed[engine]!.map((isReady, replica): Candidate => {
+        const { lastReadyMs = NEVER_MS, ...rest } = past(engine, replica);
+        return { ...rest, lastReadyMs, at: [engine, replica], isReady };
+      }),
     );
     const isLost = !candidates.some(({ isReady }) => isReady);
     for (const { at } of isLost ? lastOnes(candidates) : yetToReturn(candidates)) {
@@ -72,23 +76,20 @@ export function holdLast(
 }
 
 function lastOnes(replicas: readonly Candidate[]): readonly Candidate[] {
-  const last = Math.max(...replicas.map(({ lastReadyMs }) => lastReadyMs ?? Number.NEGATIVE_INFINITY));
-  const recent = replicas.filter(
-    ({ lastReadyMs = Number.NEGATIVE_INFINITY }) => lastReadyMs >= last - COLLAPSE_MS,
+  const last = Math.max(...replicas.map(({ lastReadyMs }) => lastReadyMs));
+  const doubtful = replicas.filter(
+    ({ lastReadyMs, isSurelyLost }) => lastReadyMs >= last - COLLAPSE_MS && !isSurelyLost,
   );
-  const doubtful = recent.filter(({ isSurelyLost }) => !isSurelyLost);
-  if (doubtful.length > 0) return doubtful;
-  return replicas.filter(({ lastReadyMs = Number.NEGATIVE_INFINITY }) => lastReadyMs >= last);
+  return doubtful.length > 0 ? doubtful : replicas.filter(({ lastReadyMs }) => lastReadyMs >= last);
 }
 
 /** Of a pool that was wholly lost until a moment ago, those that were held and are not back. */
 function yetToReturn(replicas: readonly Candidate[]): readonly Candidate[] {
-  const returnMs = Math.min(
-    ...replicas.flatMap(({ isReady, upSinceMs = Number.NEGATIVE_INFINITY }) => (isReady ? [upSinceMs] : [])),
-  );
+  const back = replicas.filter(({ isReady }) => isReady);
+  const returnMs = Math.min(...back.map(({ upSinceMs = NEVER_MS }) => upSinceMs));
   // What was in service without having been ready since the return was held.
   return replicas.filter(
-    ({ isReady, isSurelyLost, wasInService, lastReadyMs = Number.NEGATIVE_INFINITY }) =>
+    ({ isReady, isSurelyLost, wasInService, lastReadyMs }) =>
       !isReady && !isSurelyLost && wasInService && lastReadyMs < returnMs,
   );
 }
