@@ -91,6 +91,11 @@ it.each([
     'engines[0].endpoints[0]: must be a text, not a mapping (put a text in quotes that holds [ ] { } or a colon and a space)',
   ],
   [
+    'an id that YAML takes for a number',
+    good.replace('{id: e,', '{id: 007,'),
+    '(write "007" in quotes)',
+  ],
+  [
     'a port to listen on',
     good.replace('127.0.0.1:9}', '9000}'),
     'frontends[0].listen: must be a text, not 9000 (such as "0.0.0.0:8080")',
@@ -121,6 +126,18 @@ it('refuses a file of a secret that holds a variable', () => {
   expect(problems).toEqual([
     '/c/fleet.yaml:2:21: server.tokenFile: the file holds a variable (variables of the environment are not filled in; write the value, and secrets into a file)',
   ]);
+});
+
+it('takes names that look like numbers as they are written where they are keys', () => {
+  const named = good
+    .replace('{id: f,', '{id: "007",')
+    .replace('{id: e,', '{id: "1e3",')
+    .replace('profile: p', 'profile: "1.10"')
+    .replace('  p:', '  1.10:');
+  expect(told(`${named}network: {rttMs: {007: {1e3: 1}}}\ndemand: {007: {requestsPerSecond: 1}}\n`)).toEqual({
+    problems: [],
+    warnings: [],
+  });
 });
 
 it.each([

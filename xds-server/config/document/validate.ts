@@ -95,7 +95,7 @@ function describe(source: YamlSource, error: ErrorObject): ConfigProblem {
       return source.problem(path, `missing key ${JSON.stringify(error.params.missingProperty)}`);
     case 'type':
       return source.problem(path, `must be ${typeName(error.params.type)}, not ${shown}`, {
-        hint: shown === 'this' ? undefined : typeHint(error, path),
+        hint: shown === 'this' ? undefined : typeHint(source, error, path),
       });
     case 'enum':
       return source.problem(path, `must be one of ${error.params.allowedValues.join(', ')}`, {
@@ -146,7 +146,11 @@ function typeName(type: string | readonly string[]): string {
   return names[type] ?? type;
 }
 
-function typeHint({ params, data, parentSchema }: ErrorObject, path: Path): string | undefined {
+function typeHint(
+  source: YamlSource,
+  { params, data, parentSchema }: ErrorObject,
+  path: Path,
+): string | undefined {
   const type: string = [params.type].flat()[0];
   const { hint, required } = parentSchema as { hint?: string; required?: readonly string[] };
   if (path.length === 0 && data === null && required !== undefined) {
@@ -155,7 +159,7 @@ function typeHint({ params, data, parentSchema }: ErrorObject, path: Path): stri
   if (typeof data === 'string' && ['number', 'integer'].includes(type)) return numberHint(data, path);
   if (type === 'boolean' && typeof data === 'string') return truthHint(data);
   if (type === 'string' && ['number', 'boolean'].includes(typeof data)) {
-    return hint?.startsWith('such as') ? hint : `write "${data}" in quotes`;
+    return hint?.startsWith('such as') ? hint : `write "${source.written(path) ?? data}" in quotes`;
   }
   if (type === 'string' && data !== null && typeof data === 'object') {
     return 'put a text in quotes that holds [ ] { } or a colon and a space';

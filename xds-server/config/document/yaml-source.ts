@@ -39,6 +39,16 @@ export class YamlSource {
     });
     const problems = [...this.#syntaxErrors(), ...this.#danglingAliases()];
     if (problems.length > 0) throw new ConfigError('WARDROP_CONFIG_UNREADABLE', problems);
+    this.#takeKeysAsWritten();
+  }
+
+  /** Keys are names: YAML takes some for numbers, and 1.10 would become 1.1. */
+  #takeKeysAsWritten(): void {
+    visit(this.#document, {
+      Pair: (_, { key }) => {
+        if (key instanceof Scalar && key.source !== undefined) key.value = key.source;
+      },
+    });
   }
 
   /**
@@ -130,6 +140,12 @@ export class YamlSource {
   /** Whether the file has a value at `path`, valid or not. */
   has(path: Path): boolean {
     return this.#document.hasIn(path);
+  }
+
+  /** The scalar at `path` as it is written, which is not always how its value is printed; undefined when there is none. */
+  written(path: Path): string | undefined {
+    const node = this.#resolve(this.#document.getIn(path, true));
+    return node instanceof Scalar ? node.source : undefined;
   }
 
   /**
