@@ -32,7 +32,7 @@ import {
   standing,
   UNPROVEN,
 } from './replicas';
-import { Stream } from './streams';
+import { MOST_ENTRIES, Stream } from './streams';
 
 /** Most other engines looked at for a retry. */
 const RETRY_SCAN: u32 = 8;
@@ -143,7 +143,7 @@ export function pick(
   }
   const last = second;
   append(stream, changetype<FlowState>(elsewhere), best);
-  if (!other && last) append(stream, changetype<FlowState>(elsewhere), last);
+  if (last && stream.entries < MOST_ENTRIES) append(stream, changetype<FlowState>(elsewhere), last);
   return true;
 }
 

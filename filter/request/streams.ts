@@ -17,6 +17,9 @@ export const LET_GO: u8 = 6;
 /** Nothing more to do: answered by the filter itself, or accounted for. */
 export const SETTLED: u8 = 5;
 
+/** Most entries of an endpoint list: as many as a stream has room for, and one more than retries are ever granted. */
+export const MOST_ENTRIES: u8 = 3;
+
 @unmanaged
 export class Stream {
   context: u32;
@@ -98,7 +101,7 @@ export class Stream {
     this.entries = 0;
   }
 
-  /** Appends an entry and pins its rows. */
+  /** Appends an entry, of MOST_ENTRIES at most, and pins its rows. */
   append(flow: FlowState, replica: ReplicaState): void {
     const at = changetype<usize>(this) + ((<usize>this.entries) << 2);
     store<FlowState>(at, flow, offsetof<Stream>('flow0'));

@@ -257,6 +257,31 @@ describe('the guardrail', () => {
       expect(new Set(endpoints).size).toBe(3);
     });
 
+    it('lists three endpoints at most, nobody twice, also where all replicas of two engines are new', () => {
+      const withReplicas = (first: number, version: number) => {
+        const view = sketch(
+          [
+            { weight: 1, replicas: first + 2 },
+            { weight: 1, replicas: first + 2 },
+          ],
+          { version },
+        );
+        return {
+          ...view,
+          engines: view.engines.map((each) => ({ ...each, replicas: each.replicas.slice(-2) })),
+        };
+      };
+      const vm = started(withReplicas(0, 1));
+      deliver(vm, withReplicas(2, 2));
+      for (let i = 0; i < 100; i++) {
+        const { endpoints, retries } = vm.request({ 'x-session-id': `k${i}` });
+        expect(endpoints.length).toBeLessThanOrEqual(3);
+        expect(endpoints).toHaveLength(retries + 1);
+        expect(new Set(endpoints).size).toBe(endpoints.length);
+        for (const endpoint of endpoints) expect(endpoint).toMatch(/^10\.0\.[01]\.[23]:8000$/);
+      }
+    });
+
     it('widens the test every 2 s while none has failed, so that long answers leave nobody with the load of those replaced', () => {
       const vm = started(sketch([{ weight: 1 }]));
       deliver(vm, sketch([{ weight: 1, replicas: 5 }], { version: 2 }));
