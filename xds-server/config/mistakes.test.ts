@@ -90,11 +90,7 @@ it.each([
     good.replace('"127.0.0.1:1"', '[fd00::1]:8000'),
     'engines[0].endpoints[0]: must be a text, not a mapping (put a text in quotes that holds [ ] { } or a colon and a space)',
   ],
-  [
-    'an id that YAML takes for a number',
-    good.replace('{id: e,', '{id: 007,'),
-    '(write "007" in quotes)',
-  ],
+  ['an id that YAML takes for a number', good.replace('{id: e,', '{id: 007,'), '(write "007" in quotes)'],
   [
     'a port to listen on',
     good.replace('127.0.0.1:9}', '9000}'),
