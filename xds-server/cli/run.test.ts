@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -14,6 +14,11 @@ import { makePlan } from '../plan/make-plan.js';
 import { Signals } from '../signals/signals.js';
 import { demandOption, withoutOption } from './change-options.js';
 import { run } from './run.js';
+
+vi.mock('node:os', async (original) => {
+  const os = await original<typeof import('node:os')>();
+  return { ...os, userInfo: vi.fn(os.userInfo) };
+});
 
 const fixture = (name: string) => resolve(import.meta.dirname, '../config/testdata', name);
 
@@ -348,6 +353,25 @@ w1     west       1.40.0  behind  newest    2 s ago
     }
   });
 
+  it('tells by its number which user acts who has no name, as in many containers', async () => {
+    vi.mocked(userInfo).mockImplementation(() => {
+      throw new Error('uv_os_get_passwd returned ENOENT');
+    });
+    const drains = [{ engineId: 'b', address: null, sinceMs: 0, overSeconds: 30, untilMs: 0 }];
+    const asked = vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf({ drains, orders: [] }));
+    expect(await run(['drain', 'b', '--url', 'http://127.0.0.1:1'])).toBe(0);
+    expect(JSON.parse(String(asked.mock.calls[0]![1]!.body)).by).toMatch(/^user \d+@./);
+    expect(out).toContain('b is drained until');
+  });
+
+  it('refuses to record for longer than a timer lasts, which would end at once', async () => {
+    const record = ['record', '--out', '/none/x.gz', '--url', 'http://127.0.0.1:1'];
+    expect(await run([...record, '--for', '25d'])).toBe(2);
+    expect(err).toContain('--for: at most 24d');
+    expect(await run([...record, '--for', '24d'])).toBe(1);
+    expect(err).toContain('no control server answers');
+  });
+
   it('ends with 1 when no control server answers', async () => {
     expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(1);
     expect(err).toContain('no control server answers at http://127.0.0.1:1/');
@@ -397,6 +421,15 @@ describe('wardrop bootstrap', () => {
     });
     expect(JSON.stringify(yaml)).toContain('"port_value":18000');
     expect(JSON.stringify(yaml)).toContain('"port_value":18001');
+  });
+
+  it('refuses a node id that sync would refuse', async () => {
+    const args = ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'west', '--node-id'];
+    for (const id of ['', 'my node', 'nö', 'n'.repeat(257)]) {
+      expect(await run([...args, id])).toBe(2);
+      expect(err).toContain(`--node-id: ${JSON.stringify(id)} is no name`);
+    }
+    expect(await run([...args, 'n'.repeat(256)])).toBe(0);
   });
 
   it('asks for what only the operator knows', async () => {

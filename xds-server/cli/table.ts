@@ -1,6 +1,8 @@
 /** Rows of text in aligned columns; the first row is the heading. Cells that are numbers are aligned right. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const widths = rows[0]!.map((_, column) =>
+    rows.reduce((width, row) => Math.max(width, row[column]!.length), 0),
+  );
   return rows
     .map((row) =>
       row

@@ -17,12 +17,15 @@ export interface Caller {
   readonly knowsDisplaced: number | undefined;
 }
 
-const NAME_PATTERN = /^[\x21-\x7e]{1,256}$/;
+/** Whether an Envoy can say in a header that this is its name. */
+export function isNodeId(text: string): boolean {
+  return /^[\x21-\x7e]{1,256}$/.test(text);
+}
 
 /** Who calls, by its headers; throws WARDROP_REPORT_INVALID or WARDROP_NODE_UNKNOWN for nobody. */
 export function callerOf(headers: IncomingHttpHeaders, isFrontend: (id: string) => boolean): Caller {
   const nodeId = headers[SYNC_NODE_HEADER];
-  if (typeof nodeId !== 'string' || !NAME_PATTERN.test(nodeId)) {
+  if (typeof nodeId !== 'string' || !isNodeId(nodeId)) {
     throw new WardropError('WARDROP_REPORT_INVALID', `header ${SYNC_NODE_HEADER} must name the Envoy`);
   }
   const frontendId = headers[SYNC_FRONTEND_HEADER];

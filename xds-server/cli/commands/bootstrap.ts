@@ -13,6 +13,7 @@ import { staticStart } from '../../control/offline/static-start.js';
 import { isWildcard, parseAddress, splitAddress } from '../../fleet/address.js';
 import type { Address } from '../../fleet/fleet.js';
 import { Optimizer } from '../../optimizer/index.js';
+import { isNodeId } from '../../sync/caller.js';
 import { type BootstrapTls, buildBootstrap } from '../../xds/index.js';
 import { readWasmModule } from '../package-files.js';
 import { askForBytes } from '../source.js';
@@ -108,7 +109,7 @@ async function bootstrapOf(options: BootstrapOptions): Promise<object> {
   const [first, ...standbys] = controlServers(server, options.control);
   return buildBootstrap({
     frontend,
-    nodeId: options.nodeId ?? `${frontend.id}-${hostname()}-${splitAddress(admin).port}`,
+    nodeId: nodeIdOption(options.nodeId ?? `${frontend.id}-${hostname()}-${splitAddress(admin).port}`),
     xds: {
       ...first.xds,
       ...(tls !== undefined && { tls }),
@@ -200,6 +201,13 @@ function tlsOf(options: BootstrapOptions, needsClient: boolean): BootstrapTls {
     ...(serverName === undefined ? {} : { serverName }),
     ...(hasClient ? { client: { certificateFile: clientCert, keyFile: clientKey } } : {}),
   };
+}
+
+function nodeIdOption(text: string): string {
+  if (isNodeId(text)) return text;
+  throw new UsageError(
+    `--node-id: ${JSON.stringify(text)} is no name of 1 to 256 ASCII characters, without spaces`,
+  );
 }
 
 function versionOption(text: string): string {

@@ -59,12 +59,21 @@ async function act(action: OperatorAction['action'], target: string, options: Ac
   const body = {
     action,
     target,
-    by: `${userInfo().username}@${hostname()}`.replace(/[^\x20-\x7e]/g, '?').slice(0, 100),
+    by: `${userName()}@${hostname()}`.replace(/[^\x20-\x7e]/g, '?').slice(0, 100),
     ...(options.for === undefined ? {} : { forSeconds: options.for }),
     ...(options.over === undefined ? {} : { overSeconds: options.over }),
   };
   const answer = await ask(options, '/v1/operations', { method: 'POST', body });
   console.log(outcome(action, target, JSON.parse(answer) as Orders));
+}
+
+/** A container may run as a user that has only a number. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.()}`;
+  }
 }
 
 /** What is so from now on, and how to end it. */

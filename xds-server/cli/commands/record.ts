@@ -12,6 +12,9 @@ import { adminUrl, noAnswer, refuseStranger, type SourceOptions, withSource } fr
 import { formatTable } from '../table.js';
 import { UsageError } from '../usage-error.js';
 
+/** Timers that are set for longer than 2^31 ms, 24.8 days, end at once. */
+const MOST_DAYS = 24;
+
 interface RecordOptions extends SourceOptions {
   readonly out: string;
   readonly force?: boolean;
@@ -45,6 +48,9 @@ export function registerRecord(program: Command): void {
 
 async function record(options: RecordOptions): Promise<void> {
   const base = adminUrl(options);
+  if (options.for !== undefined && options.for > MOST_DAYS * 86_400) {
+    throw new UsageError(`--for: at most ${MOST_DAYS}d`);
+  }
   const controller = new AbortController();
   const end = () => controller.abort();
   process.once('SIGINT', end);
