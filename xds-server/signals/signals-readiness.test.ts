@@ -127,6 +127,32 @@ describe('Signals: readiness', () => {
     expect(readyOf(signals, 2_000)).toEqual({ a: [true], b: [true] });
   });
 
+  it('another health page that says 400 from the beginning takes out no engine that serves well', () => {
+    const configAt = (path: string) =>
+      loadConfig('/none/fleet.yaml', () =>
+        [
+          'frontends: [{id: f, region: r}]',
+          'engines:',
+          `- {id: a, region: r, models: [m], profile: p, endpoints: [10.0.0.1:80], healthPath: ${path}}`,
+          '- {id: b, region: r, models: [m], profile: p, endpoints: [10.0.0.2:80]}',
+          'profiles: {p: {requestsPerSecond: 10}}',
+        ].join('\n'),
+      );
+    const signals = new Signals(configAt('/v2/health/ready'), [], 0);
+    const unready: ProbeResult = { ok: false, kind: 'unready', detail: 'status 400' };
+    const serve = (answers: number, nowMs: number) =>
+      signals.acceptReport('f', 'n', reportOf(answers, { a: { status2xx: answers } }), nowMs);
+    serve(0, 0);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 0);
+    signals.reconfigure(configAt('/v2/halth/ready'), 500);
+    serve(10, 1_000);
+    for (let time = 0; time < 8; time++) signals.acceptProbe('a', '10.0.0.1:80', unready, 1_000);
+    expect(readyOf(signals, 1_000).a).toEqual([true]);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 1_000);
+    for (let time = 0; time < 4; time++) signals.acceptProbe('a', '10.0.0.1:80', unready, 1_000);
+    expect(readyOf(signals, 1_000).a).toEqual([false]);
+  });
+
   it('drains engines and replicas, except the last ones of a pool', () => {
     const signals = new Signals(configOf(['a', 'b']), [], 0);
     const drain = (target: string) => signals.act({ action: 'drain', target, overSeconds: 0, by: 'me' }, 0);

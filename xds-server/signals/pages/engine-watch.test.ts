@@ -96,6 +96,22 @@ it('finds replicas that answer, refuse or err, and reads their metrics', async (
   });
 });
 
+it('tells apart a page that says the replica takes no more from one that is not there or not for us', async () => {
+  const statuses = [503, 400, 404, 401, 403, 500];
+  const engines = await Promise.all(statuses.map((status) => engine(() => status)));
+  const { watch: watched, health } = watch();
+  watched.watch(fleetOf(engines.map(({ address }) => address)));
+  await vi.waitFor(() => expect(health.size).toBe(statuses.length), 5_000);
+  expect(engines.map(({ address }) => health.get(address)!.failure)).toEqual([
+    'unavailable',
+    'unready',
+    'status',
+    'status',
+    'status',
+    'status',
+  ]);
+});
+
 it('asks an engine that is gone from the fleet no more', async () => {
   const stays = await engine();
   const leaves = await engine();

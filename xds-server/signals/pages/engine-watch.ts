@@ -2,7 +2,12 @@ import { splitAddress, targetText } from '../../fleet/address.js';
 import type { Address, Engine, Fleet } from '../../fleet/fleet.js';
 import type { Upstream } from '../../fleet/upstream.js';
 import { now } from '../../steady-clock.js';
-import { isSuspect, type ProbeResult, type ReplicaHealth } from '../readiness/replica-health.js';
+import {
+  isSuspect,
+  type ProbeFailure,
+  type ProbeResult,
+  type ReplicaHealth,
+} from '../readiness/replica-health.js';
 import { PageReader } from './engine-metrics.js';
 import { HttpPoller, type PollAnswer, type PollTarget } from './http-poller.js';
 import { signalMapping } from './metric-names.js';
@@ -143,6 +148,10 @@ function statusOf({ status, location }: { readonly status: number; readonly loca
 function probeResult(answer: PollAnswer): ProbeResult {
   if ('failure' in answer) return { ok: false, kind: answer.failure, detail: answer.detail };
   if (answer.status >= 200 && answer.status < 300) return { ok: true };
-  const kind = answer.status === 503 ? 'unavailable' : 'status';
-  return { ok: false, kind, detail: statusOf(answer) };
+  return { ok: false, kind: failureBy(answer.status), detail: statusOf(answer) };
+}
+
+function failureBy(status: number): ProbeFailure {
+  if (status === 503) return 'unavailable';
+  return status === 400 ? 'unready' : 'status';
 }

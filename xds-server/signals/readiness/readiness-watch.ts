@@ -26,6 +26,7 @@ export class ReadinessWatch {
     for (const known of [this.#health, this.#lastReadyMs]) {
       for (const address of known.keys()) if (!endpoints.has(address)) known.delete(address);
     }
+    this.#doubtNewPages(before, fleet);
     const engineIds = new Set(fleet.engines.map(({ id }) => id));
     for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
     const readinessByEngine = new Map(before.engines.map(({ id }, at) => [id, this.#readiness?.[at]]));
@@ -34,6 +35,18 @@ export class ReadinessWatch {
       const old = before.engines.find((engine) => engine.id === id)?.endpoints ?? [];
       return addresses.map((address) => ready?.[old.indexOf(address)] ?? true);
     });
+  }
+
+  /** Of another page it is not known whether it ever was good; who is down stays so until it is. */
+  #doubtNewPages(before: Fleet, fleet: Fleet): void {
+    const pathBefore = new Map(before.engines.map(({ id, healthPath }) => [id, healthPath]));
+    for (const { id, healthPath, endpoints } of fleet.engines) {
+      if (pathBefore.get(id) === healthPath) continue;
+      for (const address of endpoints) {
+        const health = this.#health.get(address);
+        if (health?.state === 'up') this.#health.set(address, { ...health, state: 'unknown' });
+      }
+    }
   }
 
   health(address: Address, nowMs: number): ReplicaHealth {

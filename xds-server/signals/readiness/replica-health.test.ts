@@ -4,6 +4,7 @@ import { afterProbe, isSuspect, type ProbeResult, unknownHealth } from './replic
 const ok: ProbeResult = { ok: true };
 const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
 const unavailable: ProbeResult = { ok: false, kind: 'unavailable', detail: 'status 503' };
+const unready: ProbeResult = { ok: false, kind: 'unready', detail: 'status 400' };
 const broken: ProbeResult = { ok: false, kind: 'status', detail: 'status 500' };
 const timeout: ProbeResult = { ok: false, kind: 'timeout', detail: 'no answer within 1000 ms' };
 
@@ -42,6 +43,15 @@ it('a health page of 503 for a second takes out an engine that serves well, as o
   expect(after([ok, ...four.slice(1)], true).state).toBe('up');
   expect(after([ok, unavailable, unavailable]).state).toBe('down');
   expect(after([ok, broken, broken, broken, broken, broken], true).state).toBe('up');
+});
+
+it('400 of a health page that was good before counts as 503 does, as Triton says it; of one that never was good it says nothing', () => {
+  const four = [unready, unready, unready, unready];
+  expect(after([ok, ...four], true)).toMatchObject({ state: 'down', detail: 'status 400' });
+  expect(after([ok, ...four.slice(1)], true).state).toBe('up');
+  expect(after([ok, unready, unavailable, unready, unavailable], true).state).toBe('down');
+  expect(after([...four, ...four], true).state).toBe('unknown');
+  expect(after([unready, unready]).state).toBe('down');
 });
 
 it('a single 503 takes out no engine that serves well, however many errors of other kinds came before', () => {

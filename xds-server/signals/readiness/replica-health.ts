@@ -4,18 +4,10 @@ export type ProbeResult =
   | { readonly ok: false; readonly kind: ProbeFailure; readonly detail: string };
 
 /**
- * `refused`: nobody listens. `unavailable`: a 503. `broken`: an open connection ended. `timeout`: no answer in time.
- * `status`: neither a 2xx nor a 503.
+ * `refused`: nobody listens. `unavailable`: a 503. `unready`: a 400. `broken`: an open connection ended. `timeout`: no
+ * answer in time. `status`: any other but a 2xx.
  */
-export type ProbeFailure = 'refused' | 'unavailable' | 'broken' | 'timeout' | 'status' | 'other';
-
-/**
- * Whether a replica takes no more, whatever it still answers: engines that shut down (SGLang) or lost their device
- * (vLLM) say 503, and end what they have under way. Other pages hang and break while engines serve.
- */
-function isGoodbye(kind: ProbeFailure): boolean {
-  return kind === 'refused' || kind === 'unavailable';
-}
+export type ProbeFailure = 'refused' | 'unavailable' | 'unready' | 'broken' | 'timeout' | 'status' | 'other';
 
 /** What probes say about one replica. */
 export interface ReplicaHealth {
@@ -32,8 +24,22 @@ export interface ReplicaHealth {
 
 /** Contrary results in a row that change the state. */
 const ENOUGH_CONTRARY = 2;
-/** As many 503s from an engine that serves well: about a second of them, as one that shuts down serves on for a while. */
-const ENOUGH_UNAVAILABLE = 4;
+/** As many pages that say so of an engine that serves well: about a second, as one that shuts down serves on for a while. */
+const ENOUGH_TOLD = 4;
+
+/** Whether the health page said something. */
+export function isAnswer(kind: ProbeFailure): boolean {
+  return kind === 'unavailable' || kind === 'unready' || kind === 'status';
+}
+
+/**
+ * Whether a page says that its replica takes no more, whatever that still answers: engines that shut down (SGLang) or
+ * lost their device (vLLM) say 503, and end what they have under way. Triton says 400 instead, which any server may say to
+ * what it was never meant to be asked: it counts where the page was good before. Others hang and break while engines serve.
+ */
+function isGoodbye(kind: ProbeFailure, { state }: ReplicaHealth): boolean {
+  return kind === 'unavailable' || (kind === 'unready' && state === 'up');
+}
 
 export function unknownHealth(nowMs: number): ReplicaHealth {
   return { state: 'unknown', contrary: 0, sinceMs: nowMs, detail: '', failure: null };
@@ -41,7 +47,7 @@ export function unknownHealth(nowMs: number): ReplicaHealth {
 
 /**
  * The state after one more probe. `servesWell`: frontends report answers from this engine and no failures; then only
- * refused connections, or 503 for about a second, take the replica out.
+ * refused connections, or a page that says for about a second that it takes no more, take the replica out.
  */
 export function afterProbe(
   health: ReplicaHealth,
@@ -54,11 +60,11 @@ export function afterProbe(
     return { state: 'up', contrary: 0, sinceMs: nowMs, detail, failure };
   if (result.ok === (health.state !== 'down')) return { ...health, contrary: 0, detail, failure };
   const contrary = health.contrary + 1;
-  const isDoubted = !result.ok && servesWell;
-  const enough = isDoubted && result.kind === 'unavailable' ? ENOUGH_UNAVAILABLE : ENOUGH_CONTRARY;
-  if (contrary < enough) return { ...health, contrary, detail, failure };
+  const isDoubted = !result.ok && servesWell && result.kind !== 'refused';
+  const isTold = isDoubted && isGoodbye(result.kind, health);
+  if (contrary < (isTold ? ENOUGH_TOLD : ENOUGH_CONTRARY)) return { ...health, contrary, detail, failure };
   // However many they are, a single 503 after them is not yet enough.
-  if (isDoubted && !isGoodbye(result.kind)) return { ...health, contrary: ENOUGH_CONTRARY, detail, failure };
+  if (isDoubted && !isTold) return { ...health, contrary: ENOUGH_CONTRARY, detail, failure };
   return { state: result.ok ? 'up' : 'down', contrary: 0, sinceMs: nowMs, detail, failure };
 }
 
