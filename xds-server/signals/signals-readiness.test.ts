@@ -42,6 +42,28 @@ describe('Signals: readiness', () => {
     expect(readyOf(signals, 64_000)).toEqual({ a: [true], b: [true] });
   });
 
+  it('of a pool that is lost in different ways, one whose page says 503 stays, and not one that refuses connections', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    const lose = (id: string, result: ProbeResult, nowMs: number) => {
+      const address = id === 'a' ? '10.0.0.1:80' : '10.0.0.2:80';
+      for (let time = 0; time < 2; time++) signals.acceptProbe(id, address, result, nowMs);
+    };
+    signals.evaluate(0);
+    lose('a', { ok: false, kind: 'unavailable', detail: 'status 503' }, 1_000);
+    expect(readyOf(signals, 60_000)).toEqual({ a: [false], b: [true] });
+    lose('b', refused, 60_100);
+    expect(readyOf(signals, 60_200)).toEqual({ a: [true], b: [false] });
+  });
+
+  it('of a pool that is lost, a replica that is only drained serves', () => {
+    const signals = new Signals(configOf(['a', 'b']), [], 0);
+    signals.acceptProbe('a', '10.0.0.1:80', { ok: true }, 0);
+    signals.act({ action: 'drain', target: '10.0.0.1:80', by: 'me' }, 1_000);
+    expect(readyOf(signals, 60_000)).toEqual({ a: [false], b: [true] });
+    for (let time = 0; time < 2; time++) signals.acceptProbe('b', '10.0.0.2:80', refused, 60_100);
+    expect(readyOf(signals, 60_200)).toEqual({ a: [true], b: [false] });
+  });
+
   describe('an engine that is the last one of a pool', () => {
     /** Engine b alone serves n; m has a, too. */
     const config = loadConfig('/none/fleet.yaml', () =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Fleet } from '../../fleet/fleet.js';
-import { holdLast, type ReplicaPast } from './last-stand.js';
+import { holdLast, type Loss, type ReplicaPast } from './last-stand.js';
 
 function fleetOf(pools: Readonly<Record<string, readonly string[]>>, engineIds: readonly string[]): Fleet {
   return {
@@ -12,9 +12,9 @@ function fleetOf(pools: Readonly<Record<string, readonly string[]>>, engineIds: 
 
 const NOW_MS = 200_000;
 
-const lost = (lastReadyMs: number | undefined, isSurelyLost = false, wasInService = false): ReplicaPast => ({
+const lost = (lastReadyMs: number | undefined, loss: Loss = 'silent', wasInService = false): ReplicaPast => ({
   lastReadyMs,
-  isSurelyLost,
+  loss,
   wasInService,
   upSinceMs: undefined,
 });
@@ -41,11 +41,31 @@ describe('a pool of which every replica seems lost', () => {
   });
 
   it('leaves out those that are surely lost, unless all are: then the last one stays', () => {
-    expect(hold([[false], [false]], [[lost(100, true)], [lost(90)]]).readiness).toEqual([[false], [true]]);
-    expect(hold([[false], [false]], [[lost(100, true)], [lost(90, true)]]).readiness).toEqual([
+    expect(hold([[false], [false]], [[lost(100, 'refused')], [lost(90)]]).readiness).toEqual([
+      [false],
+      [true],
+    ]);
+    expect(hold([[false], [false]], [[lost(100, 'refused')], [lost(90, 'refused')]]).readiness).toEqual([
       [true],
       [false],
     ]);
+  });
+
+  it('keeps the likeliest to answer where none was lost in doubt shortly before: drained, unready, failing, then the last one', () => {
+    const keptOf = (...pasts: readonly ReplicaPast[]) => {
+      const { readiness } = hold(
+        pasts.map(() => [false]),
+        pasts.map((each) => [each]),
+      );
+      return readiness.flatMap(([isReady], at) => (isReady ? [at] : []));
+    };
+    const refused = lost(100_000, 'refused');
+    expect(keptOf(lost(60_000, 'unready'), refused)).toEqual([0]);
+    expect(keptOf(lost(60_000, 'unready'), lost(70_000, 'unready'), refused)).toEqual([1]);
+    expect(keptOf(lost(50_000, 'failing'), refused)).toEqual([0]);
+    expect(keptOf(lost(60_000, 'silent'), refused)).toEqual([1]);
+    const others = [lost(60_000, 'unready'), lost(50_000, 'failing'), refused];
+    expect(keptOf(lost(40_000, 'drained'), ...others)).toEqual([0]);
   });
 
   it('keeps everything when nothing was ever ready', () => {
@@ -57,11 +77,11 @@ describe('a pool of which every replica seems lost', () => {
 });
 
 describe('a pool that was wholly lost, of which one replica is back', () => {
-  const held = lost(100_000, false, true);
+  const held = lost(100_000, 'silent', true);
   const observed = [[true], [false, false, false]];
 
   it('keeps for 3 s those that were held besides, whoever is surely lost or was not held excepted', () => {
-    const past = [[up(NOW_MS - 2_999)], [held, lost(100_000, true, true), lost(20_000)]];
+    const past = [[up(NOW_MS - 2_999)], [held, lost(100_000, 'refused', true), lost(20_000)]];
     const { readiness, heldPools, heldEngines } = hold(observed, past);
     expect(readiness).toEqual([[true], [true, false, false]]);
     expect([heldPools, [...heldEngines]]).toEqual([[], []]);
@@ -69,7 +89,7 @@ describe('a pool that was wholly lost, of which one replica is back', () => {
   });
 
   it('keeps nobody who was ready after it, or where another had been up before', () => {
-    const seen = lost(NOW_MS - 500, false, true);
+    const seen = lost(NOW_MS - 500, 'silent', true);
     expect(hold(observed, [[up(NOW_MS - 1_000)], [seen, seen, seen]]).readiness).toEqual(observed);
     const [first, second] = [[up(NOW_MS - 1_000), up(1_000)], [held]];
     expect(hold([[true, true], [false]], [first!, second!]).readiness).toEqual([[true, true], [false]]);
@@ -80,7 +100,7 @@ it('no pool with replicas is ever empty, and one with a replica that has been re
   const replica = fc.record({
     ready: fc.boolean(),
     lastReadyMs: fc.option(fc.nat(50_000), { nil: undefined }),
-    isSurelyLost: fc.boolean(),
+    loss: fc.constantFrom<Loss>('drained', 'unready', 'silent', 'failing', 'refused'),
     wasInService: fc.boolean(),
     upSinceMs: fc.constant(NOW_MS - 3_000),
   });

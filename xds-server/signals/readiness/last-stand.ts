@@ -3,12 +3,32 @@ import type { Fleet } from '../../fleet/fleet.js';
 /** Readiness of every replica: `[engine index][endpoint index]`, in the order of the fleet. */
 export type Readiness = readonly (readonly boolean[])[];
 
+/**
+ * Why a replica would be out of service. `drained`: by the will of operators alone. `unready`: its health page says
+ * something else than that it is ready. `silent`: its health page says nothing. `failing`: frontends see it fail, or it is
+ * drained and down, too. `refused`: nobody listens at its address.
+ */
+export type Loss = 'drained' | 'unready' | 'silent' | 'failing' | 'refused';
+
+/** Who is likelier to answer, if it gets requests, has more. One that is silent for long may as well not be there. */
+const LIKELIHOODS: Readonly<Record<Loss, number>> = {
+  drained: 3,
+  unready: 2,
+  failing: 1,
+  silent: 0,
+  refused: 0,
+};
+
+/** What only probes tell may be their mistake. */
+function isDoubtful({ loss }: ReplicaPast): boolean {
+  return loss === 'unready' || loss === 'silent';
+}
+
 /** What is remembered of a replica. */
 export interface ReplicaPast {
   /** When it was last ready; undefined when it never was. */
   readonly lastReadyMs: number | undefined;
-  /** Nobody listens at its address, or frontends see it fail: no observer's mistake. */
-  readonly isSurelyLost: boolean;
+  readonly loss: Loss;
   /** It was in service at the last look, by itself or held. */
   readonly wasInService: boolean;
   /** Since when probes find it up; undefined when they do not. */
@@ -40,8 +60,8 @@ const NEVER_MS = Number.NEGATIVE_INFINITY;
 /**
  * Never empties a pool. When every replica of a pool seems lost, either the observer is wrong, and requests are served;
  * or they are lost, and fail as they would without replicas. So those stay ready that were lost shortly before the last
- * one and not surely; or, when all are surely lost, the last one. When the observer sees again, it finds one of them
- * first, which could not serve for all: the others have as long to be found, too.
+ * one and not surely; or, when there are none, the last one of those that are likeliest to answer. When the observer sees
+ * again, it finds one of them first, which could not serve for all: the others have as long to be found, too.
  */
 export function holdLast(
   fleet: Fleet,
@@ -76,11 +96,18 @@ export function holdLast(
 }
 
 function lastOnes(replicas: readonly Candidate[]): readonly Candidate[] {
-  const last = Math.max(...replicas.map(({ lastReadyMs }) => lastReadyMs));
+  const last = lastReady(replicas);
   const doubtful = replicas.filter(
-    ({ lastReadyMs, isSurelyLost }) => lastReadyMs >= last - COLLAPSE_MS && !isSurelyLost,
+    (replica) => isDoubtful(replica) && replica.lastReadyMs >= last - COLLAPSE_MS,
   );
-  return doubtful.length > 0 ? doubtful : replicas.filter(({ lastReadyMs }) => lastReadyMs >= last);
+  if (doubtful.length > 0) return doubtful;
+  const most = Math.max(...replicas.map(({ loss }) => LIKELIHOODS[loss]));
+  const likeliest = replicas.filter(({ loss }) => LIKELIHOODS[loss] === most);
+  return likeliest.filter(({ lastReadyMs }) => lastReadyMs >= lastReady(likeliest));
+}
+
+function lastReady(replicas: readonly Candidate[]): number {
+  return Math.max(...replicas.map(({ lastReadyMs }) => lastReadyMs));
 }
 
 /** Of a pool that was wholly lost until a moment ago, those that were held and are not back. */
@@ -89,8 +116,8 @@ function yetToReturn(replicas: readonly Candidate[]): readonly Candidate[] {
   const returnMs = Math.min(...back.map(({ upSinceMs = NEVER_MS }) => upSinceMs));
   // What was in service without having been ready since the return was held.
   return replicas.filter(
-    ({ isReady, isSurelyLost, wasInService, lastReadyMs }) =>
-      !isReady && !isSurelyLost && wasInService && lastReadyMs < returnMs,
+    (replica) =>
+      !replica.isReady && isDoubtful(replica) && replica.wasInService && replica.lastReadyMs < returnMs,
   );
 }
 

@@ -2,8 +2,14 @@ import type { EngineUsage } from '../../../wire/usage-report.js';
 import type { Address, Engine, Fleet } from '../../fleet/fleet.js';
 import { refill, restoreEntries, saveEntries } from '../saved.js';
 import { EngineEvidence, type Veto } from './engine-evidence.js';
-import { type HeldReadiness, holdLast, type Readiness, type ReplicaPast } from './last-stand.js';
-import { afterProbe, type ProbeResult, type ReplicaHealth, unknownHealth } from './replica-health.js';
+import { type HeldReadiness, holdLast, type Loss, type Readiness, type ReplicaPast } from './last-stand.js';
+import {
+  afterProbe,
+  isAnswer,
+  type ProbeResult,
+  type ReplicaHealth,
+  unknownHealth,
+} from './replica-health.js';
 
 /** Who is ready now. */
 interface FleetReadiness extends HeldReadiness {
@@ -80,12 +86,12 @@ export class ReadinessWatch {
     const past = (engine: number, replica: number): ReplicaPast => {
       const { id, endpoints } = fleet.engines[engine]!;
       const address = endpoints[replica]!;
-      const { state, sinceMs, failure } = this.health(address, nowMs);
+      const health = this.health(address, nowMs);
       return {
         lastReadyMs: this.#lastReadyMs.get(address),
-        isSurelyLost: failure === 'refused' || vetoes.has(id) || isDrained(address),
+        loss: lossOf(health, vetoes.has(id), isDrained(address)),
         wasInService: this.#readiness?.[engine]?.[replica] ?? false,
-        upSinceMs: state === 'up' ? sinceMs : undefined,
+        upSinceMs: health.state === 'up' ? health.sinceMs : undefined,
       };
     };
     const held = holdLast(fleet, observed, past, nowMs);
@@ -130,6 +136,13 @@ export class ReadinessWatch {
     refill(this.#lastReadyMs, saved.lastReadyMs);
     this.#readiness = saved.readiness;
   }
+}
+
+function lossOf({ state, failure }: ReplicaHealth, isFailing: boolean, isDrained: boolean): Loss {
+  if (failure === 'refused') return 'refused';
+  if (isFailing) return 'failing';
+  if (isDrained) return state === 'down' ? 'failing' : 'drained';
+  return failure !== null && isAnswer(failure) ? 'unready' : 'silent';
 }
 
 type SavedReadinessWatch = ReturnType<ReadinessWatch['save']>;
