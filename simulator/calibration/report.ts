@@ -1,5 +1,5 @@
-import { indent, table } from '../demo/report.js';
 import { type EngineParameters, engineKinds } from '../engine/parameters.js';
+import { indent, table } from '../text-table.js';
 import { batchRuns, loadStages } from './measured.js';
 import { batchSeconds, stage } from './simulated.js';
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { READY_PATH } from '../../wire/names.js';
 import { WardropError } from '../../xds-server/errors.js';
+import { indent } from '../text-table.js';
 import { addressesFrom, requireFree } from './addresses.js';
 import { Children } from './children.js';
 import { nearestBootstrap } from './nearest.js';
@@ -49,7 +50,7 @@ export async function runDemo(options: DemoOptions, ending: AbortController): Pr
     print(`${report.notes(results)}\n`);
     if (options.json) writeFileSync(options.json, `${JSON.stringify(report.jsonReport(results), null, 2)}\n`);
     print(`Why ${EXPLAINED.engine} serves ${EXPLAINED.frontend} as much as it does:`);
-    print(report.indent(await wardrop.explanation(ending.signal)));
+    print(indent(await wardrop.explanation(ending.signal)));
     if (options.keep) await keepRunning({ ...context, name: 'Wardrop' });
     return { valid: report.isValid(results) };
   });

@@ -1,3 +1,4 @@
+import { indent, table } from '../text-table.js';
 import { type Flow, maxUtilization, type PolicyResult, unexplainedFlows } from './measurement.js';
 import type { PhaseResult } from './phase.js';
 import {
@@ -163,18 +164,6 @@ function lagNote(lags: readonly (readonly [string, number])[]): string {
       ? 'The times can be trusted'
       : 'THIS RUN IS INVALID, the machine was too busy for its times to be trusted';
   return `${verdict}: event loops lagged by at most ${worst.toFixed(1)} ms at p99 (${name}; limit ${MAX_LAG_MS} ms).`;
-}
-
-/** Columns under each other, the first one to the left, the others to the right. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const cell = (text: string, column: number) =>
-    column === 0 ? text.padEnd(widths[0]!) : text.padStart(widths[column]! + 3);
-  return rows.map((row) => row.map(cell).join('').trimEnd()).join('\n');
-}
-
-export function indent(text: string): string {
-  return text.replace(/^(?=.)/gm, '  ');
 }
 
 function ms(value: number): string {

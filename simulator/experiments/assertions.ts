@@ -1,7 +1,7 @@
+import type { Measures } from '../measures/measures.js';
 import type { AssertionEntry } from '../scenario-file/schema.js';
 import type { Cell, Checked } from './comparison.js';
 import { figure } from './figures.js';
-import type { Measures } from './measures.js';
 
 /** Checks a scenario's assertions against what its policies did. */
 export function checkAssertions(

@@ -1,8 +1,9 @@
+import { measure } from '../measures/from-run.js';
+import type { Measures } from '../measures/measures.js';
 import type { PolicyFactory } from '../policies/policy.js';
-import type { Scenario } from '../virtual/scenario.js';
+import type { Scenario } from '../scenario.js';
 import { World } from '../virtual/world.js';
 import type { Cell, Comparison, RunSample } from './comparison.js';
-import { type Measures, measure } from './measures.js';
 
 export interface NamedPolicy {
   readonly name: string;

@@ -1,6 +1,6 @@
+import type { Measures } from '../measures/measures.js';
+import type { Scenario } from '../scenario.js';
 import type { Recorder } from '../virtual/recorder.js';
-import type { Scenario } from '../virtual/scenario.js';
-import type { Measures } from './measures.js';
 
 /** One policy in one scenario, over all seeds. */
 export interface Cell {

@@ -1,6 +1,12 @@
+import {
+  CLASS_MEASURES,
+  FIGURE_DIGITS,
+  type Figures,
+  MEASURE_NAMES,
+  type Measures,
+} from '../measures/measures.js';
 import type { Cell, Comparison } from './comparison.js';
 import { type Estimate, estimate } from './interval.js';
-import { CLASS_MEASURES, FIGURE_DIGITS, type Figures, MEASURE_NAMES, type Measures } from './measures.js';
 
 /** A figure of a cell: its mean over seeds and its confidence interval; null where it does not apply. */
 export function figure(cell: Cell, value: (run: Measures) => number | null): Estimate | null {

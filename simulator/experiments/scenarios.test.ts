@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { filterModule } from '../filter-host/build.js';
+import { measure } from '../measures/from-run.js';
 import { policies } from '../policies/index.js';
 import { proportional } from '../policies/proportional.js';
+import type { Scenario } from '../scenario.js';
 import { namedScenario } from '../scenario-file/library.js';
-import type { Scenario } from '../virtual/scenario.js';
 import { World } from '../virtual/world.js';
-import { measure } from './measures.js';
 import { variants } from './variants.js';
 
 const known = Object.keys({ ...policies, ...variants });

@@ -1,4 +1,4 @@
-import type { Scenario } from '../virtual/scenario.js';
+import type { Scenario } from '../scenario.js';
 
 /** The same scenario in less time; faults and steps that come later than its end never happen. */
 export function shortened(scenario: Scenario, seconds: number): Scenario {

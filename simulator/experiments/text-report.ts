@@ -1,7 +1,7 @@
-import { indent, table } from '../demo/report.js';
+import type { Measures } from '../measures/measures.js';
+import { indent, table } from '../text-table.js';
 import type { Cell, Comparison } from './comparison.js';
 import { classesOf, figure } from './figures.js';
-import type { Measures } from './measures.js';
 
 /** A table for each scenario: means over seeds, with half the width of their 95 % confidence intervals. */
 export function textReport({ cells, assertions, cpuSeconds, requests }: Comparison): string {

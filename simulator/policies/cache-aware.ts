@@ -1,4 +1,4 @@
-import { envoysOf } from '../virtual/scenario.js';
+import { envoysOf } from '../scenario.js';
 import type { PolicyFactory } from './policy.js';
 import { SessionTable } from './session-table.js';
 

@@ -2,7 +2,7 @@ import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
-import type { Fault, Scenario, ScenarioEngine } from '../virtual/scenario.js';
+import type { Fault, Scenario, ScenarioEngine } from '../scenario.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { pickTwo } from './hashing.js';
 import type { PolicyFactory } from './policy.js';

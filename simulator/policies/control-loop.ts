@@ -12,7 +12,7 @@ import type { LoadSources } from '../../xds-server/signals/pages/engine-load.js'
 import { ReplicaReading } from '../../xds-server/signals/pages/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { fittedProfile, slowed } from '../fitted-profile.js';
-import { envoysOf, type Scenario } from '../virtual/scenario.js';
+import { envoysOf, type Scenario } from '../scenario.js';
 import type { EngineTelemetry } from './policy.js';
 
 const MODEL = 'm';

@@ -6,7 +6,7 @@ import {
   noVmUsage,
   type UsageReport,
 } from '../../wire/usage-report.js';
-import { envoysOf } from '../virtual/scenario.js';
+import { envoysOf } from '../scenario.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';

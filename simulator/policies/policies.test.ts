@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { engineKinds } from '../engine/parameters.js';
 import { filterModule } from '../filter-host/build.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
-import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
+import { DEFAULT_CLIENT, type Scenario } from '../scenario.js';
 import { World } from '../virtual/world.js';
 import { shaped } from '../workloads/conversation-source.js';
 import { steady } from '../workloads/rate-curve.js';

@@ -1,4 +1,4 @@
-import type { Scenario } from '../virtual/scenario.js';
+import type { Scenario } from '../scenario.js';
 
 /** A request at its frontend. */
 export interface RoutedRequest {

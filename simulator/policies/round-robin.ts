@@ -1,4 +1,4 @@
-import { envoysOf } from '../virtual/scenario.js';
+import { envoysOf } from '../scenario.js';
 import type { PolicyFactory } from './policy.js';
 
 /** Each Envoy takes the ready engines in turn: the default of most proxies. */

@@ -1,4 +1,4 @@
-import { envoysOf, type Scenario } from '../virtual/scenario.js';
+import { envoysOf, type Scenario } from '../scenario.js';
 import type { Conversation, RoutedRequest } from './policy.js';
 
 /** What an Envoy knows of a conversation: its last turn that came this way. */

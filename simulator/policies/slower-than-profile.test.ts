@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { turningPoints } from '../experiments/measures.js';
+import { turningPoints } from '../measures/steadiness.js';
 import { type QueueingEngine, runQueueingFleet, type Sample } from './testing/queueing-fleet.js';
 
 vi.setConfig({ testTimeout: 60_000 });

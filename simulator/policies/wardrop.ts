@@ -11,7 +11,7 @@ import { buildSnapshotView } from '../../xds-server/plan/snapshot-view.js';
 import { DisplacedBoard } from '../../xds-server/sync/displaced-board.js';
 import { Host, type Stream, type Vm } from '../filter-host/host.js';
 import { Random } from '../random.js';
-import { envoysOf } from '../virtual/scenario.js';
+import { envoysOf } from '../scenario.js';
 import { addressOf, ControlLoop, EPOCH_MS, nodeOf, wallMs } from './control-loop.js';
 import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest, Telemetry } from './policy.js';
 

@@ -1,7 +1,7 @@
 import type { Config } from '../../xds-server/config/config.js';
 import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { engineOf } from '../engine/from-profile.js';
-import type { ScenarioEngine } from '../virtual/scenario.js';
+import type { ScenarioEngine } from '../scenario.js';
 import {
   buildFrontend,
   type ClassNames,

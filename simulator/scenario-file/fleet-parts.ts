@@ -2,7 +2,7 @@ import type { Config } from '../../xds-server/config/config.js';
 import type { Profile, TokenMix } from '../../xds-server/profiles/profile.js';
 import { type EngineParameters, engineKinds } from '../engine/parameters.js';
 import { fittedProfile } from '../fitted-profile.js';
-import type { RequestClass, ScenarioEngine, ScenarioFrontend } from '../virtual/scenario.js';
+import type { RequestClass, ScenarioEngine, ScenarioFrontend } from '../scenario.js';
 import type { Problems } from './problems.js';
 import type { EngineEntry, FrontendEntry } from './schema.js';
 import type { Workloads } from './workloads.js';

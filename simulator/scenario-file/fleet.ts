@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { loadConfig } from '../../xds-server/config/load.js';
 import { type Profile, type TokenMix, workSeconds } from '../../xds-server/profiles/profile.js';
 import type { EngineParameters } from '../engine/parameters.js';
-import type { RequestClass, ScenarioEngine } from '../virtual/scenario.js';
+import type { RequestClass, ScenarioEngine } from '../scenario.js';
 import { configuredFleet } from './configured-fleet.js';
 import { buildFrontend, checkSizes, type FleetPart, kindOf, meanMix } from './fleet-parts.js';
 import type { Problems } from './problems.js';

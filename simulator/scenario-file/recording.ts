@@ -13,7 +13,7 @@ import { idleTbotSeconds, idleTtftSeconds } from '../../xds-server/profiles/curv
 import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
 import { engineOf } from '../engine/from-profile.js';
-import type { Fault, RequestClass, Scenario, ScenarioEngine } from '../virtual/scenario.js';
+import type { Fault, RequestClass, Scenario, ScenarioEngine } from '../scenario.js';
 import { steps } from '../workloads/rate-curve.js';
 import { type RequestMeans, recorded } from '../workloads/recorded.js';
 

@@ -1,5 +1,5 @@
 import type { FromSchema } from '../../xds-server/config/schema/schema-type.js';
-import { MEASURE_NAMES } from '../experiments/measures.js';
+import { MEASURE_NAMES } from '../measures/measures.js';
 
 /**
  * The one description of scenario files: it validates and fills in defaults. Seconds count from the beginning of the run, warm-up included.

@@ -1,5 +1,5 @@
 import type { Path } from '../../xds-server/config/problem.js';
-import type { Fault, ScenarioEngine, ScenarioFrontend } from '../virtual/scenario.js';
+import type { Fault, ScenarioEngine, ScenarioFrontend } from '../scenario.js';
 import { day, type RateCurve, steps, withBursts } from '../workloads/rate-curve.js';
 import type { Problems } from './problems.js';
 import type { FaultEntry, FrontendEntry } from './schema.js';

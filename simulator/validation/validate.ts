@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { inHarness, withWardrop } from '../demo/demo.js';
 import { Progress } from '../demo/progress.js';
-import { indent, isValid, table } from '../demo/report.js';
+import { isValid } from '../demo/report.js';
 import { MAX_LAG_MS } from '../demo/scenario.js';
+import { indent, table } from '../text-table.js';
 import { type Comparison, compare } from './agreement.js';
 import { virtualRun } from './virtual-run.js';
 

@@ -12,7 +12,7 @@ import {
 import { engineKinds, speedUp } from '../engine/parameters.js';
 import { exampleSizes, type Turn } from '../load/conversations.js';
 import { wardrop } from '../policies/wardrop.js';
-import { DEFAULT_CLIENT, type Scenario } from '../virtual/scenario.js';
+import { DEFAULT_CLIENT, type Scenario } from '../scenario.js';
 import { World } from '../virtual/world.js';
 import { type ConversationSource, shaped } from '../workloads/conversation-source.js';
 import { steady } from '../workloads/rate-curve.js';

@@ -1,7 +1,7 @@
 import type { Turn } from '../load/conversations.js';
 import { Random } from '../random.js';
+import type { ScenarioFrontend } from '../scenario.js';
 import type { EventQueue } from './event-queue.js';
-import type { ScenarioFrontend } from './scenario.js';
 
 /**
  * Has every turn of a frontend's conversations begin at its time, until the end in seconds. Conversations begin when

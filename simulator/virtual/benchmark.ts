@@ -1,8 +1,8 @@
 import { EngineCore, type Sequence } from '../engine/engine-core.js';
 import type { EngineParameters } from '../engine/parameters.js';
 import { type ConversationShape, conversation, conversationTurns, type Turn } from '../load/conversations.js';
+import { Dialogue } from '../load/dialogue.js';
 import { Random } from '../random.js';
-import { Dialogue } from './dialogue.js';
 
 /** A run of one replica in virtual time; means over the requests that arrived while it was measured. */
 export interface BenchmarkResult {

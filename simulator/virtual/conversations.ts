@@ -1,7 +1,7 @@
 import type { Turn } from '../load/conversations.js';
 import type { Conversation } from '../policies/policy.js';
 import { Random } from '../random.js';
-import type { Scenario } from './scenario.js';
+import type { Scenario } from '../scenario.js';
 
 export interface ConversationState extends Conversation {
   /** Weights of its frontend at its last turn. */

@@ -1,4 +1,4 @@
-import type { Fault, Scenario } from './scenario.js';
+import type { Fault, Scenario } from '../scenario.js';
 
 /** A fault between engines, frontends and the control server, and not of an engine itself. */
 type Outage = Exclude<Fault, { readonly kind: 'engine-down' | 'slow-engine' }>;

@@ -1,4 +1,4 @@
-import type { Scenario } from './scenario.js';
+import type { Scenario } from '../scenario.js';
 
 /** Length of the pieces that the run is cut into for plots and oscillation. */
 export const SAMPLE_SECONDS = 5;

@@ -1,5 +1,6 @@
 import type { EngineRequest, Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
+import { Dialogue } from '../load/dialogue.js';
 import { mix, pickTwo } from '../policies/hashing.js';
 import type {
   Decision,
@@ -10,15 +11,14 @@ import type {
   Telemetry,
 } from '../policies/policy.js';
 import { Random } from '../random.js';
+import { envoysOf, type Fault, type Scenario } from '../scenario.js';
 import { scheduleTurns } from './arrivals.js';
 import { type ConversationState, Conversations } from './conversations.js';
-import { Dialogue } from './dialogue.js';
 import { Engine } from './engine.js';
 import { EventQueue } from './event-queue.js';
 import { Outages } from './outages.js';
 import { Probes } from './probes.js';
 import { Recorder, SAMPLE_SECONDS } from './recorder.js';
-import { envoysOf, type Fault, type Scenario } from './scenario.js';
 import { TotalVariation } from './variation.js';
 
 /** Health probes of an engine; two contrary results in a row change what is thought of it. */

@@ -1,6 +1,6 @@
 import { type ConversationShape, conversation, type Turn } from '../load/conversations.js';
+import { Dialogue } from '../load/dialogue.js';
 import { mean, Random } from '../random.js';
-import { Dialogue } from '../virtual/dialogue.js';
 
 /** Times from 0 on, in seconds, in order; Infinity when there are no more. */
 export interface Arrivals {

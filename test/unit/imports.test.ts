@@ -34,6 +34,21 @@ const SERVER: Order = [
   ['cli'],
 ];
 
+const SIMULATOR: Order = [
+  ['event-loop-lag', 'filter-host', 'fitted-profile', 'random', 'text-table'],
+  ['engine'],
+  ['load', 'calibration'],
+  ['workloads'],
+  ['scenario'],
+  ['policies'],
+  ['virtual'],
+  ['measures'],
+  ['scenario-file'],
+  ['demo'],
+  ['validation'],
+  ['experiments'],
+];
+
 /** What each part imports of others: the two sides meet in `wire`, which shares the catalogue of errors. */
 const PARTS: Readonly<Record<string, readonly RegExp[]>> = {
   filter: [/^wire\//],
@@ -63,6 +78,7 @@ function importsOf(folder: string): readonly Import[] {
 it.each([
   ['filter', FILTER],
   ['xds-server', SERVER],
+  ['simulator', SIMULATOR],
 ] as const)('data goes one way through the folders of %s, and so do imports', (part, order) => {
   const rankOf = (file: string) => {
     const place = relative(part, file).split('/')[0]!.replace(/\..*$/, '');
@@ -97,9 +113,11 @@ function circle(edges: ReadonlyMap<string, ReadonlySet<string>>): readonly strin
   return undefined;
 }
 
-const STAGES = readdirSync(join(ROOT, 'xds-server'), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && entry.name !== 'gen')
-  .map(({ name }) => `xds-server/${name}`);
+const STAGES = ['filter', 'xds-server', 'simulator'].flatMap((part) =>
+  readdirSync(join(ROOT, part), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'gen')
+    .map(({ name }) => `${part}/${name}`),
+);
 
 it.each(STAGES)('the folders and files of %s do not import each other in a circle', (stage) => {
   const edges = new Map<string, Set<string>>();

@@ -9,7 +9,7 @@ import {
 import { loadConfig } from '../../../xds-server/config/load.js';
 import type { SignalsView } from '../../../xds-server/signals/signals.js';
 import { Random } from '../../random.js';
-import type { Scenario } from '../../virtual/scenario.js';
+import type { Scenario } from '../../scenario.js';
 import { addressOf, ControlLoop, EPOCH_MS, wallMs } from '../control-loop.js';
 
 const STEP_SECONDS = 0.5;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { turningPoints } from './measures.js';
+import { turningPoints } from './steadiness.js';
 
 describe('turning points', () => {
   it('are none in a series that stands still, or moves within the band', () => {

@@ -1,7 +1,7 @@
-import type { Config } from '../../xds-server/config/config.js';
-import type { EngineParameters } from '../engine/parameters.js';
-import type { ConversationSource } from '../workloads/conversation-source.js';
-import type { RateCurve } from '../workloads/rate-curve.js';
+import type { Config } from '../xds-server/config/config.js';
+import type { EngineParameters } from './engine/parameters.js';
+import type { ConversationSource } from './workloads/conversation-source.js';
+import type { RateCurve } from './workloads/rate-curve.js';
 
 /** A world to try policies in. Times are seconds from its beginning. */
 export interface Scenario {

@@ -1,6 +1,6 @@
 import type { EngineRequest } from '../engine/engine-core.js';
 import { MESSAGE_OVERHEAD_TOKENS, PROMPT_OVERHEAD_TOKENS } from '../engine/tokens.js';
-import type { Turn } from '../load/conversations.js';
+import type { Turn } from './conversations.js';
 
 const MAX_BLOCKS = 2 ** 20;
 
