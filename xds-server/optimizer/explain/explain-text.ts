@@ -98,7 +98,8 @@ function boundLines(engine: EngineCost): string[] {
   let effect = '; the weight is free within.';
   if (boundDecides(engine)) effect = ', and that decides it.';
   else if (bound.binding) effect = '; it would be that without the bound, too.';
-  return [`The operator ${range}${effect}`];
+  // Of the operator, or what leaves a penalised engine its trickle.
+  return [`A bound ${range}${effect}`];
 }
 
 function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explanation): string[] {

@@ -165,6 +165,25 @@ describe('reasons', () => {
     expect(engine.lines.find(({ name }) => name === 'bound')!.marginalSeconds).toBeLessThan(0);
     expect(engine.marginalSeconds).toBeCloseTo(rowMarginalSeconds!, 5);
   });
+
+  test('a row of which all weights are pinned costs what its engines do by their weights', async () => {
+    for (const factor of [1, 0]) {
+      const pins = { a: 0.2, b: 0.3, c: 0.5 };
+      const bounds = Object.entries(pins).map(([engineId, pin]) => ({
+        ...central,
+        ...{ engineId, min: pin, max: pin },
+      }));
+      const { choices, rowMarginalSeconds } = await explained(
+        { ...scaled(threeRegions, factor), policy: { bounds } },
+        { ...central, engineId: 'a' },
+      );
+      const unbound = ({ lines, marginalSeconds }: (typeof choices)[number]) =>
+        marginalSeconds - lines.find(({ name }) => name === 'bound')!.marginalSeconds;
+      const mean = choices.reduce((sum, choice) => sum + choice.weight * unbound(choice), 0);
+      expect(rowMarginalSeconds).toBeCloseTo(mean, 6);
+      for (const { marginalSeconds } of choices) expect(marginalSeconds).toBeCloseTo(mean, 6);
+    }
+  });
 });
 
 test('the text says what a bound of nothing keeps away, and what would not come anyway', async () => {
@@ -175,7 +194,7 @@ test('the text says what a bound of nothing keeps away, and what would not come 
     );
   };
   const near = await textOf('b', 1);
-  expect(near).toContain('The operator pins the weight to 0.0 %, and that decides it.');
+  expect(near).toContain('A bound pins the weight to 0.0 %, and that decides it.');
   expect(near).toContain('without the bound this engine would be used.');
   const far = await textOf('c', 0.1);
   expect(far).toContain('; it would be that without the bound, too.');

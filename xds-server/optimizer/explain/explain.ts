@@ -165,7 +165,7 @@ function absent(
 /** Costs of one row's arcs under a solution. */
 class RowCosts {
   readonly solution: SolutionRow;
-  /** Least cost of one more request per second. */
+  /** Cost of one more request per second. */
   readonly marginal: number;
   readonly #input: SolverInput;
   readonly #problem: Problem;
@@ -186,7 +186,15 @@ class RowCosts {
     this.#loads = new Map(engines.map((engine) => [engine.engineId, engine]));
     this.solution = solution;
     this.#served = sum(solution.flows.map(({ rps }) => rps));
-    this.marginal = this.#arcs().reduce((least, arc) => Math.min(least, this.#costUp(arc)), Infinity);
+    this.marginal = this.#marginal();
+  }
+
+  /** Where every engine has all that it may get, one more request is shared out among them as all are. */
+  #marginal(): number {
+    const arcs = this.#arcs();
+    const least = arcs.reduce((best, arc) => Math.min(best, this.#costUp(arc)), Infinity);
+    if (least < Infinity) return least;
+    return sum(arcs.map((arc) => this.#weight(arc) * (this.#problem.arcCost[arc]! + this.#worth(arc))));
   }
 
   choices(): EngineCost[] {
@@ -274,9 +282,18 @@ class RowCosts {
   }
 
   #flow(arc: number): number {
-    const { members } = this.#column(arc);
-    const ids = new Set(members.map((member) => this.#input.state.fleet.engines[member]!.id));
+    const ids = this.#idsOf(arc);
     return sum(this.solution.flows.map(({ engineId, rps }) => (ids.has(engineId) ? rps : 0)));
+  }
+
+  #weight(arc: number): number {
+    const ids = this.#idsOf(arc);
+    return sum(this.solution.weights.map(({ engineId, weight }) => (ids.has(engineId) ? weight : 0)));
+  }
+
+  #idsOf(arc: number): ReadonlySet<string> {
+    const { engines } = this.#input.state.fleet;
+    return new Set(this.#column(arc).members.map((member) => engines[member]!.id));
   }
 
   #flowInForce(arc: number): number {
