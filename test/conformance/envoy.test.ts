@@ -335,6 +335,25 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     await settled();
   });
 
+  it('tells its statistics by pool, also where names have dots', async () => {
+    const { engines, pools } = fleetOf('127.0.0.1:1', { a: [stubs.a1.address], b: [stubs.b.address] }, [
+      'm1',
+      'x-3.1',
+      'x-3.2',
+    ]);
+    publish({ fleet: { ...fleet, engines, pools } });
+    await settled();
+    const page = await (await fetch(`${envoy.adminUrl}/stats/prometheus?filter=membership_total`)).text();
+    const series = page.split('\n').filter((line) => /x-3|\bm1\b/.test(line));
+    expect(series.sort()).toEqual([
+      'envoy_cluster_membership_total{envoy_cluster_name="m1"} 2',
+      'envoy_cluster_membership_total{envoy_cluster_name="x-3_1"} 2',
+      'envoy_cluster_membership_total{envoy_cluster_name="x-3_2"} 2',
+    ]);
+    publish();
+    await settled();
+  });
+
   it('goes on without its control server, and is sent nothing new by one that comes back the same', async () => {
     const { version } = typeOf(CLUSTER_TYPE).sent!;
     await server.stop();

@@ -78,7 +78,7 @@ async function ask(path: string, asksForStream = true, signal?: AbortSignal) {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
-      model: 'm',
+      model: 'm-3.1',
       stream: asksForStream,
       messages: [{ role: 'user', content: 'hello' }],
     }),
@@ -95,7 +95,7 @@ async function receive(path: string): Promise<{ status: number; text: string; is
   const answer = await request(`${envoy.url}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'm', stream: true, messages: [] }),
+    body: JSON.stringify({ model: 'm-3.1', stream: true, messages: [] }),
   });
   let text = '';
   try {
@@ -125,7 +125,7 @@ beforeAll(async () => {
   const engines = Object.values(stubs).map(({ name, address }) => ({
     id: name,
     region: 'r',
-    models: ['m'],
+    models: ['m-3.1'],
     profile: 'stub',
     endpoints: [address],
     slowStartSeconds: 0,
@@ -261,7 +261,7 @@ it('explains every request in the access log', async () => {
   const log = new Map(lines.map((line) => JSON.parse(line) as Line).map((line) => [line.path, line]));
   expect(log.get('/long')).toMatchObject({
     status: 200,
-    pool: 'm',
+    pool: 'm-3.1',
     limits: 'stream-short',
     engine: expect.stringMatching(/^[ab]$/),
     plan: expect.stringMatching(/^[0-9a-f]{16}$/),

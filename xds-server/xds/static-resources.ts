@@ -54,6 +54,7 @@ function staticCluster(resource: Resource, endpoints: Resource): Cluster {
   const cluster = decode(ClusterSchema, resource);
   const name = PREFIX + cluster.name;
   cluster.name = name;
+  cluster.altStatName = PREFIX + cluster.altStatName;
   cluster.clusterDiscoveryType = { case: 'type', value: Cluster_DiscoveryType.STATIC };
   delete cluster.edsClusterConfig;
   cluster.loadAssignment = decode(ClusterLoadAssignmentSchema, endpoints);

@@ -20,7 +20,8 @@ const format = {
   duration_ms: '%DURATION%',
   request_bytes: '%BYTES_RECEIVED%',
   response_bytes: '%BYTES_SENT%',
-  pool: '%UPSTREAM_CLUSTER%',
+  // Without `_RAW` it is the name in statistics.
+  pool: '%UPSTREAM_CLUSTER_RAW%',
   limits: '%ROUTE_NAME%',
   engine: told('engine'),
   replica: '%UPSTREAM_HOST%',

@@ -82,6 +82,7 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
     ClusterSchema,
     {
       name: pool.id,
+      altStatName: statNameOf(pool.id),
       clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
       edsClusterConfig: {
         serviceName: pool.id,
@@ -111,6 +112,14 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
     },
     [pool.id],
   );
+}
+
+/**
+ * Envoy's names of statistics end a cluster's name at its first dot, and many models have one: Prometheus would get
+ * metrics that nobody knows, and pools that are alike before the dot under one label.
+ */
+function statNameOf(name: string): string {
+  return name.replaceAll('.', '_');
 }
 
 const policies = (typedExtensionConfig: ReturnType<typeof extension>) => ({
