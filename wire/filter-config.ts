@@ -52,8 +52,8 @@ export interface FilterConfig {
 }
 
 /**
- * The plugin `configuration` (a `google.protobuf.StringValue`): one `name=value` a line, in the order of
- * `FilterConfig`, options left out where the default serves. Throws WARDROP_CONFIG_INVALID.
+ * The plugin `configuration` (a `google.protobuf.StringValue`): one `name=value` a line, options left out where the
+ * default serves. Throws WARDROP_CONFIG_INVALID.
  */
 export function encodeFilterConfig(config: FilterConfig): string {
   const lines = [`frontendId=${text('frontendId', config.frontendId, /^[\x21-\x7e]{1,256}$/)}`];

@@ -79,8 +79,9 @@ export function lower(byte: u8): u8 {
   return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
 }
 
-const BUFFER_SIZE: usize = 8192;
-const BUFFER: usize = memory.data(8192, 16);
+/** The call to the control server is the longest: its token, of at most 4096 bytes, is composed, then put into the list of headers. */
+const BUFFER_SIZE: usize = 12288;
+const BUFFER: usize = memory.data(12288, 16);
 let end: usize = BUFFER;
 
 /** Starts a new text behind the ones composed so far in this callback; what does not fit the buffer is cut off. */

@@ -4,7 +4,7 @@
 import { KEY_FIELDS } from '../../wire/names';
 import { allocate } from '../abi/blocks';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
-import { RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
+import { Region, RESULT, resetArena, resultAt, resultLength, swapLanding } from '../abi/memory';
 import { equalsIgnoringCase, Text } from '../abi/text';
 import { AUDIO, FIRST_KEY_FIELD, Field, IMAGE, keyFieldNamed } from '../body/fields';
 import {
@@ -239,6 +239,9 @@ export function takeFromBody(stream: Stream): void {
   if (prefixKeyBytes > 0) takePrefix(body);
 }
 
+/** Takes turns with the landing region. */
+let spareLanding: Region = new Region();
+
 /**
  * Takes the beginning of the conversation for its key, as it stands in the body. Only while the host still has the
  * body: not for requests that waited for the first snapshot.
@@ -248,6 +251,8 @@ function takePrefix(body: Found): void {
     const field = unchecked(conversations[i]);
     if (kindOf(body, field) == Kind.ABSENT) continue;
     const length = min(lengthOf(body, field), prefixKeyBytes);
+    // Long headers lie in the landing region, and are still needed.
+    spareLanding = swapLanding(spareLanding);
     store<u64>(RESULT, 0);
     if (getBuffer(REQUEST_BODY, startOf(body, field), length, RESULT, RESULT + 4) != OK) return;
     if (resultLength() == <usize>length) supplyKey(resultAt(), resultLength());

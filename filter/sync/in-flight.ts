@@ -5,6 +5,7 @@ import { Region, resetArena, resultAt, resultLength } from '../abi/memory';
 import { Key } from '../abi/shared';
 import { EngineState, engines } from '../state/rows';
 import { Row } from '../state/table';
+import { ageOf } from './age';
 import { formatKey } from './format-key';
 
 // A slot: a time stamp (u64), then an engine's key (u64) and its requests (u64) each.
@@ -44,8 +45,7 @@ export function addUpInFlight(slot: i32, now: u64): void {
   for (let i = 0; i < keys.length; i++) {
     resetArena();
     if (!unchecked(keys[i]).read(STAMP)) break;
-    const stamp = load<u64>(resultAt());
-    if (i == slot || stamp + FRESH_MS < now) continue;
+    if (i == slot || ageOf(load<u64>(resultAt()), now) > FRESH_MS) continue;
     const end = resultAt() + resultLength();
     for (let at = resultAt() + STAMP; at < end; at += ENTRY_SIZE) {
       const engine = engineOf(load<u64>(at));

@@ -24,6 +24,7 @@ import {
 } from '../state/replica-loads';
 import { freshTurnLevel, turnsIn } from '../state/turns';
 import { Row } from '../state/table';
+import { ageOf } from './age';
 import { MOST_TOLD, writeDisplaced } from './displaced-log';
 import { formatKey } from './format-key';
 
@@ -66,7 +67,7 @@ export function composeReport(now: u64, freshMs: u64): usize {
   for (let i = 0; i < SLOTS; i++) {
     resetArena();
     if (!unchecked(slots[i]).read(STAMP + L.VM_HEADER_SIZE)) break;
-    if (age(now) > freshMs) continue;
+    if (ageOf(stamp(), now) > freshMs) continue;
     const length = resultLength() - STAMP;
     report.extend(total + length, total);
     memory.copy(report.base + total, resultAt() + STAMP, length);
@@ -99,14 +100,14 @@ function isMine(index: i32, incarnation: u64): bool {
 function freeSlot(now: u64): i32 {
   for (let i = 0; i < SLOTS; i++) {
     resetArena();
-    if (!unchecked(slots[i]).read(STAMP + L.VM_HEADER_SIZE) || age(now) > ABANDONED_MS) return i;
+    if (!unchecked(slots[i]).read(STAMP + L.VM_HEADER_SIZE) || ageOf(stamp(), now) > ABANDONED_MS) return i;
   }
   return -1;
 }
 
-/** Milliseconds since the slot just read was written; a stamp from the future is as old as can be. */
-function age(now: u64): u64 {
-  return now - load<u64>(resultAt());
+/** When the slot just read was written. */
+function stamp(): u64 {
+  return load<u64>(resultAt());
 }
 
 function writeBlock(incarnation: u64, now: u64): usize {

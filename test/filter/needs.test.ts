@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
 import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import type { FilterConfig } from '../../wire/filter-config.js';
 import type { SnapshotNeed, SnapshotView } from '../../wire/snapshot-view.js';
 import { deliver, engineOf, sketch } from './snapshots.js';
 
@@ -48,12 +49,12 @@ function view(...names: string[]): SnapshotView {
   };
 }
 
-function started(snapshot: SnapshotView, maxBodyBytes?: number): Vm {
+function started(snapshot: SnapshotView, options: Partial<FilterConfig> = {}): Vm {
   const vm = new Host(module).startVm({
     frontendId: 'west',
     readBodies: true,
     tenantHeader: 'x-tenant',
-    ...(maxBodyBytes && { maxBodyBytes }),
+    ...options,
   });
   deliver(vm, snapshot);
   return vm;
@@ -215,10 +216,25 @@ describe('a need', () => {
   });
 
   it('of a body refuses a form that is broken or too long, whatever the headers say', () => {
-    const vm = started(view('vision'), 2_000);
+    const vm = started(view('vision'), { maxBodyBytes: 2_000 });
     const headers = { 'x-wardrop-model': 'm', 'x-session-id': 'a', 'content-type': FORM };
     expect(vm.request(headers).send('--b\r\n', true).reply?.status).toBe(400);
     expect(postForm(vm, '/', 'name="file"; filename="a"', 'x'.repeat(3_000)).reply?.status).toBe(413);
+  });
+
+  it('of path and tenant holds however long the headers are, and what is taken of the messages for a key', () => {
+    const headers = {
+      ':path': '/v1/embeddings',
+      'x-tenant': 'acme',
+      cookie: 'c'.repeat(40_000),
+      'x-session-id': '',
+    };
+    for (const name of ['gold', 'embedding']) {
+      const vm = started(view(name), { prefixKeyBytes: 65_536 });
+      const stream = post(vm, { messages: 'x'.repeat(60_000) }, headers);
+      expect(engineOf(stream.endpoints[0])).toBe(1);
+      expect(stream.respond(200).decision.reason).toBe('planned');
+    }
   });
 
   it('of headers, path and tenant holds for requests without a body, too', () => {

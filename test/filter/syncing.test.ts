@@ -163,6 +163,13 @@ describe('the call', () => {
     expect(vms[0]!.call).not.toBe(lost);
   });
 
+  it('carries a token of any length that a configuration takes', () => {
+    const vm = new Host(module).startVm({ frontendId: 'west', syncToken: 't'.repeat(4096) });
+    vm.tick();
+    const credentials = vm.call!.headers.find(([name]) => name === 'authorization')![1];
+    expect(credentials).toHaveLength('Bearer '.length + 4096);
+  });
+
   it('may bring an older version: the control server decides', () => {
     const { vms } = startedVms(1);
     deliver(vms[0]!, sketch(engines, { version: 9 }));
@@ -313,6 +320,17 @@ describe('the usage report', () => {
     deliver(vm!, { ...sketch(engines, { version: 5 }), models: [], pools: [], engines: [], nearest: [] });
     deliver(vm!, sketch(engines, { version: 6 }));
     expect(report(vms).vms[0]!.pools).toEqual([]);
+  });
+
+  it('holds what a VM wrote a moment after the caller looked at the clock', () => {
+    const { host, vms } = startedVms(2);
+    const [caller, other] = vms as [Vm, Vm];
+    host.nowMs += 101;
+    other.tick();
+    host.nowMs -= 1;
+    caller.answer(304);
+    caller.tick();
+    expect(decodeUsageReport(caller.call!.body).vms).toHaveLength(2);
   });
 
   it('leaves out a VM that is gone, and gives its place to the next', () => {
