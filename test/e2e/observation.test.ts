@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Status } from '../../xds-server/admin/views/status.js';
 import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';
 import { type Behaviour, StubEngine } from './harness/stub-engine.js';
@@ -244,6 +245,25 @@ it('has nothing in flight when clients have left and engines have died', async (
   expect(loads).toEqual([
     expect.objectContaining({ reports: 1, garbled: 0, kvUse: expect.objectContaining({ value: 0.93 }) }),
   ]);
+});
+
+it('tells in status and metrics what clients have met with', async () => {
+  const { frontends, engines } = await mesh.api<Status>('/v1/status');
+  const { offeredPerSecond, refusedShare, failedShare, ...latencies } = frontends[0]!.traffic;
+  // About a hundred requests; most clients have left, or what they waited for broke.
+  expect(offeredPerSecond).toBeGreaterThan(1);
+  expect(offeredPerSecond).toBeLessThan(100);
+  expect(refusedShare).toBe(0);
+  expect(failedShare).toBeGreaterThan(0.2);
+  expect(latencies).toEqual({ firstTokenSeconds: expect.any(Number), wholeSeconds: expect.any(Number) });
+  expect(engines.reduce((sum, { traffic }) => sum + traffic.failuresPerSecond, 0)).toBeGreaterThan(0);
+  const { usage } = await mesh.api<FleetView>('/v1/fleet');
+  const page = await (await fetch(`${mesh.adminUrl}/metrics`)).text();
+  for (const { engineId, firstTokenCount } of usage.engines) {
+    const labels = `frontend="west",engine="${engineId}"`;
+    expect(page).toContain(`wardrop_first_token_seconds_count{${labels}} ${firstTokenCount}`);
+    expect(page).toContain(`wardrop_first_token_seconds_bucket{${labels},le="+Inf"} ${firstTokenCount}`);
+  }
 });
 
 it('explains every request in the access log', async () => {

@@ -31,7 +31,7 @@ export interface ShownServer {
   readonly alarms: Pick<Alarms, 'list'>;
   readonly signals: Pick<
     Signals,
-    'classAverages' | 'health' | 'inFlight' | 'orders' | 'requestSizes' | 'totals' | 'turnGap'
+    'classAverages' | 'health' | 'inFlight' | 'orders' | 'requestSizes' | 'totals' | 'traffic' | 'turnGap'
   >;
   readonly board: Pick<SnapshotBoard, 'current' | 'holders'>;
   readonly engineWatch: Pick<EngineWatch, 'readings'>;

@@ -122,6 +122,7 @@ needs:
     const atMs = Date.UTC(2026, 0, 31);
     const engine = (engineId: string, remarks: readonly string[]) => ({
       ...{ engineId, utilization: 0.5, effectiveCapacity: 1, readyReplicas: 1, replicas: 1, inFlight: 3 },
+      traffic: { endedPerSecond: 9, failuresPerSecond: 0.1, firstTokenSeconds: 0.2, wholeSeconds: null },
       remarks,
     });
     const status = {
@@ -131,7 +132,15 @@ needs:
       plannedBy: '10.0.0.9:18001',
       steered: 1,
       alarms: [{ id: 'config', sinceMs: atMs - 600_000, message: 'broken' }],
-      frontends: [{ frontendId: 'west', requestsPerSecond: 12.34, sources: ['measured'], envoys: 1 }],
+      frontends: [
+        {
+          ...{ frontendId: 'west', requestsPerSecond: 12.34, sources: ['measured'], envoys: 1 },
+          traffic: {
+            ...{ offeredPerSecond: 11.1, refusedShare: 0.02, failedShare: 0 },
+            ...{ firstTokenSeconds: 0.2, wholeSeconds: null },
+          },
+        },
+      ],
       engines: [engine('a', ['drained']), ...Array.from({ length: 20 }, (_, at) => engine(`b${at}`, []))],
       envoys: [
         {
@@ -149,11 +158,11 @@ plan 7 (abc) for 60 min, made by the control server at 10.0.0.9:18001
 1 alarm:
   config, for 10 min: broken
 
-frontend  requests/s  by        Envoys
-west            12.3  measured       1
+frontend  planned for  by        offered  refused  failed  first token  whole answer  Envoys
+west             12.3  measured     11.1    2.0 %   0.0 %  200 ms       –                  1
 
-engine  utilisation  capacity  ready   in flight  remarks
-a            50.0 %      1.00  1 of 1          3  drained
+engine  utilisation  requests  failures  first token  whole answer  capacity  ready   in flight  remarks
+a            50.0 %       9.0       0.1  200 ms       –                 1.00  1 of 1          3  drained
 … and 20 more, of which there is nothing to say
 
 Envoy  frontend  version  xDS     snapshot  heard of

@@ -18,6 +18,7 @@ import { changedResorts, lastResorts } from './readiness/last-resort.js';
 import { ReadinessWatch } from './readiness/readiness-watch.js';
 import type { ProbeResult, ReplicaHealth } from './readiness/replica-health.js';
 import type { SignalsView } from './signals-view.js';
+import { RecentTraffic } from './usage/recent-traffic.js';
 import { type UsageDelta, UsageLedger } from './usage/usage-ledger.js';
 import { UsageTotals } from './usage/usage-totals.js';
 
@@ -33,6 +34,7 @@ const COLD_MS = 60_000;
  */
 export class Signals {
   readonly totals = new UsageTotals();
+  readonly traffic = new RecentTraffic();
   readonly #ledger = new UsageLedger();
   readonly #demand: FleetDemand;
   readonly #readiness = new ReadinessWatch();
@@ -155,6 +157,7 @@ export class Signals {
     const poolId = poolIds.get(usage.pool);
     if (engineId === undefined || poolId === undefined) return;
     this.totals.addEngine(frontendId, poolId, engineId, usage);
+    this.traffic.addEngine(frontendId, engineId, usage, fromMs, nowMs);
     this.#readiness.addUsage(engineId, usage, nowMs);
     const told = {
       ...{ engineId, usage, answered, fromMs },
@@ -173,11 +176,13 @@ export class Signals {
     return Number.isFinite(seconds) ? seconds : 0;
   }
 
-  #addToTotals(frontendId: string, { pools, latencies, loads }: UsageDelta, nowMs: number): void {
+  #addToTotals(frontendId: string, { pools, latencies, loads, fromMs }: UsageDelta, nowMs: number): void {
     const { classes, engineIds, addresses } = this.#known;
     for (const usage of pools) {
       const name = classes.get(classKey(usage.pool, usage.priority));
-      if (name !== undefined) this.totals.addPool(frontendId, name.poolId, usage);
+      if (name === undefined) continue;
+      this.totals.addPool(frontendId, name.poolId, usage);
+      this.traffic.addPool(frontendId, usage, fromMs, nowMs);
     }
     for (const usage of latencies) {
       const engineId = engineIds.get(usage.engine);
@@ -386,7 +391,7 @@ export class Signals {
     return !this.#isPartial && this.#demand.silentFrontends(this.#known.fleet, nowMs).length === 0;
   }
 
-  /** All that is known, but for `totals`, from which nothing follows here. */
+  /** All that is known, but for `totals` and `traffic`, from which nothing follows here. */
   save() {
     return {
       ledger: this.#ledger.save(),

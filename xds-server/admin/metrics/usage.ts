@@ -1,6 +1,7 @@
 import { Counter } from 'prom-client';
 import type { ShownServer } from '../shown-server.js';
 import type { Registers } from './gauge.js';
+import { registerLatencies } from './latencies.js';
 
 /** Counters of usage reports since the server started. */
 export function registerUsage(server: ShownServer, registers: Registers): void {
@@ -44,4 +45,5 @@ export function registerUsage(server: ShownServer, registers: Registers): void {
       }
     },
   });
+  registerLatencies(server, registers);
 }

@@ -9,7 +9,13 @@ const atMs = 1_700_000_000_000;
 function engine(id: string, change: Partial<EngineState> = {}): Overview['engines'][number] {
   const replicas = [{ address: '10.0.0.1:8000', ready: true }];
   const state = { id, replicas, health: 1, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1, ...change };
-  return { state, inFlight: 3, isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] };
+  const traffic = {
+    endedPerSecond: 40,
+    failuresPerSecond: 0.2,
+    firstTokenSeconds: 0.1234,
+    wholeSeconds: null,
+  };
+  return { state, traffic, inFlight: 3, isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] };
 }
 
 function plan(poolId: string, engineId: string): Plan {
@@ -56,6 +62,29 @@ describe('dashboard', () => {
     expect(page).toContain('href="/v1/explain?frontend=west&amp;pool=chat&amp;engine=b" title="why">–');
     expect(page).toContain('104 %');
     expect(page).toContain('25.0 % of priority 0');
+  });
+
+  it('shows the traffic of the last minute, and lets stand out what somebody should look at', () => {
+    const latencies = { firstTokenSeconds: 0.25, wholeSeconds: 1.5 };
+    const calm = { offeredPerSecond: 12, refusedShare: 0, failedShare: 0.01, ...latencies };
+    const failing = { offeredPerSecond: 8, refusedShare: 0.1, failedShare: 0.03, ...latencies };
+    const frontends = [
+      { id: 'west', traffic: calm },
+      { id: 'east', traffic: failing },
+    ];
+    const sick = engine('b', { replicas: [{ address: '10.0.0.2:8000', ready: false }] });
+    const engines = [engine('a'), { ...sick, traffic: { ...sick.traffic, failuresPerSecond: 1 } }];
+    const rows = dashboard({ ...empty, frontends, engines }).match(/<tr>.*?<\/tr>/g)!;
+    const cells = (id: string) =>
+      rows
+        .find((row) => row.startsWith(`<tr><td>${id}<`))!
+        .split('</td>')
+        .map((cell) => cell.replace(/<strong class="odd">(.*)<\/strong>/, '!$1').replace(/<[^>]*>/g, ''))
+        .slice(0, -1);
+    expect(cells('west')).toEqual(['west', '0.0', '12.0', '0.0 %', '1.0 %', '250 ms', '1500 ms', '0']);
+    expect(cells('east')).toEqual(['east', '0.0', '8.0', '!10.0 %', '!3.0 %', '250 ms', '1500 ms', '0']);
+    expect(cells('a')).toEqual(['a', '–', '40.0', '0.2', '123 ms', '–', '1.00', '1 of 1', '3', '']);
+    expect(cells('b')).toEqual(['b', '–', '40.0', '!1.0', '123 ms', '–', '0.00', '!0 of 1', '3', '']);
   });
 
   it('says when not all decisions are followed', () => {

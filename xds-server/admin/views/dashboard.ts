@@ -5,7 +5,9 @@ import { ageText } from '../age.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { Overview } from './overview.js';
 import { shownAlarms } from './shown-alarms.js';
+import { frontendStatus } from './status.js';
 import { steeringText } from './steering.js';
+import { engineCells, frontendCells, isFailing, isFailingClients } from './traffic-text.js';
 
 const REFRESH_SECONDS = 5;
 
@@ -43,6 +45,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 .n{text-align:right}td:last-child{white-space:normal}
 .alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0;white-space:pre-line}
+.odd{color:#d55e00}
 .bar{display:inline-block;width:8rem;height:.7rem;background:var(--line);margin-right:.5rem}
 .bar i{display:block;height:100%;background:var(--bar)}.bar i.over{background:var(--over)}
 `;
@@ -57,7 +60,11 @@ export function dashboard(overview: Overview, poolId?: string): string {
 <h1>Wardrop</h1>
 <p>${planLine(overview)}${steeringSentence(overview)}</p>
 ${alarms.length === 0 ? '<p>No alarms.</p>' : alarmList(overview)}
+<h2>Frontends</h2>${frontendTable(overview)}
 <h2>Engines</h2>${engineTable(overview)}
+<p>Traffic of the last minute, as filters counted it: <i>planned for</i>, <i>offered</i> and <i>requests</i> in requests per second;
+<i>failures</i> in attempts per second, also those that another engine made good; <i>first token</i> of streams and <i>whole answer</i>
+of other requests in the mean.</p>
 ${plan === null ? '' : weights(plan, overview.pools, poolId)}
 <h2>Envoys</h2>${envoys.length === 0 ? '<p>None is connected.</p>' : envoyTable(overview)}
 <h2>All there is</h2>
@@ -94,22 +101,45 @@ function alarmList({ alarms, atMs }: Overview): string {
   return `<ul class="alarms">${items.join('')}</ul>`;
 }
 
+function frontendTable(overview: Overview): string {
+  const rows = overview.frontends.map((frontend) => {
+    const { frontendId, requestsPerSecond, traffic, envoys } = frontendStatus(overview, frontend);
+    const [offered, refused, failed, ...latencies] = frontendCells(traffic);
+    return [
+      escapeHtml(frontendId),
+      requestsPerSecond.toFixed(1),
+      offered!,
+      odd(refused!, (traffic.refusedShare ?? 0) > 0),
+      odd(failed!, isFailingClients(traffic)),
+      ...latencies,
+      String(envoys),
+    ];
+  });
+  const traffic = ['>offered', '>refused', '>failed', '>first token', '>whole answer'];
+  return table(['frontend', '>planned for', ...traffic, '>Envoys'], rows);
+}
+
 function engineTable({ engines, plan }: Overview): string {
   const rows = engines.map((engine) => {
-    const { state, inFlight } = engine;
+    const { state, inFlight, traffic } = engine;
+    const [requests, failures, ...latencies] = engineCells(traffic);
     const planned = plan?.engines.find(({ engineId }) => engineId === state.id);
     const ready = state.replicas.filter((replica) => replica.ready).length;
     return [
       escapeHtml(state.id),
-      planned === undefined ? '–' : `${bar(planned.rho)}${percent(planned.rho, 0)}`,
+      planned === undefined ? '–' : `${bar(planned.rho)}${odd(percent(planned.rho, 0), planned.rho >= 1)}`,
+      requests!,
+      odd(failures!, isFailing(traffic)),
+      ...latencies,
       effectiveCapacity(state).toFixed(2),
-      `${ready} of ${state.replicas.length}`,
+      odd(`${ready} of ${state.replicas.length}`, ready < state.replicas.length),
       inFlight === null ? '–' : String(inFlight),
-      escapeHtml(engineRemarks(engine).join(', ')),
+      odd(escapeHtml(engineRemarks(engine).join(', ')), true),
     ];
   });
-  const header = ['engine', 'planned load', '>capacity, replicas', '>ready', '>requests there', 'remarks'];
-  return table(header, rows);
+  const traffic = ['>requests', '>failures', '>first token', '>whole answer'];
+  const state = ['>capacity, replicas', '>ready', '>requests there', 'remarks'];
+  return table(['engine', 'planned load', ...traffic, ...state], rows);
 }
 
 function weights(plan: Plan, pools: Overview['pools'], poolId: string | undefined): string {
@@ -168,7 +198,7 @@ function envoyTable({ envoys, atMs }: Overview): string {
     escapeHtml(nodeId),
     escapeHtml(frontendId),
     escapeHtml(version),
-    xds,
+    odd(xds, xds !== 'all accepted'),
     snapshot === null ? 'fetches none' : snapshot.isNewest ? 'newest' : 'not the newest',
     snapshot === null ? '' : `${ageText(snapshot.lastCallAtMs, atMs)} ago`,
   ]);
@@ -184,6 +214,11 @@ function table(header: readonly string[], rows: readonly (readonly string[])[]):
   );
   const thead = header.length === 0 ? '' : `<thead><tr>${head.join('')}</tr></thead>`;
   return `<div class="scroll"><table>${thead}<tbody>${body.join('')}</tbody></table></div>`;
+}
+
+/** What a reader should look at stands out. */
+function odd(html: string, isOdd: boolean): string {
+  return isOdd && html !== '' ? `<strong class="odd">${html}</strong>` : html;
 }
 
 function bar(share: number): string {

@@ -1,6 +1,7 @@
 import type { Alarm } from '../../control/alarms/alarms.js';
 import type { Demand, EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
+import type { EngineTraffic, FrontendTraffic } from '../../signals/usage/recent-traffic.js';
 import { now } from '../../steady-clock.js';
 import type { NodeView } from '../../xds/index.js';
 import type { ShownServer } from '../shown-server.js';
@@ -18,7 +19,7 @@ export interface Overview {
   readonly steered: number;
   readonly alarms: readonly Alarm[];
   readonly demands: readonly Demand[];
-  readonly frontends: readonly { readonly id: string }[];
+  readonly frontends: readonly { readonly id: string; readonly traffic: FrontendTraffic }[];
   readonly pools: readonly { readonly id: string; readonly engineIds: readonly string[] }[];
   readonly engines: readonly EngineView[];
   readonly envoys: readonly EnvoyView[];
@@ -28,6 +29,7 @@ export interface EngineView {
   readonly state: EngineState;
   /** Requests there by the reports of Envoys; null while nobody reports. */
   readonly inFlight: number | null;
+  readonly traffic: EngineTraffic;
   /** Left out of plans for a while, after failures that frontends saw. */
   readonly isLeftOut: boolean;
   /** Ids of pools of which all replicas seem lost, so that the last ones are kept in use. */
@@ -61,12 +63,16 @@ export function overview(server: ShownServer): Overview {
     plannedBy: server.isPlanning ? null : (server.peers.leader ?? null),
     steered: server.config.steered,
     alarms: server.alarms.list,
-    frontends: server.config.fleet.frontends,
+    frontends: server.config.fleet.frontends.map(({ id }) => ({
+      id,
+      traffic: server.signals.traffic.frontend(id, atMs),
+    })),
     pools: server.config.fleet.pools,
     demands: state.demands,
     engines: state.engines.map((engine) => ({
       state: engine,
       inFlight: inFlight?.get(engine.id) ?? null,
+      traffic: server.signals.traffic.engine(engine.id, atMs),
       isLeftOut: vetoes.has(engine.id),
       drainedReplicas: drains.filter(({ engineId, address }) => engineId === engine.id && address !== null)
         .length,

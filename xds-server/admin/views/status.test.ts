@@ -16,6 +16,9 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     ...{ health: 1, ramp: 1, drain: 0.5, penalty: 0, latencyFactor: 1 },
   };
   const envoy = { version: '1.40.0', xds: 'all accepted' as const, snapshot: null };
+  const latencies = { firstTokenSeconds: 0.1, wholeSeconds: null };
+  const offered = { offeredPerSecond: 3, refusedShare: 0, failedShare: 0, ...latencies };
+  const ended = { endedPerSecond: 3, failuresPerSecond: 0, ...latencies };
   const overview: Overview = {
     atMs,
     startedAtMs: atMs - 5_000,
@@ -23,10 +26,18 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     plannedBy: '10.0.0.9:18001',
     steered: 0.3,
     alarms: [{ id: 'drained:a', sinceMs: atMs, message: 'engine a is drained' }],
-    frontends: [{ id: 'west' }, { id: 'east' }],
+    frontends: [
+      { id: 'west', traffic: offered },
+      { id: 'east', traffic: offered },
+    ],
     pools: [],
     demands: [demand('west', 3, 'measured'), demand('west', 4, 'held'), demand('east', 0, 'expected')],
-    engines: [{ state, inFlight: 2, isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] }],
+    engines: [
+      {
+        ...{ state, traffic: ended, inFlight: 2 },
+        ...{ isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] },
+      },
+    ],
     envoys: [
       { ...envoy, nodeId: 'w1', frontendId: 'west' },
       { ...envoy, nodeId: 'w2', frontendId: 'west' },
@@ -40,14 +51,21 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     steered: 0.3,
     alarms: overview.alarms,
     frontends: [
-      { frontendId: 'west', requestsPerSecond: 7, sources: ['held', 'measured'], envoys: 2 },
-      { frontendId: 'east', requestsPerSecond: 0, sources: ['expected'], envoys: 0 },
+      {
+        frontendId: 'west',
+        requestsPerSecond: 7,
+        sources: ['held', 'measured'],
+        envoys: 2,
+        traffic: offered,
+      },
+      { frontendId: 'east', requestsPerSecond: 0, sources: ['expected'], envoys: 0, traffic: offered },
     ],
     engines: [
       {
         ...{ engineId: 'a', utilization: null, effectiveCapacity: 1, readyReplicas: 2, replicas: 3 },
         ...{
           inFlight: 2,
+          traffic: ended,
           remarks: [
             'left out after failures',
             'seems lost, and is kept for pools with nobody else: m',

@@ -1,5 +1,6 @@
 import type { Alarm } from '../../control/alarms/alarms.js';
 import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import type { EngineTraffic, FrontendTraffic } from '../../signals/usage/recent-traffic.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { EngineView, EnvoyView, Overview } from './overview.js';
 
@@ -27,6 +28,7 @@ export interface FrontendStatus {
   readonly sources: readonly string[];
   /** Envoys that are connected or fetch snapshots. */
   readonly envoys: number;
+  readonly traffic: FrontendTraffic;
 }
 
 export interface EngineStatus {
@@ -39,6 +41,7 @@ export interface EngineStatus {
   readonly replicas: number;
   /** Requests there by the reports of Envoys; null while nobody reports. */
   readonly inFlight: number | null;
+  readonly traffic: EngineTraffic;
   /** What keeps it below its capacity, such as a drain or a penalty. */
   readonly remarks: readonly string[];
 }
@@ -52,24 +55,29 @@ export function serverStatus(overview: Overview): Status {
     plannedBy,
     steered,
     alarms,
-    frontends: overview.frontends.map(({ id }) => frontendStatus(overview, id)),
+    frontends: overview.frontends.map((frontend) => frontendStatus(overview, frontend)),
     engines: overview.engines.map((engine) => engineStatus(overview, engine)),
     envoys,
   };
 }
 
-function frontendStatus({ demands, envoys }: Overview, frontendId: string): FrontendStatus {
+/** What is shown of one frontend. */
+export function frontendStatus(
+  { demands, envoys }: Overview,
+  { id: frontendId, traffic }: Overview['frontends'][number],
+): FrontendStatus {
   const own = demands.filter((demand) => demand.frontendId === frontendId);
   return {
     frontendId,
     requestsPerSecond: own.reduce((sum, { requestsPerSecond }) => sum + requestsPerSecond, 0),
     sources: [...new Set(own.map(({ source }) => source))].sort(),
     envoys: envoys.filter((envoy) => envoy.frontendId === frontendId).length,
+    traffic,
   };
 }
 
 function engineStatus({ plan }: Overview, engine: EngineView): EngineStatus {
-  const { state, inFlight } = engine;
+  const { state, inFlight, traffic } = engine;
   return {
     engineId: state.id,
     utilization: plan?.engines.find(({ engineId }) => engineId === state.id)?.rho ?? null,
@@ -77,6 +85,7 @@ function engineStatus({ plan }: Overview, engine: EngineView): EngineStatus {
     readyReplicas: state.replicas.filter(({ ready }) => ready).length,
     replicas: state.replicas.length,
     inFlight,
+    traffic,
     remarks: engineRemarks(engine),
   };
 }

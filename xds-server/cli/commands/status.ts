@@ -3,6 +3,7 @@ import { ageText } from '../../admin/age.js';
 import { shownAlarms } from '../../admin/views/shown-alarms.js';
 import type { EngineStatus, Status } from '../../admin/views/status.js';
 import { steeringText } from '../../admin/views/steering.js';
+import { engineCells, frontendCells, isFailing } from '../../admin/views/traffic-text.js';
 import { percent } from '../../percent.js';
 import { ExitStatus } from '../exit-status.js';
 import { ask, type SourceOptions, withSource } from '../source.js';
@@ -24,7 +25,8 @@ export function registerStatus(program: Command): void {
       .summary('show how control server, engines and Envoys are')
       .description(
         'Show on one screen since when the control server is up, its plan, alarms, the demand of frontends, engines ' +
-          'with utilisation and readiness, and what Envoys have accepted. Ends with status 3 while there are alarms.',
+          'with utilisation, traffic and readiness, and what Envoys have accepted. Traffic is of the last minute, in requests ' +
+          'per second; latencies are means. Ends with status 3 while there are alarms.',
       )
       .option('--json', 'print JSON'),
   ).action(async (options: StatusOptions) => {
@@ -72,11 +74,22 @@ function indented(message: string): string {
 
 function frontendTable({ frontends }: Status): string {
   return formatTable([
-    ['frontend', 'requests/s', 'by', 'Envoys'],
-    ...frontends.map(({ frontendId, requestsPerSecond, sources, envoys }) => [
+    [
+      'frontend',
+      'planned for',
+      'by',
+      'offered',
+      'refused',
+      'failed',
+      'first token',
+      'whole answer',
+      'Envoys',
+    ],
+    ...frontends.map(({ frontendId, requestsPerSecond, sources, traffic, envoys }) => [
       frontendId,
       requestsPerSecond.toFixed(1),
       sources.join(', '),
+      ...frontendCells(traffic),
       String(envoys),
     ]),
   ]);
@@ -84,12 +97,16 @@ function frontendTable({ frontends }: Status): string {
 
 function engineTable({ engines }: Status): string {
   return shortTable(
-    ['engine', 'utilisation', 'capacity', 'ready', 'in flight', 'remarks'],
+    [
+      ...['engine', 'utilisation', 'requests', 'failures', 'first token', 'whole answer'],
+      ...['capacity', 'ready', 'in flight', 'remarks'],
+    ],
     engines,
     isRemarkable,
     (engine) => [
       engine.engineId,
       engine.utilization === null ? '' : percent(engine.utilization),
+      ...engineCells(engine.traffic),
       engine.effectiveCapacity.toFixed(2),
       `${engine.readyReplicas} of ${engine.replicas}`,
       engine.inFlight === null ? '' : String(engine.inFlight),
@@ -99,8 +116,8 @@ function engineTable({ engines }: Status): string {
   );
 }
 
-function isRemarkable({ remarks, readyReplicas, replicas, utilization }: EngineStatus): boolean {
-  return remarks.length > 0 || readyReplicas < replicas || (utilization ?? 0) >= 1;
+function isRemarkable({ remarks, readyReplicas, replicas, utilization, traffic }: EngineStatus): boolean {
+  return remarks.length > 0 || readyReplicas < replicas || (utilization ?? 0) >= 1 || isFailing(traffic);
 }
 
 function envoyTable({ envoys, atMs }: Status): string {
