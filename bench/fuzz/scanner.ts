@@ -42,6 +42,7 @@ const pieces = [
   'true',
   'null',
   '\\u00e9',
+  '\ufeff',
 ];
 const words = [
   '"model":',
@@ -160,9 +161,10 @@ function scan(scanner: Exports, memory: Buffer, bytes: Buffer, random: Random): 
   }
 }
 
+/** A byte order mark is passed over, as engines do. */
 function parsed(json: string): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(json) };
+    return { value: JSON.parse(json.replace(/^\ufeff/, '')) };
   } catch {
     return undefined;
   }

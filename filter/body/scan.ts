@@ -129,7 +129,17 @@ const LITERALS: usize = memory.data<u8>([
   0,
   0,
   0, // null
+  0xef,
+  0xbb,
+  0xbf,
+  0,
+  0,
+  0,
+  0,
+  0, // byte order mark
 ]);
+/** Number of the one that is no value: a value follows. */
+const MARK: u8 = 3;
 
 /** Prepares a block of FOUND_SIZE bytes for a new body. */
 export function startScan(at: usize): Scan {
@@ -278,6 +288,8 @@ function startValue(s: Scan, byte: u8, offset: u32): u8 {
   if (byte == 0x74) s.literal = 0;
   else if (byte == 0x66) s.literal = 1;
   else if (byte == 0x6e) s.literal = 2;
+  // Engines in Python pass over it, where a body begins with it.
+  else if (byte == 0xef && offset == 1) s.literal = MARK;
   else return FAILED;
   return LITERAL;
 }
@@ -630,6 +642,7 @@ function literalByte(s: Scan, byte: u8, offset: u32): u8 {
   if (load<u8>(word + <usize>s.step) != byte) return FAILED;
   s.step++;
   if (load<u8>(word + <usize>s.step)) return LITERAL;
+  if (s.literal == MARK) return VALUE;
   setKind(s, s.literal == 0 ? Kind.TRUE : s.literal == 1 ? Kind.FALSE : Kind.OTHER);
   return endValue(s, offset);
 }

@@ -152,6 +152,8 @@ function endWithoutSnapshot(stream: Stream): i32 {
 /** More of a body that is being read has arrived, `size` bytes by now. */
 export function decideOnBody(stream: Stream, size: u32, ended: bool): i32 {
   stream.bodySize = size;
+  // A body of which the end alone has come is none: in chunks, and over HTTP/2, headers do not always tell.
+  if (size == 0 && ended) stream.bodyless = true;
   return readBody(stream, size, ended) && !ended ? STOP : finishReading(stream);
 }
 

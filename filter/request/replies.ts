@@ -46,7 +46,9 @@ const SERVER_ERROR = new Text('server_error');
 
 const MODEL_START = new Text('The model `');
 const MODEL_END = new Text('` does not exist or is not served here.');
-const MISSING = new Text('Several models are served here: name one.');
+const MISSING = new Text(
+  'Several models are served here: name one, as model of the body or in the header x-wardrop-model.',
+);
 const NO_TYPE = new Text('Bodies of the type `');
 const NO_ENCODING = new Text('Bodies with the encoding `');
 const SEND_JSON = new Text(

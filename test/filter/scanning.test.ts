@@ -97,11 +97,11 @@ function found(bytes: Uint8Array, cuts: readonly number[] = []): Found {
   };
 }
 
-/** The same by `JSON.parse`; undefined when it refuses. */
+/** The same by `JSON.parse`, which passes over no byte order mark; undefined when it refuses. */
 function expected(json: string): Found | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = JSON.parse(json.replace(/^\ufeff/, ''));
   } catch {
     return undefined;
   }
