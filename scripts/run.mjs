@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { removeStale } from './stale.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const OLDEST_NODE = [20, 19];
@@ -46,6 +47,7 @@ function hasPackages() {
 async function build() {
   await run('node', ['scripts/generate-protos.mjs']);
   await run(bin('tsc'), ['-p', 'tsconfig.json']);
+  removeStale(ROOT);
   mkdirSync(join(ROOT, 'dist', 'filter'), { recursive: true });
   await run(bin('asc'), ['--config', 'asconfig.json', '--target', 'release']);
   await run('node', ['dist/simulator/filter-host/hint-filter.js', 'dist/filter/wardrop.wasm']);

@@ -5,6 +5,7 @@ import {
   chmodSync,
   constants,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -13,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
@@ -49,6 +50,28 @@ describe('the command that npm links', () => {
     copyFileSync(command, copy);
     const { status, stderr } = spawnSync(process.execPath, [copy, 'validate'], { encoding: 'utf8' });
     expect([status, stderr]).toEqual([2, 'wardrop is not built yet: npm run build\n']);
+  });
+});
+
+describe('a build', () => {
+  it('removes what was compiled of sources that are gone, and nothing else', async () => {
+    const outputs = [
+      'xds-server/plan/stays.js',
+      'xds-server/plan/stays.js.map',
+      'xds-server/plan/moved.js',
+      'xds-server/plan/moved.test.js.map',
+      'gone/away.js',
+      'filter/wardrop.wasm',
+      'test-results.json',
+    ];
+    for (const file of ['xds-server/plan/stays.ts', ...outputs.map((output) => join('dist', output))]) {
+      mkdirSync(join(folder, dirname(file)), { recursive: true });
+      writeFileSync(join(folder, file), '');
+    }
+    const script = new URL('../../scripts/stale.mjs', import.meta.url).href;
+    (await import(script)).removeStale(folder);
+    const left = outputs.filter((output) => existsSync(join(folder, 'dist', output)));
+    expect(left).toEqual([...outputs.slice(0, 2), ...outputs.slice(5)]);
   });
 });
 
