@@ -437,6 +437,7 @@ export class ControlServer implements ShownServer {
     this.#view = this.signals.evaluate(nowMs);
     this.#peerIntake.look(nowMs);
     this.#following.look(nowMs);
+    if (!this.isPlanning) this.#planning.rest();
     this.#raiseAlarms(nowMs);
     const envoys = sharingEnvoys(this.board, this.peers, nowMs);
     const isOther = this.#cycle.relieve(seen, this.#view, envoys, nowMs);

@@ -188,6 +188,15 @@ describe('two control servers', () => {
     expect(sites[0].state.salt).toBe(salt);
   });
 
+  it('raise no alarm for plans of before, when another makes them', async () => {
+    const sites = await twoSites();
+    await sites[0].start();
+    const two = await sites[1].start();
+    two.alarms.raise('planning', 'a solve failed while this server led');
+    await vi.waitUntil(() => !two.alarms.list.some(({ id }) => id === 'planning'), 5_000);
+    expect(two.isPlanning).toBe(false);
+  });
+
   it('say when they are configured otherwise, and may not hear each other with another token', async () => {
     const sites = await twoSites({ rps: 6 });
     const one = await sites[0].start();

@@ -20,12 +20,7 @@ import { ratesOf } from '../restart/starting-signals.js';
  * @throws {WardropError} WARDROP_STATE_INVALID
  */
 export async function offlineInput(config: Config): Promise<OptimizerInput> {
-  const saved = await savedState(config.server.stateFile);
-  const previous = saved?.plan ?? null;
-  const nowMs = Date.now();
-  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
-  const { profiles, policy } = config;
-  return optimizerInput({ previous, state, profiles, policy });
+  return optimizerInput((await startOf(config)).input);
 }
 
 /**
@@ -35,21 +30,14 @@ export async function offlineInput(config: Config): Promise<OptimizerInput> {
  * @throws {WardropError} WARDROP_STATE_INVALID, or what failed to plan
  */
 export async function offlineSnapshot(
-  written: Config,
+  config: Config,
   frontendId: string,
   solver: PlanSolver,
 ): Promise<SnapshotView> {
-  const saved = await savedState(written.server.stateFile);
-  const found = (saved?.discovered ?? []).map(
-    ([id, addresses]) => [id, { addresses, problem: null }] as const,
-  );
-  const { config } = withDiscovered(written, new Map(found));
-  const nowMs = Date.now();
-  const previous = saved?.plan ?? null;
-  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
-  const { profiles, policy } = config;
+  const { saved, input, nowMs } = await startOf(config);
+  const { previous, state } = input;
   const fits = previous !== null && whyUnfit(previous, state) === undefined;
-  const plan = fits ? previous : await planned(solver, { previous, state, profiles, policy }, nowMs);
+  const plan = fits ? previous : await planned(solver, input, nowMs);
   const { fleet, engines } = state;
   // All Envoys of a fleet must have the same, also before a control server has ever run.
   const salt = saved?.salt ?? createHash('sha256').update(JSON.stringify(fleet)).digest('hex').slice(0, 32);
@@ -63,6 +51,25 @@ export async function offlineSnapshot(
     version: 1,
     issuedAtMs: plan.createdAtMs,
   });
+}
+
+interface Start {
+  readonly saved: ServerState | null;
+  readonly input: PlanInput;
+  readonly nowMs: number;
+}
+
+/** What the first plan would be made of, with the replicas that were found before. */
+async function startOf(written: Config): Promise<Start> {
+  const saved = await savedState(written.server.stateFile);
+  const found = (saved?.discovered ?? []).map(
+    ([id, addresses]) => [id, { addresses, problem: null }] as const,
+  );
+  const { config } = withDiscovered(written, new Map(found));
+  const nowMs = Date.now();
+  const { state } = new Signals(config, ratesOf(saved), nowMs).evaluate(nowMs);
+  const { profiles, policy } = config;
+  return { saved, input: { previous: saved?.plan ?? null, state, profiles, policy }, nowMs };
 }
 
 async function planned(solver: PlanSolver, input: PlanInput, nowMs: number): Promise<Plan> {

@@ -1,11 +1,12 @@
 import { afterAll, expect, it } from 'vitest';
 import { loadConfig } from '../../config/load.js';
+import { WardropError } from '../../errors.js';
 import { Optimizer } from '../../optimizer/index.js';
 import type { PlanInput } from '../../plan/make-plan.js';
 import { Signals } from '../../signals/signals.js';
 import { Alarms } from '../alarms/alarms.js';
 import { Recorders } from '../recording/recorders.js';
-import { Planning } from './planning.js';
+import { Planning, type PlanningOptions } from './planning.js';
 import { SolveSchedule } from './solve-schedule.js';
 
 const optimizer = new Optimizer();
@@ -34,10 +35,9 @@ function stateOf(readyIds: readonly string[]): Omit<PlanInput, 'previous'> {
   return { state: { ...state, engines }, profiles, policy };
 }
 
-it('an alarm tells for as long as a bound cannot be followed', async () => {
+function planningOf(change: Partial<PlanningOptions>): { planning: Planning; alarms: Alarms } {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const alarms = new Alarms(() => 0, log);
-  let readyIds = ['a'];
   const planning = new Planning(
     {
       optimizer,
@@ -47,15 +47,22 @@ it('an alarm tells for as long as a bound cannot be followed', async () => {
       }),
       alarms,
       log,
-      input: (previous) => ({ ...stateOf(readyIds), previous }),
+      input: (previous) => ({ ...stateOf(['a', 'b']), previous }),
       generation: () => 1,
       isWanted: () => true,
       onSolved: () => {},
       onPlan: () => {},
       now: () => 0,
+      ...change,
     },
     null,
   );
+  return { planning, alarms };
+}
+
+it('an alarm tells for as long as a bound cannot be followed', async () => {
+  let readyIds = ['a'];
+  const { planning, alarms } = planningOf({ input: (previous) => ({ ...stateOf(readyIds), previous }) });
   await planning.run();
   expect(alarms.list).toMatchObject([
     {
@@ -69,4 +76,19 @@ it('an alarm tells for as long as a bound cannot be followed', async () => {
   expect(planning.plan!.rows[0]!.weights.find(({ engineId }) => engineId === 'b')!.weight).toBeGreaterThan(
     0.29,
   );
+});
+
+it('alarms about plans that were made here end once another control server makes them', async () => {
+  const failing = {
+    solveChecked: async () => {
+      throw new WardropError('WARDROP_SOLVER_FAILED', 'it broke');
+    },
+  };
+  const { planning, alarms } = planningOf({ optimizer: failing });
+  await planning.run();
+  expect(alarms.list).toMatchObject([{ id: 'planning' }]);
+  expect(planning.failure).toBe('it broke');
+  planning.rest();
+  expect(alarms.list).toEqual([]);
+  expect(planning.failure).toBe(null);
 });

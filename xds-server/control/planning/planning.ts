@@ -68,7 +68,13 @@ export class Planning {
   /** Goes on from a plan that was made elsewhere. */
   adopt(plan: Plan): void {
     this.#plan = plan;
-    this.#reportWarnings([]);
+  }
+
+  /** Plans are made elsewhere: what was wrong with those made here is over. */
+  rest(): void {
+    this.#failure = null;
+    this.#options.alarms.clear('planning');
+    this.#options.alarms.clear('plan-input');
   }
 
   /** A plan that is under way comes to nothing. */
