@@ -66,7 +66,7 @@ function carries(need: usize, body: usize): bool {
   const length = textLength(need + L.NEED_VALUE);
   switch (load<u32>(need, L.NEED_KIND)) {
     case L.NEED_BY_PATH:
-      return pathLength >= length && memory.compare(pathAt, value, length) == 0;
+      return pathBegins(value, length);
     case L.NEED_BY_TENANT:
       return equals(tenantAt, tenantLength, value, length);
     case L.NEED_BY_BODY:
@@ -82,6 +82,33 @@ function carries(need: usize, body: usize): bool {
     default:
       return false;
   }
+}
+
+/** As it is written, or as engines read it: `/v1/%61udio` is served as `/v1/audio`. */
+function pathBegins(value: usize, length: usize): bool {
+  if (pathLength >= length && memory.compare(pathAt, value, length) == 0) return true;
+  const end = pathAt + pathLength;
+  let at = pathAt;
+  for (let i: usize = 0; i < length; i++) {
+    if (at >= end) return false;
+    let byte = <i32>load<u8>(at++);
+    if (byte == 0x25 && at + 2 <= end) {
+      const escaped = (hexDigit(load<u8>(at)) << 4) | hexDigit(load<u8>(at + 1));
+      if (escaped >= 0) {
+        byte = escaped;
+        at += 2;
+      }
+    }
+    if (byte != <i32>load<u8>(value + i)) return false;
+  }
+  return true;
+}
+
+/** Negative if it is none. */
+function hexDigit(byte: u8): i32 {
+  if (byte >= 0x30 && byte <= 0x39) return <i32>byte - 0x30;
+  const letter = <i32>(byte | 0x20) - 0x61;
+  return letter >= 0 && letter < 6 ? letter + 10 : -1;
 }
 
 function asksFor(body: Found, feature: u32): bool {

@@ -237,6 +237,23 @@ describe('a need', () => {
     }
   });
 
+  it.each([
+    ['/v1/%65mbeddings', true],
+    ['/%76%31/embedding%73?x', true],
+    ['/v1%2Fembeddings', true],
+    ['/v1%2fembeddings/x', true],
+    ['/v1/embedding', false],
+    ['/v1/embedding%', false],
+    ['/v1/embedding%7', false],
+    ['/v1/embedding%7g', false],
+    ['/v1/embedding%74', false],
+    ['/v1/%2565mbeddings', false],
+    ['%', false],
+  ])('of a path holds however it is written: %s', (path, carried) => {
+    const vm = started(view('embedding'));
+    expect(engineOf(post(vm, {}, { ':path': path }).endpoints[0])).toBe(carried ? 1 : 0);
+  });
+
   it('of headers, path and tenant holds for requests without a body, too', () => {
     const vm = started(view('eu-only', 'us-only'));
     const get = (headers: Record<string, string>) =>
