@@ -84,12 +84,13 @@ function replay(
   return { moves };
 }
 
+const twoSeeds = ['p0', 'p1'].map((poolId) => ({
+  ...{ frontendId: 'f', poolId, requestsPerSecond: 40 },
+  ...{ evidence: Infinity, source: 'expected' as const },
+}));
+
 function twoPools(): DemandEstimator {
-  const seed = { frontendId: 'f', requestsPerSecond: 40, evidence: Infinity, source: 'expected' as const };
-  return new DemandEstimator([
-    { ...seed, poolId: 'p0' },
-    { ...seed, poolId: 'p1' },
-  ]);
+  return new DemandEstimator(twoSeeds);
 }
 
 const seeds = Array.from({ length: 20 }, (_, index) => 17 * index + 3);
@@ -396,6 +397,26 @@ describe('DemandEstimator', () => {
     ]);
     estimator.reseed([{ ...seed, poolId: 'q' }]);
     expect(estimator.estimates(endMs)).toHaveLength(1);
+  });
+
+  it('knows over a reconfiguration how much the requests of a frontend scatter, unless its pools are others', () => {
+    const random = new Random(5, 'conversations');
+    const pools = [0, 1].map(() => conversationCounts(40, 1_200, random));
+    const estimator = twoPools();
+    for (let second = 1; second <= 1_200; second++) {
+      const nowMs = START_MS + second * 1_000;
+      const counts = new Map(pools.map((each, pool) => [`p${pool}`, each[second - 1]!]));
+      estimator.add('f', 'n', counts, nowMs - 1_000, nowMs);
+      estimator.evaluate(nowMs);
+    }
+    const nowMs = START_MS + 1_208_000;
+    const more = new Map(twoSeeds.map(({ poolId }) => [poolId, 8 * 55]));
+    estimator.add('f', 'n', more, nowMs - 8_000, nowMs);
+    const strength = estimator.surgeStrength('f', nowMs);
+    estimator.reseed(twoSeeds);
+    expect(estimator.surgeStrength('f', nowMs)).toBe(strength);
+    estimator.reseed([...twoSeeds, { ...twoSeeds[0]!, poolId: 'p2' }]);
+    expect(estimator.surgeStrength('f', nowMs)).toBeGreaterThan(strength);
   });
 
   it('never gives a rate that is negative or no number, whatever is reported', () => {

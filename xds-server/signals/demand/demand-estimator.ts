@@ -1,3 +1,4 @@
+import { groupBy } from '../../collections.js';
 import type { Demand } from '../../fleet/fleet-state.js';
 import type { ClassRate } from '../../fleet/operations.js';
 import { classId } from '../../fleet/priority-class.js';
@@ -88,19 +89,24 @@ export class DemandEstimator {
   readonly #frontends = new Map<string, Frontend>();
 
   constructor(seeds: readonly RateSeed[]) {
-    for (const seed of seeds) this.#frontend(seed.frontendId).rows.set(idOf(seed), newRow(seed));
+    this.reseed(seeds);
   }
 
   /** Takes new rows, drops those that are gone and keeps the measurements of the rest. */
   reseed(seeds: readonly RateSeed[]): void {
     const old = new Map(this.#frontends);
     this.#frontends.clear();
-    for (const seed of seeds) {
-      const before = old.get(seed.frontendId);
-      const frontend = this.#frontend(seed.frontendId, before?.nodes);
-      const row = before?.rows.get(idOf(seed));
-      const isKept = row !== undefined && (row.counted > 0 || row.seed.source === 'held');
-      frontend.rows.set(idOf(seed), isKept ? row : newRow(seed));
+    for (const [frontendId, own] of groupBy(seeds, (seed) => seed.frontendId)) {
+      const before = old.get(frontendId);
+      const rows = new Map(own.map((seed) => [idOf(seed), rowFor(seed, before?.rows.get(idOf(seed)))]));
+      const hasSameRows =
+        before?.rows.size === rows.size && [...rows.keys()].every((id) => before.rows.has(id));
+      this.#frontends.set(frontendId, {
+        rows,
+        nodes: before?.nodes ?? new Map(),
+        // Counts of all rows together cannot be compared with those of others.
+        dispersion: hasSameRows ? before.dispersion : new Dispersion(),
+      });
     }
   }
 
@@ -264,15 +270,6 @@ export class DemandEstimator {
     return isLive ? 'measured' : 'held';
   }
 
-  #frontend(id: string, nodes = new Map<string, Node>()): Frontend {
-    let frontend = this.#frontends.get(id);
-    if (frontend === undefined) {
-      frontend = { rows: new Map(), nodes, dispersion: new Dispersion() };
-      this.#frontends.set(id, frontend);
-    }
-    return frontend;
-  }
-
   save() {
     return [...this.#frontends].map(([id, { rows, nodes, dispersion }]) => {
       const savedRows = [...rows.values()].map(({ seed, counted, ...measured }) => ({
@@ -292,7 +289,8 @@ export class DemandEstimator {
   restore(saved: SavedDemandEstimator): void {
     this.#frontends.clear();
     for (const [id, { rows, nodes, dispersion }] of saved) {
-      const frontend = this.#frontend(id);
+      const frontend: Frontend = { rows: new Map(), nodes: new Map(), dispersion: new Dispersion() };
+      this.#frontends.set(id, frontend);
       frontend.dispersion.restore(dispersion);
       for (const [nodeId, { lastMs, ratesByClass }] of nodes) {
         frontend.nodes.set(nodeId, { lastMs, ratesByClass: new Map(ratesByClass) });
@@ -313,6 +311,12 @@ type SavedDemandEstimator = ReturnType<DemandEstimator['save']>;
 
 function idOf({ poolId, priority = 0 }: RateSeed): string {
   return classId(poolId, priority);
+}
+
+/** What was measured of a row, if anything was, goes on. */
+function rowFor(seed: RateSeed, before: Row | undefined): Row {
+  const isKept = before !== undefined && (before.counted > 0 || before.seed.source === 'held');
+  return isKept ? before : newRow(seed);
 }
 
 function newRow(seed: RateSeed): Row {

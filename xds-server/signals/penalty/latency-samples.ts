@@ -31,6 +31,10 @@ export class LatencySamples {
   #samples: LatencySample[] = [];
 
   add(sample: LatencySample): void {
+    const [oldest = sample] = this.#samples;
+    // While engines cannot be judged, nobody asks for the recent ones.
+    if (sample.atMs - oldest.atMs > 2 * LONGEST_WINDOW_MS)
+      this.#samples = this.#samples.filter(({ atMs }) => sample.atMs - atMs <= LONGEST_WINDOW_MS);
     this.#samples.push(sample);
   }
 
