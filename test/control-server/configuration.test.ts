@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { fleetView } from '../../xds-server/admin/views/fleet-view.js';
 import { cleanUp, hasTwoEngines, planned, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
@@ -42,6 +43,21 @@ describe('the control server', () => {
       expect((await site.sync())!.engines[0]!.replicas[0]!.address).toBe(b.address);
     }, 5_000);
     expect(server.plan!.id).toBe(id);
+  });
+
+  it('tells of the fleet also in the moment after another one is configured', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address });
+    const server = await site.start();
+    await planned(server);
+    const enginesAfter = async (engines: Record<string, string>, model = 'm') => {
+      site.write(site.text(engines).replaceAll('models: [m]', `models: [${model}]`));
+      expect(await server.reload('test')).toBe(true);
+      return (fleetView(server) as { engines: { id: string }[] }).engines.map(({ id }) => id);
+    };
+    expect(await enginesAfter({ a: a.address, b: b.address })).toEqual(['a']);
+    await vi.waitUntil(() => server.view.state.engines.length === 2, 5_000);
+    expect(await enginesAfter({ b: b.address }, 'other')).toEqual(['a', 'b']);
   });
 
   it('sees files that are renamed into place, deleted and brought back, and changed often', async () => {

@@ -12,12 +12,11 @@ import { now } from '../../steady-clock.js';
 import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
 
-/** Configured engines and frontends with all that is known about them now. */
+/** Configured engines and frontends, as of the last look at them, with all that is known about them now. */
 export function fleetView(server: ShownServer): object {
-  const { fleet } = server.config;
   const nowMs = now();
   const inFlight = server.signals.inFlight(nowMs);
-  const { state, drifts, heldPools, rates } = server.view;
+  const { configuredFleet: fleet, state, drifts, heldPools, rates } = server.view;
   const resorts = lastResortsOf(state.fleet);
   return {
     atMs: state.atMs,
@@ -33,7 +32,7 @@ export function fleetView(server: ShownServer): object {
       ...engineView(server, at, nowMs),
       inFlight: inFlight?.get(engine.id) ?? null,
     })),
-    demands: state.demands.map((demand) => ({
+    demands: state.demands.filter(isConfigured(server)).map((demand) => ({
       ...demand,
       ...rateView(rates.find((rate) => isSameClass(rate, demand))),
       ...demandViews(server, demand, nowMs),
@@ -47,9 +46,16 @@ export function fleetView(server: ShownServer): object {
   };
 }
 
+/** Whether a class is still of the fleet: of others that were seen last, signals know nothing any more. */
+function isConfigured({ config }: ShownServer): (demand: Demand) => boolean {
+  const frontendIds = new Set(config.fleet.frontends.map(({ id }) => id));
+  const poolIds = new Set(config.fleet.pools.map(({ id }) => id));
+  return ({ frontendId, poolId }) => frontendIds.has(frontendId) && poolIds.has(poolId);
+}
+
 /** `at` is the frontend's place in the fleet. */
 function frontendView({ config, view }: ShownServer, at: number, nowMs: number): object {
-  const { frontends, engines } = config.fleet;
+  const { frontends, engines } = view.configuredFleet;
   const frontend = frontends[at]!;
   const source = networkSource(config.shown);
   const { networkSeconds } = view.state.fleet;
@@ -69,8 +75,8 @@ function frontendView({ config, view }: ShownServer, at: number, nowMs: number):
 
 /** `at` is the engine's place in the fleet. */
 function engineView(server: ShownServer, at: number, nowMs: number): object {
-  const { endpoints: _endpoints, ...engine } = server.config.fleet.engines[at]!;
-  const { state, vetoes, outliers, capacities, outside } = server.view;
+  const { configuredFleet, state, vetoes, outliers, capacities, outside } = server.view;
+  const { endpoints: _endpoints, ...engine } = configuredFleet.engines[at]!;
   const { replicas, ...factors } = state.engines[at]!;
   return {
     ...engine,
