@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { classKey, id64 } from '../../wire/hash.js';
 import type { Config, ExpectedDemand, RequestShape } from '../config/config.js';
 import type { Address, Fleet } from '../fleet/fleet.js';
@@ -63,6 +64,25 @@ export function withSizes(known: KnownConfig, sizes: SizesInForce): KnownConfig 
     ...sizes.inForce(row.frontendId, row.poolId),
   }));
   return { ...known, expected: byRow(rows), mixes: mixesOf(known.fleet, rows) };
+}
+
+/**
+ * Ids of the engines that are others than before, as when replicas were added to them; undefined where anything besides engines
+ * is another.
+ */
+export function changedEngines(before: KnownConfig, now: KnownConfig): ReadonlySet<string> | undefined {
+  if (!isDeepStrictEqual(besidesEngines(before), besidesEngines(now))) return undefined;
+  const engines = new Map(before.fleet.engines.map((engine) => [engine.id, engine]));
+  const changed = now.fleet.engines.filter((engine) => !isDeepStrictEqual(engine, engines.get(engine.id)));
+  return new Set(changed.map(({ id }) => id));
+}
+
+function besidesEngines({
+  fleet: { engines: _engines, ...fleet },
+  profiles,
+  configured,
+}: KnownConfig): object {
+  return { fleet, profiles, configured };
 }
 
 function mixesOf(fleet: Fleet, expected: readonly ExpectedDemand[]): ReadonlyMap<string, TokenMix> {

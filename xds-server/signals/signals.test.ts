@@ -1,10 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
 import { FIRST_TOKEN_BOUNDS, LOAD_NAMES, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
+import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import type { ProbeResult } from './readiness/replica-health.js';
 import { Signals } from './signals.js';
 import { configOf, readyOf, refused, reportOf } from './testing/one-model.js';
+
+/** Two models that share no engine. */
+function twoModels(endpointsOfOther = '"10.0.0.2:80"', rpsOfOther = 10): Config {
+  return loadConfig('/none/fleet.yaml', () =>
+    [
+      'frontends: [{id: f, region: r}]',
+      'engines:',
+      '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
+      `- {id: b, region: r, models: [other], profile: p, endpoints: [${endpointsOfOther}]}`,
+      'profiles: {p: {requestsPerSecond: 100}}',
+      `demand: {f: {models: {m: {requestsPerSecond: 10}, other: {requestsPerSecond: ${rpsOfOther}}}}}`,
+    ].join('\n'),
+  );
+}
 
 describe('Signals', () => {
   it('starts from the configured expectation with everything ready', () => {
@@ -28,16 +43,7 @@ describe('Signals', () => {
   });
 
   it('a step of demand, or an engine that fails, makes conditions new for the pools that share its engines and for no others', () => {
-    const config = loadConfig('/none/fleet.yaml', () =>
-      [
-        'frontends: [{id: f, region: r}]',
-        'engines:',
-        '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
-        '- {id: b, region: r, models: [other], profile: p, endpoints: ["10.0.0.2:80"]}',
-        'profiles: {p: {requestsPerSecond: 100}}',
-        'demand: {f: {models: {m: {requestsPerSecond: 10}, other: {requestsPerSecond: 10}}}}',
-      ].join('\n'),
-    );
+    const config = twoModels();
     const signals = new Signals(config, [], 0);
     let offered = 0;
     for (let second = 1; second <= 300; second++) {
@@ -53,6 +59,16 @@ describe('Signals', () => {
     signals.acceptProbe('b', engine.endpoints[0]!, refused, 310_500);
     const later = signals.evaluate(311_000).state;
     expect(later.settledSecondsByPool!.m).toBeGreaterThan(settledSecondsByPool!.m!);
+  });
+
+  it('replicas that are added to an engine, or taken away, make conditions new where it serves, and another demand everywhere', () => {
+    const signals = new Signals(twoModels(), [], 0);
+    signals.reconfigure(twoModels('"10.0.0.2:80", "10.0.0.3:80"'), 100_000);
+    expect(signals.evaluate(150_000).state.settledSecondsByPool).toEqual({ m: 150, other: 50 });
+    signals.reconfigure(twoModels('"10.0.0.3:80"'), 200_000);
+    expect(signals.evaluate(250_000).state.settledSecondsByPool).toEqual({ m: 250, other: 50 });
+    signals.reconfigure(twoModels('"10.0.0.3:80"', 20), 300_000);
+    expect(signals.evaluate(350_000).state.settledSecondsByPool).toEqual({ m: 50, other: 50 });
   });
 
   it('takes a dead replica out and restarts the clock of settled conditions', () => {

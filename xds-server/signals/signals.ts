@@ -11,7 +11,7 @@ import { FleetDemand, SILENT_ALARM_SECONDS, type SizesInForce } from './demand/f
 import { SettledSince } from './demand/settled-since.js';
 import type { TurnGapView } from './demand/turn-gaps.js';
 import { EngineStates } from './engine-states.js';
-import { type KnownConfig, knownOf, type SignalsConfig, withSizes } from './known-config.js';
+import { changedEngines, type KnownConfig, knownOf, type SignalsConfig, withSizes } from './known-config.js';
 import { Network } from './network/network.js';
 import { currentOrders, type OperatorRequest } from './operator-orders.js';
 import { changedResorts, lastResorts } from './readiness/last-resort.js';
@@ -60,12 +60,14 @@ export class Signals {
   /** Takes a new configuration; what was measured of things that stay is kept. */
   reconfigure(config: SignalsConfig, nowMs: number): void {
     const { fleet } = config;
-    const before = this.#known.fleet;
+    const before = this.#known;
     this.#demand.reconfigure(config);
     this.#known = withSizes(knownOf(config), this.#demand.sizes);
     this.#network.reconfigure(fleet);
-    this.#settledSince = new SettledSince(fleet.pools, nowMs);
-    this.#readiness.reconfigure(before, fleet);
+    const changed = changedEngines(before, this.#known);
+    if (changed === undefined) this.#settledSince = new SettledSince(fleet.pools, nowMs);
+    else this.#settledSince.enginesChanged(changed, nowMs);
+    this.#readiness.reconfigure(before.fleet, fleet);
     const endpoints = new Set(fleet.engines.flatMap((engine) => engine.endpoints));
     const engineIds = new Set(fleet.engines.map(({ id }) => id));
     this.totals.keepLoads(endpoints);
