@@ -1,0 +1,68 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../load.js';
+import { fixture, minimal, problemsOf } from '../testing/texts.js';
+
+describe('the YAML of a configuration', () => {
+  it('says where YAML is broken', () => {
+    expect(() => loadConfig(fixture('reload-2-broken.txt'))).toThrowError(/reload-2-broken\.txt:6:\d+: /);
+  });
+
+  it.each([
+    ['a bracket', 'a: {b: [1, 2\nc: 1\n', '2:1', 'Flow sequence', 'line 1, column 8'],
+    ['a quote', 'a: {b: [1, "2]}\nc: 1\n', '3:1', 'Missing closing "quote', 'line 1, column 12'],
+    ['the end of a half-written file', '[{"a": {"b": 1', '1:15', 'Flow map', 'line 1, column 8'],
+  ])('tells once that %s is missing, and what it would close', (_, text, place, what, begin) => {
+    const problems = problemsOf(text);
+    expect(problems.map(({ line, column }) => `${line}:${column}`)).toEqual([place]);
+    expect(problems[0]!.message).toContain(what);
+    expect(problems[0]!.hint).toBe(`it begins in ${begin}`);
+  });
+
+  it('follows YAML aliases', () => {
+    const text = minimal.replace('[{id: f, region: n}]', '[{id: f, region: n}, {id: g, region: n}]');
+    expect(problemsOf(`${text}network: {rttMs: {f: &row {e: 1}, g: *row}}`)).toEqual([]);
+  });
+
+  it('refuses aliases without an anchor, each at its place', () => {
+    const text = `${minimal}policy: *none\ntimeouts: {answerSeconds: *nothing}\n`;
+    expect(problemsOf(text).map(({ line, column, message }) => ({ line, column, message }))).toEqual([
+      { line: 5, column: 9, message: 'there is no anchor &none before the alias *none' },
+      { line: 6, column: 27, message: 'there is no anchor &nothing before the alias *nothing' },
+    ]);
+  });
+
+  it('refuses tags, which mean something to other programs only', () => {
+    const [problem] = problemsOf(minimal.replace('id: e', 'id: !env ENGINE'));
+    expect(problem).toMatchObject({ line: 3, column: 16, message: 'Unresolved tag: !env' });
+  });
+
+  it('knows what other YAML calls true, and merging of mappings', () => {
+    const problems = problemsOf(`${minimal}filter: {readBodies: off}\nneeds: {<<: {}}\nserver: {<<: {}}\n`);
+    expect(problems.map(({ hint }) => hint)).toEqual(
+      expect.arrayContaining(['write false', 'mappings are not merged; write the keys out']),
+    );
+  });
+
+  it('refuses what would exhaust memory or stack', () => {
+    const doubled = Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}]`).join('\n');
+    expect(problemsOf(`a0: &a0 [x]\n${doubled}\n`).map(({ message }) => message)).toEqual([
+      'aliases of aliases multiply beyond measure',
+    ]);
+    expect(problemsOf(`a: ${'['.repeat(20_000)}`).map(({ message }) => message)).toContain(
+      'values are nested too deeply',
+    );
+  });
+
+  it('reads UTF-8, with a byte order mark or without, and refuses what is none', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'wardrop-')), 'fleet.yaml');
+    writeFileSync(file, `\ufeff${minimal}`);
+    expect(loadConfig(file).fleet.frontends).toHaveLength(1);
+    for (const encoding of ['latin1', 'utf16le'] as const) {
+      writeFileSync(file, Buffer.from(minimal.replace('region: n', 'region: é'), encoding));
+      expect(() => loadConfig(file)).toThrow('cannot be read: it is not UTF-8 text');
+    }
+  });
+});
