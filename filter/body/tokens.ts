@@ -31,6 +31,8 @@ export class Tokens {
   marked: u32;
   step: u8;
   isPrelude: bool;
+  /** An error has come where the first token was waited for. */
+  failed: bool;
   begun: u32;
   first: u64;
   last: u64;
@@ -249,6 +251,11 @@ const DATA: u64 = ending('data:');
 const TYPE: u64 = word('{"type":');
 const QUOTE_STEP: u8 = 8;
 const NAME_STEP: u8 = 9;
+/** How they go on, behind a brace, a quote and an `e`, where they are an error without a name. */
+const ERROR_FIELD: u64 = word('rror":');
+const ERROR_STEP: u8 = 16;
+const COLON_STEP: u8 = ERROR_STEP + 5;
+const VALUE_STEP: u8 = ERROR_STEP + 6;
 /** Bit i: spaces may stand before the i-th byte of these. */
 const MAY_BE_SPACED: u32 = (1 << 0) | (1 << 1) | (1 << 7) | (1 << 8);
 /** Bytes of a line that are looked at for a name in its data. */
@@ -261,6 +268,9 @@ const IN_PROGRESS: u64 = ending('progress');
 const ADDED: u64 = ending('.added');
 const START: u64 = ending('_start');
 const PING: u64 = ending('ping');
+// And of those that say that the answer has failed.
+const ERROR: u64 = ending('error');
+const FAILED: u64 = ending('.failed');
 
 /** At most eight characters, the last in the lowest byte. */
 function ending(text: string): u64 {
@@ -269,11 +279,11 @@ function ending(text: string): u64 {
   return bytes;
 }
 
-/** Whether the first token of a stream is among the next of its bytes, however it is cut into pieces. */
+/** Whether the first token of a stream is among the next of its bytes, however it is cut into pieces. After an error none is. */
 export function hasToken(at: usize, length: usize, tokens: Tokens): bool {
   const end = at + length;
   let p = at;
-  while (p < end) {
+  while (p < end && !tokens.failed) {
     const byte = load<u8>(p++);
     if (byte == LF || byte == CR) {
       if (endsInToken(byte, tokens)) return true;
@@ -297,7 +307,7 @@ export function hasToken(at: usize, length: usize, tokens: Tokens): bool {
 function endsInToken(byte: u8, tokens: Tokens): bool {
   const isData = tokens.first == DATA && !tokens.isPrelude && tokens.step > 0;
   if (tokens.begun) {
-    if (tokens.first == EVENT) tokens.isPrelude = isPreludeName(tokens.last);
+    if (tokens.first == EVENT) noteName(tokens);
   } else if (byte == CR || tokens.last != CR) {
     tokens.isPrelude = false;
   }
@@ -319,12 +329,43 @@ function showsToken(byte: u8, tokens: Tokens): bool {
       tokens.step++;
       return false;
     }
+    if (step == 2 && byte == 0x65) {
+      tokens.step = ERROR_STEP;
+      return false;
+    }
     if (byte != 0x20 || !((MAY_BE_SPACED >> <u32>step) & 1)) return true;
+  } else if (step >= ERROR_STEP) {
+    if (!goesOnAsError(byte, tokens)) return true;
+    if (tokens.failed) return false;
   } else if (byte == 0x22) {
-    tokens.isPrelude = isPreludeName(tokens.last);
+    noteName(tokens);
     return !tokens.isPrelude;
   }
   return tokens.begun > MOST_OF_NAME;
+}
+
+/** Whether data that may be an error without a name still may, with their next byte: a field `error` that holds something. */
+function goesOnAsError(byte: u8, tokens: Tokens): bool {
+  const step = tokens.step;
+  if (step < VALUE_STEP && byte == <u8>(ERROR_FIELD >> (<u64>(step - ERROR_STEP) << 3))) {
+    tokens.step++;
+    return true;
+  }
+  if (byte == 0x20) return step >= COLON_STEP;
+  if (step != VALUE_STEP || (byte != 0x7b && byte != 0x22)) return false;
+  tokens.failed = true;
+  tokens.isPrelude = true;
+  return true;
+}
+
+/** Takes in the name of an event, of which the last bytes have been seen. */
+function noteName(tokens: Tokens): void {
+  tokens.failed = isErrorName(tokens.last);
+  tokens.isPrelude = tokens.failed || isPreludeName(tokens.last);
+}
+
+function isErrorName(last: u64): bool {
+  return (last << 24) >> 24 == ERROR || (last << 8) >> 8 == FAILED;
 }
 
 function isPreludeName(last: u64): bool {

@@ -53,6 +53,11 @@ export function readAnswer(stream: Stream, size: u32): bool {
   return true;
 }
 
+/** Whether a stream has told an error where its first token was waited for. */
+export function hasFailed(stream: Stream): bool {
+  return stream.answer != 0 && changetype<Answer>(stream.answer).failed;
+}
+
 function readEvents(stream: Stream, answer: Answer, size: u32): bool {
   let hasBegun = stream.firstByteSeen;
   for (let offset: u32 = 0; offset < size; offset += PIECE) {

@@ -24,7 +24,7 @@ import {
 } from '../state/counters';
 import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
-import { closeAnswer, openAnswer, readAnswer } from './answer';
+import { closeAnswer, hasFailed, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
 import { tellDecision, tellLetGo } from './decision';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
@@ -183,9 +183,13 @@ export function noteBody(stream: Stream, size: u32, ended: bool): void {
   if (ended) noteWhole(stream);
 }
 
-/** The answer has come to its end, which speaks for the engine also when there was no token in it. */
+/**
+ * The answer has come to its end, which speaks for the engine also when there was no token in it. An error in its place
+ * says nothing: it may be the request's as well as the engine's.
+ */
 function noteWhole(stream: Stream): void {
-  if (stream.streamed && !stream.firstByteSeen && !stream.complete) noteServed(stream, stream.entry);
+  if (stream.streamed && !stream.firstByteSeen && !stream.complete && !hasFailed(stream))
+    noteServed(stream, stream.entry);
   noteComplete(stream);
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Vm } from '../../simulator/filter-host/host.js';
 import { id64 } from '../../wire/hash.js';
 import { FIRST_TOKEN_BOUNDS, PACE_BOUNDS } from '../../wire/usage-report.js';
 import { ask, engineOf, event, SSE, started, token, usage } from './observed.js';
@@ -7,6 +8,8 @@ import { reportOf } from './reported.js';
 
 /** How the names of events end that come before the first token. */
 const PRELUDE = /(created|progress|_start|ping)$/;
+/** And those of events that say that the answer has failed. */
+const FAILURE = /(error|\.failed)$/;
 /** So many bytes of data are looked at for a name. */
 const LOOKED_AT = 91;
 
@@ -88,6 +91,50 @@ describe('a streamed answer', () => {
     }
   });
 
+  it.each([
+    event({ error: { message: 'EngineCore encountered an issue', type: 'InternalServerError', code: 500 } }),
+    event('{ "error" : "input is too long", "error_type": "validation" }'),
+    named('error', { error: { type: 'overloaded_error' } }),
+    named('response.created') + named('response.failed', { response: { error: { code: 'server_error' } } }),
+    named('message_start') + event({ type: 'error', error: { type: 'api_error' } }),
+  ])(
+    'that is an error has no first token, and speaks neither for its replica nor against it: %s',
+    (error) => {
+      const bytes = Buffer.from(error + event('[DONE]'));
+      for (const pieces of [1, 2, 3, 7, 16, 17, 1_000]) {
+        const vm = started();
+        const failed = () => {
+          const stream = ask(vm).respond(200, { headers: SSE });
+          const size = Math.ceil(bytes.length / pieces);
+          for (let at = 0; at < bytes.length; at += size) stream.responseBody(bytes.subarray(at, at + size));
+          stream.responseBody('', true).end();
+        };
+        for (let i = 0; i < 5; i++) failed();
+        expect(engineOf(vm)).toMatchObject({ firstTokenCount: 0, paceTokens: 0, failures: 0, ended: 5 });
+      }
+    },
+  );
+
+  it('that is an error ends no row of failures', () => {
+    const home = (vm: Vm) => ask(vm).endpoints[0];
+    const vm = started([{ weight: 1 }, { weight: 1 }]);
+    const first = home(vm);
+    for (let i = 0; i < 3; i++) {
+      ask(vm).respond(500).end();
+      ask(vm)
+        .respond(200, { headers: SSE })
+        .responseBody(event({ error: { code: 500 } }) + event('[DONE]'), true)
+        .end();
+    }
+    expect(home(vm)).not.toBe(first);
+  });
+
+  it('that holds an error that is none has its first token', () => {
+    const vm = started();
+    ask(vm).respond(200, { headers: SSE }).responseBody(event('{"error":null,"choices":[]}'), true).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenCount: 1 });
+  });
+
   it('has the pace of its tokens after the first, as its usage counts them, however its end is cut', () => {
     const end = event({ choices: [], ...usage(20, 11, 16) }) + event('[DONE]');
     for (let cut = 0; cut <= end.length; cut += 7) {
@@ -139,6 +186,8 @@ describe('a streamed answer', () => {
       'response.in_progress',
       'content_block_start',
       'x.delta',
+      'error',
+      'response.failed',
     );
     const space = fc.constantFrom('', ' ', '  ');
     const line = fc.oneof(
@@ -147,12 +196,17 @@ describe('a streamed answer', () => {
       fc
         .tuple(name, space, space, space, space)
         .map(([each, a, b, c, d]) => `data:${a}{${b}"type"${c}:${d}"${each}","x":1}`),
+      fc
+        .tuple(fc.constantFrom('{"code":500}', '"x"', 'null', '{'), space, space, space, space)
+        .map(([each, a, b, c, d]) => `data:${a}{${b}"error"${c}:${d}${each}}`),
       fc.constantFrom(
         'data: {"x":1}',
         'data:[DONE]',
         'data: event: ping',
         `data: ${'x'.repeat(300)}`,
         'data: {"type',
+        'data: {"errors":[]}',
+        'data: {"error":',
         'data: {"type": "ping',
         `data: {"type": "${'x'.repeat(200)}.created"}`,
         `data: {"type":${' '.repeat(200)}"ping"}`,
@@ -192,16 +246,21 @@ describe('a streamed answer', () => {
       let events = 0;
       let isPrelude = false;
       let isOpen = false;
+      let hasFailed = false;
       for (const found of body.matchAll(/(?:^\xef\xbb\xbf)?([^\r\n]*)(\r\n|\r|\n|$)/g)) {
         const [all, content, end] = [found[0], found[1]!, found[2]!];
         const start = found.index + all.length - content.length - end.length;
-        if (content.startsWith('data:') && !isPrelude) {
+        if (content.startsWith('data:') && !isPrelude && !hasFailed) {
           const shown = shownAt(content.slice(5), end !== '');
-          if (shown === 'prelude') isPrelude = true;
+          if (shown === 'failure') hasFailed = true;
+          else if (shown === 'prelude') isPrelude = true;
           else if (shown !== undefined) firstToken = Math.min(firstToken, start + 5 + shown);
         }
         if (end === '') break;
-        if (content.startsWith('event:')) isPrelude = PRELUDE.test(content);
+        if (content.startsWith('event:')) {
+          isPrelude = PRELUDE.test(content);
+          hasFailed ||= FAILURE.test(content);
+        }
         if (content === '') {
           isPrelude = false;
           if (isOpen) events++;
@@ -211,13 +270,18 @@ describe('a streamed answer', () => {
       return { firstToken, events };
     }
 
-    /** How many bytes of data have come when they show a token, if they do; 'prelude' if they show that they are none. */
-    function shownAt(data: string, isWhole: boolean): number | 'prelude' | undefined {
-      const length = /^ *(\{ *("(t(y(p(e(" *(: *("[^"]*)?)?)?)?)?)?)?)?)?/.exec(data)![0].length;
+    /** How many bytes of data have come when they show a token, if they do; 'prelude' or 'failure' if they show that they are none. */
+    function shownAt(data: string, isWhole: boolean): number | 'prelude' | 'failure' | undefined {
+      const start = /^ *(\{ *("(t(y(p(e(" *(: *("[^"]*)?)?)?)?)?)?|e(r(r(o(r(" *(: *)?)?)?)?)?)?)?)?)?/.exec(
+        data,
+      )![0];
+      const { length } = start;
       if (length > LOOKED_AT) return LOOKED_AT + 1;
       if (length < data.length) {
-        const isName = data[length] === '"' && /"type" *: *"/.test(data.slice(0, length));
-        return isName && PRELUDE.test(data.slice(0, length)) ? 'prelude' : length + 1;
+        if (/"error" *: *$/.test(start) && /["{]/.test(data[length]!)) return 'failure';
+        const isName = data[length] === '"' && /"type" *: *"/.test(start);
+        if (isName && FAILURE.test(start)) return 'failure';
+        return isName && PRELUDE.test(start) ? 'prelude' : length + 1;
       }
       return isWhole && data.trim() !== '' ? length + 1 : undefined;
     }
