@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { Findings } from './checks/findings.js';
+import { checkNetwork } from './checks/network.js';
+import { Faults } from './document/faults.js';
 import { withoutUnit } from './document/units.js';
+import { YamlSource } from './document/yaml-source.js';
 import { loadConfig } from './load.js';
 import { ConfigError, formatProblem } from './problem.js';
 
@@ -107,6 +111,12 @@ it.each([
     '"engine" is not an IP address (use ip:port; for host names, discovery: {dns: "name:port"})',
   ],
   [
+    'an alias within what it stands for',
+    `${good}policy: {retries: &all {max: *all}}\n`,
+    '7:30: the alias *all stands in what it stands for',
+  ],
+  ['bytes', `${good}aliases: !!binary aGk=\n`, '7:10: Unresolved tag: tag:yaml.org,2002:binary'],
+  [
     'a path of Windows',
     good.replace('tokenFile: token', 'tokenFile: secrets\\token'),
     'cannot be read: no such file (write paths with /, not \\)',
@@ -175,6 +185,21 @@ it('warns of times that are milliseconds by their size, and of round trips that 
     'network.rttMs: all round trips are shorter than 1 ms (were they meant in seconds?)',
     'profiles.p.ttft.baseSeconds: 100 seconds on an idle replica (were they meant in milliseconds?)',
     'profiles.p.tbot.baseSeconds: 10 seconds on an idle replica (were they meant in milliseconds?)',
+  ]);
+});
+
+it('takes round trips of any number of pairs', () => {
+  const names = (prefix: string) => Array.from({ length: 400 }, (_, at) => `${prefix}${at}`);
+  const rttMs = Object.fromEntries(
+    names('f').map((frontend) => [frontend, Object.fromEntries(names('e').map((engine) => [engine, 0.5]))]),
+  );
+  const frontends = names('f').map((id) => ({ id, region: 'n' }));
+  const engines = names('e').map((id) => ({ id, region: 's' }));
+  const found = new Findings({ frontends, engines }, new YamlSource('', 'fleet.yaml'), new Faults([]));
+  checkNetwork({ frontends, engines, network: { rttMs } }, found, undefined);
+  expect([found.problems, found.warnings.map(({ message }) => message)]).toEqual([
+    [],
+    ['all round trips are shorter than 1 ms'],
   ]);
 });
 

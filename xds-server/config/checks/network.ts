@@ -80,7 +80,9 @@ function checkMatrix(found: Findings, rttMs: RttMatrix): void {
 /** Distances between regions are never all below a millisecond. */
 function checkScale(config: Draft, found: Findings, rttMs: RttMatrix): void {
   const regions = new Set(config.frontends?.concat(config.engines ?? []).map((item) => item?.region));
-  const longest = Math.max(...Object.values(rttMs).flatMap((row) => Object.values(row ?? {}).map(Number)));
+  let longest = 0;
+  for (const row of Object.values(rttMs))
+    for (const value of Object.values(row ?? {})) longest = Math.max(longest, value ?? 0);
   if (regions.size > 1 && longest > 0 && longest < 1) {
     found.warn(['network', 'rttMs'], 'all round trips are shorter than 1 ms', 'were they meant in seconds?');
   }

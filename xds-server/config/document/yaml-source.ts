@@ -36,8 +36,10 @@ export class YamlSource {
       lineCounter: this.#lines,
       prettyErrors: false,
       logLevel: 'error',
+      // No value of a configuration is of a kind that only a tag can name, such as bytes or dates.
+      resolveKnownTags: false,
     });
-    const problems = [...this.#syntaxErrors(), ...this.#danglingAliases()];
+    const problems = [...this.#syntaxErrors(), ...this.#wrongAliases()];
     if (problems.length > 0) throw new ConfigError('WARDROP_CONFIG_UNREADABLE', problems);
     this.#takeKeysAsWritten();
   }
@@ -121,13 +123,18 @@ export class YamlSource {
   }
 
   /** The parser finds them only when values are made, and then stops at the first. */
-  #danglingAliases(): ConfigProblem[] {
+  #wrongAliases(): ConfigProblem[] {
     const problems: ConfigProblem[] = [];
     visit(this.#document, {
-      Alias: (_, alias) => {
-        if (alias.resolve(this.#document) !== undefined) return;
-        const message = `there is no anchor &${alias.source} before the alias *${alias.source}`;
-        problems.push(this.#problemAt(alias.range?.[0] ?? 0, message));
+      Alias: (_, alias, around) => {
+        const { source, range } = alias;
+        const meant = alias.resolve(this.#document);
+        if (meant !== undefined && !around.includes(meant)) return;
+        const message =
+          meant === undefined
+            ? `there is no anchor &${source} before the alias *${source}`
+            : `the alias *${source} stands in what it stands for`;
+        problems.push(this.#problemAt(range?.[0] ?? 0, message));
       },
     });
     return problems;

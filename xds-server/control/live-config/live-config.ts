@@ -117,12 +117,14 @@ export class LiveConfig {
     try {
       config = loadConfig(this.#file, this.#watch.reading());
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      for (const problem of error.problems) log.error({ ...problem }, 'configuration problem');
+      // Also of a fault of our own that some file brings about: the server goes on with what it has.
+      if (error instanceof ConfigError) {
+        for (const problem of error.problems) log.error({ ...problem }, 'configuration problem');
+      } else log.error({ err: error }, 'the configuration cannot be read');
       onRead(false);
       alarms.raise(
         'config',
-        `the configuration in force stays, because the new one has problems:\n${error.message}`,
+        `the configuration in force stays, because the new one has problems:\n${(error as Error).message}`,
       );
       return false;
     }
