@@ -1,5 +1,5 @@
 import type { Cell, Checked, Comparison } from './comparison.js';
-import { notes, speedLine, tablesOf } from './text-report.js';
+import { aboutLine, notes, speedLine, tablesOf } from './text-report.js';
 
 const HEIGHT = 150;
 const LEFT = 40;
@@ -29,7 +29,7 @@ export function htmlReport(comparison: Comparison): string {
     const cells = comparison.cells.filter((cell) => cell.scenario === scenario);
     const checked = comparison.assertions.filter((it) => it.scenario === scenario.id);
     const tables = tablesOf(cells).map(table).join('');
-    const title = `<h2 id="${html(scenario.id)}">${html(scenario.id)}</h2><p>${html(scenario.about)}</p>`;
+    const title = `<h2 id="${html(scenario.id)}">${html(scenario.id)}</h2><p>${html(aboutLine(scenario))}</p>`;
     return title + tables + assertions(checked) + latency(cells) + cells.map(overTime).join('');
   });
   return `<!doctype html>

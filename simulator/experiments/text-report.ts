@@ -1,4 +1,5 @@
 import type { Measures } from '../measures/measures.js';
+import type { Scenario } from '../scenario.js';
 import { indent, table } from '../text-table.js';
 import type { Cell, Comparison } from './comparison.js';
 import { classesOf, figure } from './figures.js';
@@ -9,7 +10,7 @@ export function textReport({ cells, assertions, cpuSeconds, requests }: Comparis
   const parts = scenarios.map((scenario) => {
     const own = cells.filter((cell) => cell.scenario === scenario);
     const tables = tablesOf(own).map((rows) => indent(table(rows)));
-    return `${scenario.id}: ${scenario.about}\n${tables.join('\n\n')}`;
+    return `${scenario.id}: ${aboutLine(scenario)}\n${tables.join('\n\n')}`;
   });
   const checked = assertions.map(
     ({ scenario, text, value, result }) =>
@@ -17,6 +18,14 @@ export function textReport({ cells, assertions, cpuSeconds, requests }: Comparis
   );
   const speed = speedLine({ requests, cpuSeconds });
   return `${[...parts, ...(checked.length === 0 ? [] : [checked.join('\n')])].join('\n\n')}\n\n${notes}\n${speed}\n`;
+}
+
+export function aboutLine({ about, slo }: Scenario): string {
+  return `${about} SLO: first token within ${milliseconds(slo.ttftSeconds)}, complete within ${milliseconds(slo.e2eSeconds)}.`;
+}
+
+function milliseconds(seconds: number): string {
+  return `${Math.round(1000 * seconds)} ms`;
 }
 
 /** The tables of one scenario, each with its header first: by policy and, where there are classes, by class. */

@@ -9,7 +9,7 @@ import type { RecordedSolve } from '../../xds-server/control/recording/recording
 import { WardropError } from '../../xds-server/errors.js';
 import type { Fleet, Pool } from '../../xds-server/fleet/fleet.js';
 import { eligibleIds } from '../../xds-server/fleet/last-resort.js';
-import { idleTbotSeconds, idleTtftSeconds } from '../../xds-server/profiles/curves.js';
+import { idleTtftSeconds } from '../../xds-server/profiles/curves.js';
 import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
 import { engineOf } from '../engine/from-profile.js';
@@ -106,7 +106,7 @@ function build(
     seconds: endAt - warmupSeconds,
     settledFrom: warmupSeconds,
     faults,
-    slo: sloOf(last, means, fleet),
+    slo: sloOf(last, means, engines),
     client: { timeoutSeconds: CLIENT_TIMEOUT_SECONDS, retries: 2 },
     expectedRps: frontends.map(({ rate }) => rate.at(0)),
     signals: { periodSeconds: 1, delaySeconds: 1 },
@@ -245,12 +245,16 @@ function outages(
   });
 }
 
-function sloOf({ input }: RecordedSolve, means: readonly RequestMeans[], fleet: Fleet): Scenario['slo'] {
-  const times = fleet.engines.map(({ profile: id }) => {
-    const profile = input.profiles.get(id)!;
-    const [{ uncachedPromptTokens, outputTokens }] = means as [RequestMeans];
-    const ttft = Math.max(0.02, idleTtftSeconds(profile, uncachedPromptTokens));
-    return { ttft, e2e: ttft + (outputTokens - 1) * idleTbotSeconds(profile) };
+/** By the simulated engines, as a profile that knows a rate only has no times of its own. */
+function sloOf(
+  { input }: RecordedSolve,
+  means: readonly RequestMeans[],
+  engines: readonly ScenarioEngine[],
+): Scenario['slo'] {
+  const [{ uncachedPromptTokens, outputTokens }] = means as [RequestMeans];
+  const times = engines.map(({ profile, parameters: { stepBaseSeconds, secondsPerSequence } }) => {
+    const ttft = Math.max(0.02, idleTtftSeconds(input.profiles.get(profile)!, uncachedPromptTokens));
+    return { ttft, e2e: ttft + (outputTokens - 1) * (stepBaseSeconds + secondsPerSequence) };
   });
   return {
     ttftSeconds: SLO_TTFT * Math.max(...times.map(({ ttft }) => ttft)),
