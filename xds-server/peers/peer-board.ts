@@ -36,6 +36,7 @@ export class PeerBoard {
     // In the order of their numbers.
     this.#reports.delete(key);
     this.#reports.set(key, { report, number: ++this.#lastReport, atMs: this.#now() });
+    this.#forget();
     this.#wake();
   }
 

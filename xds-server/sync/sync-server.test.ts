@@ -328,8 +328,9 @@ describe('POST /v1/sync', () => {
     expect(log.warn).toHaveBeenCalledTimes(1);
   });
 
-  it('survives a caller that leaves in the middle of its report', async () => {
-    const { board, address, call, reports } = await start();
+  it('survives a caller that leaves in the middle of its report, and counts no answer to it', async () => {
+    const statuses: number[] = [];
+    const { board, address, call, reports } = await start({ onAnswer: (status) => statuses.push(status) });
     board.publish(content());
     const [host, port] = address.split(':');
     const client = httpRequest({
@@ -345,6 +346,7 @@ describe('POST /v1/sync', () => {
     client.destroy();
     expect((await call()).status).toBe(200);
     expect(reports).toHaveLength(1);
+    expect(statuses).toEqual([200]);
   });
 });
 

@@ -52,7 +52,7 @@ export interface SyncServerOptions {
   readonly onPeer?: (question: string, signal: AbortSignal) => Promise<string>;
   /** Answers what another control server wants to know of the admin API. */
   readonly onAdminQuestion?: (question: string) => Promise<AdminAnswer>;
-  /** Status of every answer, for metrics. */
+  /** Status of every answer to a filter, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Longest time that a call waits for news, in milliseconds; default `HOLD_MS`: so long reports take at most. */
@@ -161,7 +161,8 @@ export class SyncServer {
     } catch (error) {
       this.#refuse(request, response, error);
     }
-    this.#options.onAnswer?.(response.statusCode);
+    // Who has left was not answered.
+    if (response.headersSent) this.#options.onAnswer?.(response.statusCode);
   }
 
   async #tellPeer(
