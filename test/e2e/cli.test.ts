@@ -1,15 +1,32 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePorts } from '../free-ports.js';
+import { eventually } from './harness/process.js';
 
 const CLI = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
+
+/** A configuration in a folder of its own. */
+async function configured(...more: readonly string[]) {
+  const [xds, sync, admin] = await freePorts(3);
+  const folder = mkdtempSync(join(tmpdir(), 'wardrop-cli-'));
+  const file = join(folder, 'fleet.yaml');
+  const server = [
+    ...[`xds: {listen: "127.0.0.1:${xds}"}`, `sync: {listen: "127.0.0.1:${sync}"}`],
+    ...[`admin: {listen: "127.0.0.1:${admin}"}`, 'stateFile: state.json'],
+    ...more,
+  ];
+  const engine = '{id: a, region: r, models: [m], profile: p, endpoints: ["127.0.0.1:1"]}';
+  const rest = `frontends: [{id: f, region: r}]\nengines: [${engine}]\nprofiles: {p: {requestsPerSecond: 10}}\n`;
+  writeFileSync(file, `server: {${server.join(', ')}}\n${rest}`);
+  return { folder, file, adminUrl: `http://127.0.0.1:${admin}` };
+}
 
 describe('the command line', () => {
   it('ends quietly when its reader has seen enough', async () => {
@@ -19,17 +36,10 @@ describe('the command line', () => {
   });
 
   it('a control server that is asked to end while it starts ends in order, not in the midst of what it takes over', async () => {
-    const [xds, sync, admin, peer, other] = await freePorts(5);
-    const folder = mkdtempSync(join(tmpdir(), 'wardrop-cli-'));
-    const file = join(folder, 'fleet.yaml');
-    const server = [
-      ...[`xds: {listen: "127.0.0.1:${xds}"}`, `sync: {listen: "127.0.0.1:${sync}"}`],
-      ...[`admin: {listen: "127.0.0.1:${admin}"}`, 'stateFile: state.json'],
+    const [peer, other] = await freePorts(2);
+    const { folder, file } = await configured(
       `peers: [{xds: "127.0.0.1:${other}", sync: "127.0.0.1:${peer}"}]`,
-    ];
-    const engine = '{id: a, region: r, models: [m], profile: p, endpoints: ["127.0.0.1:1"]}';
-    const rest = `frontends: [{id: f, region: r}]\nengines: [${engine}]\nprofiles: {p: {requestsPerSecond: 10}}\n`;
-    writeFileSync(file, `server: {${server.join(', ')}}\n${rest}`);
+    );
     // Another control server that does not answer: the start waits for it.
     const silent = createServer().listen(peer, '127.0.0.1');
     const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: 'ignore' });
@@ -39,6 +49,19 @@ describe('the command line', () => {
     expect(await ended).toEqual([0, null]);
     socket.destroy();
     silent.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('a control server whose log has no room on its disk serves, and ends when it is asked to', async () => {
+    const { folder, file, adminUrl } = await configured();
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: ['ignore', full, 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    closeSync(full);
     rmSync(folder, { recursive: true });
   });
 });

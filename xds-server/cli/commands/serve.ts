@@ -5,6 +5,7 @@ import { RecordingSet } from '../../control/recording/recording-set.js';
 import { ControlServer } from '../../control-server.js';
 import { defaultExecutor, Optimizer } from '../../optimizer/index.js';
 import { LoadedCode } from '../loaded-code.js';
+import { logDestination } from '../log-destination.js';
 import { readWasmModule } from '../package-files.js';
 import { UsageError } from '../usage-error.js';
 
@@ -42,7 +43,7 @@ async function serve(
   const isGiven = (option: keyof ServeOptions) => command.getOptionValueSource(option) === 'cli';
   if (record === undefined && (isGiven('recordSize') || isGiven('recordFiles')))
     throw new UsageError('--record-size and --record-files need --record');
-  const log = pino({ name: 'wardrop', base: null });
+  const log = pino({ name: 'wardrop', base: null }, logDestination());
   const die = (error: unknown) => {
     log.fatal({ err: error }, 'an unexpected error ends the control server');
     process.exit(1);

@@ -85,7 +85,7 @@ export class StateFile {
       this.#written = await identityOf(this.path);
     } catch (error) {
       this.#next ??= state;
-      const what = `cannot be written: ${reason(error)}. Check that its directory exists and has room`;
+      const what = `cannot be written: ${reason(error)}. Check that its folder exists, may be written to and has room; server.stateFile names another`;
       throw this.#problem(what, error);
     }
   }
