@@ -1,8 +1,9 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { WardropError } from '../errors.js';
 import type { EngineState } from '../fleet/fleet-state.js';
-import { OPERATOR_ACTIONS, type Orders } from '../fleet/operations.js';
+import type { Orders } from '../fleet/operations.js';
 import type { Relief } from '../plan/protection/relief.js';
+import { entrySchemas } from '../plan/state-file/state-format.js';
 import type { Claim } from './leadership.js';
 
 /** Under the sync address. */
@@ -118,7 +119,9 @@ const id = { type: 'string', minLength: 1 };
 const amount = { type: 'number', minimum: 0 };
 const whole = { type: 'integer', minimum: 0 };
 const list = (items: object) => ({ type: 'array', items });
-const entries = list({ type: 'array', items: [id, amount], minItems: 2, maxItems: 2 });
+const entries = (value: object) => list({ type: 'array', items: [id, value], minItems: 2, maxItems: 2 });
+const amounts = entries(amount);
+const shares = entries({ ...amount, maximum: 1 });
 const record = (properties: Record<string, object>, optional: Record<string, object> = {}) => ({
   type: 'object',
   properties: { ...properties, ...optional },
@@ -126,7 +129,6 @@ const record = (properties: Record<string, object>, optional: Record<string, obj
 });
 
 const known = record({ instance: { type: 'string' }, reports: whole, state: whole, live: whole });
-const target = { engineId: id, sinceMs: amount, untilMs: amount };
 
 const ajv = new Ajv({ strict: true, removeAdditional: 'all' });
 const isQuestion = ajv.compile<PeerQuestion>(record({ format: { const: PEER_FORMAT }, instance: id, known }));
@@ -139,16 +141,9 @@ const isNews = ajv.compile<PlainNews>(
       configId: id,
       planSequence: { anyOf: [{ type: 'null' }, whole] },
       orders: record({
-        drains: list(record({ ...target, address: { anyOf: [{ type: 'null' }, id] }, overSeconds: amount })),
-        orders: list(record({ ...target, kind: { enum: ['hold', 'release'] } })),
-        actions: list(
-          record({
-            atMs: amount,
-            action: { enum: [...OPERATOR_ACTIONS] },
-            target: id,
-            by: { type: 'string' },
-          }),
-        ),
+        drains: list(entrySchemas.drains),
+        orders: list(entrySchemas.orders),
+        actions: list(entrySchemas.actions),
       }),
       reports: list(
         record({
@@ -174,11 +169,11 @@ const isNews = ajv.compile<PlainNews>(
           }),
         ),
         relief: record({
-          engines: entries,
-          replicas: entries,
-          limits: entries,
-          full: entries,
-          envoys: entries,
+          engines: shares,
+          replicas: shares,
+          limits: amounts,
+          full: amounts,
+          envoys: amounts,
         }),
       }),
       configured: list(id),

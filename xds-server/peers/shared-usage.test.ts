@@ -116,6 +116,18 @@ it('two servers that tell each other of reports count every request once, whiche
   );
 });
 
+const drain = { engineId: 'e', address: null, sinceMs: 1, overSeconds: 2, untilMs: 3 };
+const saying = {
+  claim: { instance: 'a', term: 2, leads: true, sinceMs: 1 },
+  configId: 'c',
+  planSequence: 7,
+  orders: {
+    drains: [drain],
+    orders: [],
+    actions: [{ atMs: 1, action: 'drain' as const, target: 'e', by: 'me' }],
+  },
+};
+
 it('what is told is as it was, and only what is not known yet', async () => {
   const board = new PeerBoard('a', () => 0);
   const relief = { ...noRelief, limits: new Map([['e', 3]]) };
@@ -123,17 +135,7 @@ it('what is told is as it was, and only what is not known yet', async () => {
   board.setState('text');
   board.setLive(live, ['n']);
   board.addReport({ kind: 'load-report', frontendId: 'f', nodeId: 'n', bytes: new Uint8Array([1, 2]) });
-  const news: PeerNews = {
-    claim: { instance: 'a', term: 2, leads: true, sinceMs: 1 },
-    configId: 'c',
-    planSequence: 7,
-    orders: {
-      drains: [{ engineId: 'e', address: null, sinceMs: 1, overSeconds: 2, untilMs: 3 }],
-      orders: [],
-      actions: [{ atMs: 1, action: 'drain', target: 'e', by: 'me' }],
-    },
-    ...board.after(NOTHING_KNOWN),
-  };
+  const news: PeerNews = { ...saying, ...board.after(NOTHING_KNOWN) };
   const read = decodeNews(encodeNews(news));
   expect(read.live).toEqual(live);
   expect(read).toMatchObject({ ...news, reports: [{ nodeId: 'n', bytes: Buffer.from([1, 2]) }] });
@@ -154,4 +156,16 @@ it('nonsense is refused with a reason', () => {
   ] as const) {
     expect(() => decodeNews(text)).toThrow(reason);
   }
+});
+
+it('what nobody could show or publish is refused: times beyond all dates, shares above 1', () => {
+  const told = new PeerBoard('a', () => 0).after(NOTHING_KNOWN);
+  const late = { ...saying.orders, drains: [{ ...drain, untilMs: 1e300 }] };
+  expect(() => decodeNews(encodeNews({ ...saying, orders: late, ...told }))).toThrow(
+    'is wrong at /orders/drains/0/untilMs: must be <= 8640000000000000',
+  );
+  const live = { engines: [], relief: { ...noRelief, engines: new Map([['e', 1.5]]) } };
+  expect(() => decodeNews(encodeNews({ ...saying, ...told, live }))).toThrow(
+    'is wrong at /live/relief/engines/0/1: must be <= 1',
+  );
 });

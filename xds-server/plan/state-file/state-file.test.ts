@@ -181,9 +181,13 @@ describe('a file of another version', () => {
     expect(problem).toMatch(/but for plan$/);
   });
 
-  it.each(['{"format": 2}', '{"format": 2, "salt": ""}', '{"format": 2, "salt": 4}', '[]', 'null', ''])(
-    'that has no salt, such as %j, gives nothing',
-    (text) => expect(() => readState(text)).toThrow(),
+  it.each([
+    ...['{"format": 2}', '{"format": 2, "salt": ""}', '{"format": 2, "salt": 4}', '[]', 'null', ''],
+    ...[1, 2].map((format) =>
+      JSON.stringify({ format, snapshotVersion: 1, plan: null, salt: 'a'.repeat(257) }),
+    ),
+  ])('that has no salt which snapshots can have gives nothing (%#)', (text) =>
+    expect(() => readState(text)).toThrow(),
   );
 
   it('never gives other partitions than were saved, whatever is damaged in it, nor another salt than the file has', () => {

@@ -14,6 +14,9 @@ export const STATE_FORMAT = 1;
 /** Newer snapshots count on from the version that is stored, for ever. */
 export const MOST_VERSION = Number.MAX_SAFE_INTEGER - 2 ** 51;
 
+/** What a snapshot can have for a salt. */
+export const SALT = /^[\x20-\x7e]{1,256}$/;
+
 /** Row as stored: engines by index into `engineIds`, weights left out because the segments tell them exactly. */
 interface StoredRow {
   readonly frontendId: string;
@@ -141,7 +144,7 @@ const check = new Ajv({ strict: true }).compile<StoredState>(
   record(
     {
       format: { const: STATE_FORMAT },
-      salt: { type: 'string', minLength: 1 },
+      salt: { type: 'string', pattern: SALT.source },
       snapshotVersion: { type: 'integer', minimum: 0, maximum: MOST_VERSION },
       plan: { anyOf: [{ type: 'null' }, planSchema] },
     },

@@ -12,6 +12,7 @@ import {
   MOST_VERSION,
   planSchema,
   restorePlan,
+  SALT,
   STATE_FORMAT,
   type StoredPlan,
 } from './state-format.js';
@@ -57,7 +58,7 @@ interface Salvaged {
 function salvage(text: string): Salvaged | undefined {
   const file = objectOf(text);
   const { salt, snapshotVersion, format } = file;
-  if (typeof salt !== 'string' || salt === '') return undefined;
+  if (typeof salt !== 'string' || !SALT.test(salt)) return undefined;
   const lost: string[] = [];
   const plan = file.plan === null ? null : planOf(file.plan, format);
   if (plan === undefined) lost.push('plan');
