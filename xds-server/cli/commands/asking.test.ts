@@ -1,0 +1,224 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it, vi } from 'vitest';
+import { CONTROL_HEADER } from '../../admin/control-header.js';
+import { run } from '../run.js';
+import { answerOf, output } from '../testing/output.js';
+
+vi.mock('node:os', async (original) => {
+  const os = await original<typeof import('node:os')>();
+  return { ...os, userInfo: vi.fn(os.userInfo) };
+});
+
+const told = output();
+
+describe('commands that ask a control server', () => {
+  it.each([
+    [['drain', 'a'], 'a is drained until 2026-01-31T00:00:00.000Z; wardrop undrain ends that'],
+    [
+      ['drain', '10.0.0.1:80'],
+      '10.0.0.1:80 is drained until 2026-01-30T00:00:00.000Z; wardrop undrain ends that',
+    ],
+    [['undrain', 'a'], 'a is back in service'],
+    [
+      ['penalty', 'hold', 'b'],
+      'the penalty of b stays as it is until 2026-01-29T00:00:00.000Z; wardrop penalty release ends it',
+    ],
+    [['penalty', 'release', 'b'], 'b has no penalty until 2026-01-29T00:00:00.000Z'],
+  ])('says after %j what is so from now on', async (args, line) => {
+    const orders = {
+      drains: [
+        { engineId: 'a', address: '10.0.0.1:80', untilMs: Date.UTC(2026, 0, 30) },
+        { engineId: 'a', address: null, untilMs: Date.UTC(2026, 0, 31) },
+      ],
+      orders: [{ engineId: 'b', untilMs: Date.UTC(2026, 0, 29) }],
+    };
+    vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf(orders));
+    expect(await run([...args, '--url', 'http://127.0.0.1:1'])).toBe(0);
+    expect(told.out).toBe(`${line}\n`);
+  });
+
+  it('shows on one screen how things are, with status 3 while there are alarms', async () => {
+    const atMs = Date.UTC(2026, 0, 31);
+    const engine = (engineId: string, remarks: readonly string[]) => ({
+      ...{ engineId, utilization: 0.5, effectiveCapacity: 1, readyReplicas: 1, replicas: 1, inFlight: 3 },
+      traffic: { endedPerSecond: 9, failuresPerSecond: 0.1, firstTokenSeconds: 0.2, wholeSeconds: null },
+      remarks,
+    });
+    const status = {
+      atMs,
+      startedAtMs: atMs - 90_000,
+      plan: { id: 'abc', sequence: 7, createdAtMs: atMs - 3_600_000 },
+      plannedBy: '10.0.0.9:18001',
+      steered: 1,
+      alarms: [{ id: 'config', sinceMs: atMs - 600_000, message: 'broken' }],
+      frontends: [
+        {
+          ...{ frontendId: 'west', requestsPerSecond: 12.34, sources: ['measured'], envoys: 1 },
+          traffic: {
+            ...{ offeredPerSecond: 11.1, refusedShare: 0.02, failedShare: 0 },
+            ...{ firstTokenSeconds: 0.2, wholeSeconds: null },
+          },
+        },
+      ],
+      engines: [engine('a', ['drained']), ...Array.from({ length: 20 }, (_, at) => engine(`b${at}`, []))],
+      envoys: [
+        {
+          ...{ nodeId: 'w1', frontendId: 'west', version: '1.40.0', xds: 'behind' },
+          snapshot: { version: 3, isNewest: true, lastCallAtMs: atMs - 2_000 },
+        },
+      ],
+    };
+    const fetched = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => answerOf(status));
+    expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(3);
+    expect(String(fetched.mock.calls[0]![0])).toBe('http://127.0.0.1:1/v1/status');
+    expect(told.out).toBe(`up for 90 s, since 2026-01-30T23:58:30.000Z
+plan 7 (abc) for 60 min, made by the control server at 10.0.0.9:18001
+
+1 alarm:
+  config, for 10 min: broken
+
+frontend  planned for  by        offered  refused  failed  first token  whole answer  Envoys
+west             12.3  measured     11.1    2.0 %   0.0 %  200 ms       –                  1
+
+engine  utilisation  requests  failures  first token  whole answer  capacity  ready   in flight  remarks
+a            50.0 %       9.0       0.1  200 ms       –                 1.00  1 of 1          3  drained
+… and 20 more, of which there is nothing to say
+
+Envoy  frontend  version  xDS     snapshot  heard of
+w1     west       1.40.0  behind  newest    2 s ago
+`);
+    status.alarms = [];
+    expect(await run(['status', '--json', '--url', 'http://127.0.0.1:1'])).toBe(0);
+    expect(told.out).toContain('"alarms": []');
+  });
+
+  it('asks what the filter would do with a request as a client sends it', async () => {
+    const view = {
+      ...{ planId: 'abc', reason: 'planned', mode: null, pool: 'm', engine: 'a', weight: 0.5, retries: 1 },
+      ...{ endpoints: [{ address: '10.0.0.1:80', engine: 'a' }], route: null, answer: null, note: 'N.' },
+    };
+    const asked = vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf(view));
+    const args = [
+      'decide',
+      '--url',
+      'http://127.0.0.1:1',
+      '--frontend',
+      'f',
+      '--header',
+      'X-Session-Id: a: b ',
+    ];
+    expect(await run(args)).toBe(0);
+    expect(JSON.parse(String(asked.mock.calls[0]![1]!.body))).toMatchObject({
+      headers: [
+        ['X-Session-Id', 'a: b'],
+        ['content-length', '2'],
+      ],
+      body: Buffer.from('{}').toString('base64'),
+    });
+    expect(told.out).toBe(
+      [
+        'pool       m',
+        "engine     a (owns 50.0 % of the pool's keys)",
+        'reason     planned',
+        'endpoints  10.0.0.1:80 (a)',
+        'retries    1',
+        'plan       abc',
+        '\nN.\n',
+      ].join('\n'),
+    );
+  });
+
+  it('finds the control server by a configuration file that is broken elsewhere', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-broken-'));
+    const file = join(folder, 'fleet.yaml');
+    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('refused'));
+    writeFileSync(file, 'server: {admin: {listen: 127.0.0.1:7}}\nengines: none\n');
+    expect(await run(['status', '-c', file])).toBe(1);
+    expect(String(fetched.mock.calls[0]![0])).toBe('http://127.0.0.1:7/v1/status');
+    writeFileSync(file, 'server: {\n');
+    expect(await run(['status', '-c', file])).toBe(2);
+    rmSync(folder, { recursive: true });
+    expect(told.err).toContain('Where the control server answers is not known by that; give --url');
+  });
+
+  it('tells by its number which user acts who has no name, as in many containers', async () => {
+    vi.mocked(userInfo).mockImplementation(() => {
+      throw new Error('uv_os_get_passwd returned ENOENT');
+    });
+    const drains = [{ engineId: 'b', address: null, sinceMs: 0, overSeconds: 30, untilMs: 0 }];
+    const asked = vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf({ drains, orders: [] }));
+    expect(await run(['drain', 'b', '--url', 'http://127.0.0.1:1'])).toBe(0);
+    expect(JSON.parse(String(asked.mock.calls[0]![1]!.body)).by).toMatch(/^user \d+@./);
+    expect(told.out).toContain('b is drained until');
+  });
+
+  it('refuses to record for longer than a timer lasts, which would end at once', async () => {
+    const record = ['record', '--out', '/none/x.gz', '--url', 'http://127.0.0.1:1'];
+    expect(await run([...record, '--for', '25d'])).toBe(2);
+    expect(told.err).toContain('--for: at most 24d');
+    expect(await run([...record, '--for', '24d'])).toBe(1);
+    expect(told.err).toContain('no control server answers');
+  });
+
+  it('keeps what was recorded before a control server broke off', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-record-'));
+    const file = join(folder, 'r.jsonl.gz');
+    async function* recorded() {
+      yield Buffer.from('{"wardropRecording":2}\n');
+      throw new TypeError('terminated');
+    }
+    const body = Readable.toWeb(Readable.from(recorded())) as ReadableStream;
+    vi.spyOn(globalThis, 'fetch').mockResolvedValue(
+      new Response(body, { headers: { [CONTROL_HEADER]: '1' } }),
+    );
+    expect(await run(['record', '--out', file, '--url', 'http://127.0.0.1:1'])).toBe(1);
+    const written = gunzipSync(readFileSync(file)).toString();
+    rmSync(folder, { recursive: true });
+    expect(written).toBe('{"wardropRecording":2}\n');
+    expect(told.err).toContain('the control server at http://127.0.0.1:1/ broke off (terminated)');
+  });
+
+  it('ends with 1 when no control server answers', async () => {
+    expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(told.err).toContain('no control server answers at http://127.0.0.1:1/');
+  });
+
+  it('does not wait for a control server that stands still', async () => {
+    const signal = AbortSignal.abort(new DOMException('too late', 'TimeoutError'));
+    const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(signal);
+    expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(timeout).toHaveBeenCalledWith(10_000);
+    expect(told.err).toContain('no control server answers at http://127.0.0.1:1/: too late');
+  });
+
+  it('says that a control server broke off its answer', async () => {
+    const body = () => new ReadableStream({ pull: (pulled) => pulled.error(new TypeError('terminated')) });
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => {
+      return new Response(body(), { headers: { [CONTROL_HEADER]: '1' } });
+    });
+    expect(await run(['status', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(told.err).toBe('error: no control server answers at http://127.0.0.1:1/: terminated\n');
+  });
+
+  it('says when a control server of before an upgrade does not know the answer', async () => {
+    const answer = { engines: [], frontends: [{ frontendId: 'west', growth: 2 }] };
+    const headers = { [CONTROL_HEADER]: '1' };
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json(answer, { headers }));
+    expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(1);
+    expect(told.err).toContain('the control server is of another version: restart it');
+  });
+
+  it('takes nothing else that answers for a control server', async () => {
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async () => Response.json({ id: 'cmpl-1' }));
+    for (const command of [['status'], ['headroom'], ['drain', 'a'], ['record', '--out', '/none/x.gz']]) {
+      expect(await run([...command, '--url', 'http://127.0.0.1:8000'])).toBe(1);
+    }
+    expect(
+      told.err.match(/what answers at http:\/\/127.0.0.1:8000\/ \(status 200\) is no control server/g),
+    ).toHaveLength(4);
+  });
+});
