@@ -58,6 +58,8 @@ const NO_HOST = new Text('no_healthy_upstream');
 /** In the details when one of Envoy's own limits was in the way. */
 const OVERFLOW = new Text('overflow');
 
+const SWITCHING_PROTOCOLS: u32 = 101;
+
 /** Response headers have arrived: from an engine, or made by Envoy when all attempts failed. */
 // @ts-ignore: decorator
 @inline
@@ -310,10 +312,12 @@ function endProbes(stream: Stream): void {
   stream.probesReplica = false;
 }
 
+/** Of what needs no model a WebSocket alone says that an engine serves: it may list its models, and say that it is well, when it cannot. */
 // @ts-ignore: decorator
 @inline
 function noteServed(stream: Stream, entry: u32): void {
   if (entry == 0) endProbes(stream);
+  if (!stream.counted && (stream.streamed || status != SWITCHING_PROTOCOLS)) return;
   noteSuccess(stream.replica(entry), stream.startedNs);
   noteSuccess(stream.flow(entry).engine, stream.startedNs);
 }

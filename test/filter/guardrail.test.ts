@@ -40,6 +40,40 @@ describe('the guardrail', () => {
     expect(request(vm).endpoints[0]).toBe(BACKUP);
   });
 
+  // Engines list their models, and say that they are well, also when they cannot serve.
+  it.each([
+    ['GET', '/v1/models'],
+    ['HEAD', '/'],
+    ['OPTIONS', '/v1/chat/completions'],
+  ])('is not told by the answer to %s %s that an engine serves', (method, path) => {
+    const ask = (vm: Vm) =>
+      vm
+        .request({ 'x-session-id': 'a', ':method': method, ':path': path }, { ended: true })
+        .respond(200)
+        .end();
+    const failing = started();
+    for (let i = 0; i < 3; i++) {
+      fail(failing);
+      ask(failing);
+    }
+    expect(request(failing).endpoints[0]).toBe(BACKUP);
+
+    const newcomer = started(sketch([{ weight: 1 }]));
+    deliver(newcomer, sketch([{ weight: 0 }, { weight: 1 }], { version: 2 }));
+    for (let i = 0; i < 4; i++) ask(newcomer);
+    const seen = Array.from({ length: 5 }, () => request(newcomer).endpoints[0]);
+    expect(seen).toEqual([BACKUP, BACKUP, BACKUP, BACKUP, OWNER]);
+  });
+
+  it('is told by a WebSocket that an engine serves', () => {
+    const vm = started();
+    for (let i = 0; i < 3; i++) {
+      fail(vm);
+      vm.request({ 'x-session-id': 'a', ':method': 'GET', upgrade: 'websocket' }).respond(101);
+    }
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+  });
+
   it('counts the attempts that Envoy retried', () => {
     const vm = started();
     for (let i = 0; i < 3; i++) {
