@@ -9,6 +9,7 @@ import {
   correctedEngines,
   differingPeers,
   doubtfulRoundTrips,
+  downReplicas,
   driftingProfiles,
   lostPools,
   missingSignals,
@@ -19,7 +20,8 @@ import {
 
 it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
   const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];
-  const fleet = { engines: [{ id: 'a', endpoints }] } as unknown as Fleet;
+  const metrics = { kind: 'vllm', path: '/metrics', port: 9000 };
+  const fleet = { engines: [{ id: 'a', endpoints, metrics }] } as unknown as Fleet;
   const read = { value: 1, source: 'x' };
   const good = new ReplicaReading(['running', 'kvUse', 'prefixHits']);
   const bad = new ReplicaReading(['running', 'kvUse', 'prefixHits']);
@@ -44,13 +46,26 @@ it('names the engine, the signal, the replica and the reason of what has been mi
   expect(missingSignals(fleet, readings, up, 10_000)).toEqual(new Map());
   const [[name, message]] = [...missingSignals(fleet, readings, up, 11_000)] as [[string, string]];
   expect(name).toBe('a');
-  expect(message).toMatch(/kvUse of 10\.0\.0\.2:80: not on the page$/);
+  expect(message).toMatch(/on :9000\/metrics .*kvUse of 10\.0\.0\.2:80: not on the page$/);
   good.fail('status 500', 12_000);
   expect(missingSignals(fleet, readings, up, 22_000).get('a')).toMatch(
     /: running, kvUse of 10\.0\.0\.1:80: status 500; kvUse of/,
   );
   const down = () => ({ ...unknownHealth(0), state: 'down' as const });
   expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
+});
+
+it('names the replica that is down, what its health page answers, and which page that is', () => {
+  const fleet = {
+    engines: [{ id: 'a', endpoints: ['10.0.0.1:80', '10.0.0.2:80'], healthPath: '/ping' }],
+  } as unknown as Fleet;
+  const health = (address: string) =>
+    address.startsWith('10.0.0.1')
+      ? { ...unknownHealth(0), state: 'down' as const, detail: 'status 404' }
+      : unknownHealth(0);
+  expect([...downReplicas(fleet, health)]).toEqual([
+    ['10.0.0.1:80', 'replica 10.0.0.1:80 of engine a: status 404 (GET /ping)'],
+  ]);
 });
 
 it('tells a pool of lost replicas from one that has none', () => {

@@ -46,7 +46,9 @@ export function downReplicas(fleet: Fleet, health: (address: string) => ReplicaH
     fleet.engines.flatMap((engine) =>
       engine.endpoints.flatMap((address): [string, string][] => {
         const { state, detail } = health(address);
-        return state === 'down' ? [[address, `replica ${address} of engine ${engine.id}: ${detail}`]] : [];
+        if (state !== 'down') return [];
+        const message = `replica ${address} of engine ${engine.id}: ${detail} (GET ${engine.healthPath})`;
+        return [[address, message]];
       }),
     ),
   );
@@ -66,7 +68,7 @@ export function missingSignals(
   nowMs: number,
 ): Messages {
   return new Map(
-    fleet.engines.flatMap(({ id, endpoints }): [string, string][] => {
+    fleet.engines.flatMap(({ id, endpoints, metrics }): [string, string][] => {
       const present = endpoints.filter((address) => health(address).state !== 'down');
       const reasons = present.flatMap((address) => {
         const signalsBy = new Map<string, SignalName[]>();
@@ -80,7 +82,8 @@ export function missingSignals(
       if (reasons.length === 0) return [];
       const shown = reasons.slice(0, MOST_REASONS).join('; ');
       const rest = reasons.length > MOST_REASONS ? `; and ${reasons.length - MOST_REASONS} more` : '';
-      return [[id, `engine ${id} does not tell its load (nothing is assumed): ${shown}${rest}`]];
+      const page = `${metrics.port === undefined ? '' : `:${metrics.port}`}${metrics.path}`;
+      return [[id, `engine ${id} does not tell its load on ${page} (nothing is assumed): ${shown}${rest}`]];
     }),
   );
 }
