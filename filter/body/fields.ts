@@ -40,6 +40,8 @@ export enum Field {
 
 export const LAST_TEXT: Field = Field.SERVICE_TIER;
 export const FIRST_KEY_FIELD: Field = Field.PROMPT_CACHE_KEY;
+export const FIRST_LIMIT: Field = Field.MAX_TOKENS;
+export const LAST_LIMIT: Field = Field.MAX_OUTPUT_TOKENS;
 export const FIRST_PROMPT: Field = Field.MESSAGES;
 export const LAST_PROMPT: Field = Field.TOOLS;
 

@@ -1,6 +1,6 @@
 // What has been found in a body, whichever kind it is: the part of a reader's state that the rest of the filter sees.
 
-import { FIRST_PROMPT, Field, LAST_PROMPT } from './fields';
+import { FIRST_LIMIT, FIRST_PROMPT, Field, LAST_LIMIT, LAST_PROMPT } from './fields';
 
 /** Bytes kept of a text; what comes after them is only counted. */
 export const TEXT_LIMIT: u32 = 256;
@@ -9,7 +9,7 @@ export const TEXT_LIMIT: u32 = 256;
 export enum Kind {
   ABSENT,
   TEXT,
-  /** A whole number without sign, fraction and exponent, below 2^53. */
+  /** A number that is not negative, of limits also in a text; its whole part is kept, and 2^53 - 1 for all that is larger. */
   NUMBER,
   TRUE,
   FALSE,
@@ -108,7 +108,7 @@ export function promptBytes(found: Found): u32 {
 /** What the body says that the answer may have of tokens at most, the largest of its fields for that; 0 if it says nothing. */
 export function mostOutputTokens(found: Found): u64 {
   let most: u64 = 0;
-  for (let field = Field.MAX_TOKENS; field <= Field.MAX_OUTPUT_TOKENS; field++) {
+  for (let field = FIRST_LIMIT; field <= LAST_LIMIT; field++) {
     if (kindOf(found, field) == Kind.NUMBER) most = max(most, numberOf(found, field));
   }
   return most;

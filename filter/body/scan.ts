@@ -7,10 +7,12 @@ import {
   BY_TYPE,
   Context,
   contextIn,
+  FIRST_LIMIT,
   FIRST_PROMPT,
   Field,
   fieldIn,
   flagsOf,
+  LAST_LIMIT,
   LAST_PROMPT,
   LAST_TEXT,
   MEDIA,
@@ -27,6 +29,7 @@ import {
   TEXT_BYTES,
   TEXT_LIMIT,
 } from './found';
+import { hasRoom, numberIn, shifted, withDigit } from './numbers';
 import { skipContents, spared, sparedBy, specials, startSparing } from './string-contents';
 
 /** Containers within containers, at most. */
@@ -71,8 +74,10 @@ export class Scan extends Found {
   isKey: bool;
   /** Where in an escape, a number or a literal. */
   step: u8;
-  /** The number is one that is kept. */
-  plain: bool;
+  /** The number is negative. */
+  negative: bool;
+  /** So is its exponent. */
+  shrinks: bool;
   /** Number of the literal. */
   literal: u8;
   /** SKIP or TAKE, to go on with after an escape. */
@@ -84,7 +89,10 @@ export class Scan extends Found {
   target: usize;
   room: u32;
   taken: u32;
+  /** The digits of the number being read, the places by which they have to be shifted, and what its exponent adds to that. */
   number: u64;
+  places: i32;
+  exponent: i32;
   /** Where the value of a prompt field began, in the body and of what counts as its length. */
   promptStart: u32;
   promptFrom: u32;
@@ -279,7 +287,10 @@ function startValue(s: Scan, byte: u8, offset: u32): u8 {
   if (byte == 0x7b) return open(s, true, offset);
   if (byte == 0x5b) return open(s, false, offset);
   if (byte == 0x2d || (byte >= 0x30 && byte <= 0x39)) {
-    s.plain = byte != 0x2d;
+    s.negative = byte == 0x2d;
+    s.shrinks = false;
+    s.places = 0;
+    s.exponent = 0;
     s.step = byte == 0x2d ? MINUS : byte == 0x30 ? ZERO : INTEGER;
     s.number = byte == 0x2d ? 0 : <u64>(byte - 0x30);
     return NUMBER;
@@ -388,7 +399,7 @@ function startText(s: Scan): u8 {
   s.isKey = false;
   const field = textField(s);
   if (field != Field.NONE) return startTaking(s, TEXT_BYTES + <usize>field * <usize>TEXT_LIMIT, TEXT_LIMIT);
-  return isTold(s) ? startTaking(s, NAME, <u32>NAME_LIMIT) : startSkipping(s);
+  return isTold(s) || isLimit(s) ? startTaking(s, NAME, <u32>NAME_LIMIT) : startSkipping(s);
 }
 
 /** The field whose text the value of the latest key is. */
@@ -411,6 +422,12 @@ function textField(s: Scan): Field {
 function isTold(s: Scan): bool {
   const field = latest(s);
   return context(s) == Context.ITEM && (field == Field.TYPE || (field == Field.ROLE && s.depth == 3));
+}
+
+/** Whether the value of the latest key limits the answer: a number, which engines read from a text, too. */
+function isLimit(s: Scan): bool {
+  const field = latest(s);
+  return context(s) == Context.TOP && field >= FIRST_LIMIT && field <= LAST_LIMIT;
 }
 
 function startSkipping(s: Scan): u8 {
@@ -540,6 +557,8 @@ function endString(s: Scan, offset: u32): u8 {
     if (field != Field.NONE) {
       noteLength(s, field, s.taken);
       noteKind(s, field, Kind.TEXT);
+    } else if (isLimit(s)) {
+      noteLimit(s);
     } else if (s.taken <= <u32>NAME_LIMIT) {
       const own = changetype<usize>(s) + OWN + <usize>s.depth;
       store<u8>(own, load<u8>(own) | flagsOf(latest(s), s.target, <usize>s.taken));
@@ -548,6 +567,12 @@ function endString(s: Scan, offset: u32): u8 {
     setKind(s, Kind.TEXT);
   }
   return endValue(s, offset);
+}
+
+function noteLimit(s: Scan): void {
+  const number = s.taken <= <u32>NAME_LIMIT ? numberIn(s.target, <usize>s.taken) : -1;
+  setKind(s, number < 0 ? Kind.TEXT : Kind.NUMBER);
+  if (number >= 0) noteNumber(s, latest(s), <u64>number);
 }
 
 /** Clears what lies behind a name: names are compared as whole words. */
@@ -598,33 +623,37 @@ function noteKey(s: Scan, field: Field): void {
 // --- Numbers and literals ---
 
 const END_OF_NUMBER: u8 = 255;
+const MOST_PLACES: i32 = 1_000_000;
 
 /** Where a number is after this byte; END_OF_NUMBER if the byte is not part of it. */
 function nextOfNumber(s: Scan, byte: u8): u8 {
   const step = s.step;
-  if (byte >= 0x30 && byte <= 0x39) {
-    if (step == ZERO) return END_OF_NUMBER;
-    if (step == INTEGER) {
-      s.number = s.number * 10 + <u64>(byte - 0x30);
-      if (s.number >= 1 << 53) {
-        s.plain = false;
-        s.number = 0;
-      }
-      return INTEGER;
-    }
-    if (step == MINUS) return byte == 0x30 ? ZERO : INTEGER;
-    return step <= FRACTION ? FRACTION : EXPONENT_DIGITS;
+  if (byte >= 0x30 && byte <= 0x39) return nextOfDigits(s, step, byte);
+  if (byte == 0x2e && (step == ZERO || step == INTEGER)) return POINT;
+  if ((byte | 0x20) == 0x65 && (step == ZERO || step == INTEGER || step == FRACTION)) return EXPONENT;
+  if ((byte == 0x2b || byte == 0x2d) && step == EXPONENT) {
+    s.shrinks = byte == 0x2d;
+    return EXPONENT_SIGN;
   }
-  if (byte == 0x2e && (step == ZERO || step == INTEGER)) {
-    s.plain = false;
-    return POINT;
-  }
-  if ((byte | 0x20) == 0x65 && (step == ZERO || step == INTEGER || step == FRACTION)) {
-    s.plain = false;
-    return EXPONENT;
-  }
-  if ((byte == 0x2b || byte == 0x2d) && step == EXPONENT) return EXPONENT_SIGN;
   return END_OF_NUMBER;
+}
+
+function nextOfDigits(s: Scan, step: u8, byte: u8): u8 {
+  if (step == ZERO) return END_OF_NUMBER;
+  if (step <= INTEGER) {
+    s.number = withDigit(s.number, byte);
+    return step == MINUS && byte == 0x30 ? ZERO : INTEGER;
+  }
+  if (step <= FRACTION) {
+    if (hasRoom(s.number)) {
+      s.number = withDigit(s.number, byte);
+      s.places--;
+    }
+    return FRACTION;
+  }
+  // A number that is not zero has reached any limit long before.
+  s.exponent = min(s.exponent * 10 + <i32>(byte - 0x30), MOST_PLACES);
+  return EXPONENT_DIGITS;
 }
 
 function isWholeNumber(step: u8): bool {
@@ -632,8 +661,10 @@ function isWholeNumber(step: u8): bool {
 }
 
 function endNumber(s: Scan, offset: u32): u8 {
-  setKind(s, s.plain ? Kind.NUMBER : Kind.OTHER);
-  if (s.depth == 1) noteNumber(s, latest(s), s.number);
+  if (s.depth == 1) {
+    setKind(s, s.negative ? Kind.OTHER : Kind.NUMBER);
+    noteNumber(s, latest(s), shifted(s.number, s.places + (s.shrinks ? -s.exponent : s.exponent)));
+  }
   return endValue(s, offset);
 }
 

@@ -125,8 +125,13 @@ describe('a need', () => {
     ['{"prompt":PROMPT,"max_tokens":501,"max_tokens":5,"model":"m"}', false],
     ['{"max_tokens":5,"prompt":PROMPT,"max_\\u0074okens":501,"model":"m"}', true],
     [{ max_tokens: 2 ** 53 - 1 }, true],
+    [{ max_tokens: 2 ** 53 }, true],
+    [{ max_completion_tokens: 1e308 }, true],
+    ['{"prompt":PROMPT,"max_tokens":501.0,"model":"m"}', true],
+    ['{"prompt":PROMPT,"max_tokens":5e2,"model":"m"}', false],
     [{ max_tokens: -501, extra: { max_tokens: 501 } }, false],
-    [{ max_tokens: '501' }, false],
+    [{ max_tokens: '501' }, true],
+    [{ max_tokens: 'many' }, false],
     [{}, false],
   ])('of prompt and answer counts what the body %j says of the answer: %s', (body, carried) => {
     const vm = started(view('full'));
