@@ -89,7 +89,9 @@ it('the map of the code has every folder', () => {
   expect(folders.map(({ name }) => name).filter((name) => !map.includes(`\`${name}/\``))).toEqual([]);
 });
 
-it('the configuration in README.md is valid', () => {
+it('the configuration in README.md is valid, and nothing is to be warned of', () => {
   const [, yaml] = read('README.md').match(/```yaml\n([^`]+)```/)!;
-  expect(loadConfig('fleet.yaml', () => yaml!).fleet.pools.map(({ id }) => id)).toEqual(['llama-70b']);
+  const { fleet, warnings } = loadConfig('fleet.yaml', () => yaml!);
+  expect(fleet.pools.map(({ id }) => id)).toEqual(['llama-70b']);
+  expect(warnings).toEqual([]);
 });

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from './load.js';
 import { fixture, minimal, problemsOf } from './testing/texts.js';
 
+const withTimes = minimal.replace('requestsPerSecond: 1', 'requestsPerSecond: 1, ttft: {baseSeconds: 0.1}');
+
 describe('loadConfig', () => {
   it('reads metrics of every kind, at the path of the kind, with names of its own', () => {
     const metricsOf = (text: string) =>
@@ -80,12 +82,19 @@ describe('loadConfig', () => {
     });
   });
 
+  it('warns of a profile that knows a rate only, as slow engines are not found by it', () => {
+    const warningsOf = (text: string) =>
+      loadConfig('/none/fleet.yaml', () => text).warnings.map(({ path, message }) => [path, message]);
+    expect(warningsOf(minimal)).toEqual([['profiles.p', expect.stringContaining('knows a rate only')]]);
+    expect(warningsOf(withTimes)).toEqual([]);
+  });
+
   it('warns of a least share for a priority that no class has', () => {
     const warnings = (priority: number) =>
       loadConfig(
         '/none/fleet.yaml',
         () =>
-          `${minimal}classes: {bulk: {priority: -5, when: {path: /batch}}}\n` +
+          `${withTimes}classes: {bulk: {priority: -5, when: {path: /batch}}}\n` +
           `policy: {minShares: [{pool: m, priority: ${priority}, share: 0.1}]}`,
       ).warnings.map(({ path, message, hint }) => [path, message, hint]);
     expect(warnings(-5)).toEqual([]);
@@ -136,7 +145,7 @@ describe('loadConfig', () => {
     const file = fixture('inline.yaml');
     const config = loadConfig(
       file,
-      () => `${minimal}server: {sync: {listen: 0.0.0.0:1}, admin: {listen: 0.0.0.0:2}}`,
+      () => `${withTimes}server: {sync: {listen: 0.0.0.0:1}, admin: {listen: 0.0.0.0:2}}`,
     );
     expect(config.warnings.map((warning) => warning.path)).toEqual([
       'server.sync.listen',

@@ -7,7 +7,7 @@ export function checkProfiles(config: Draft, found: Findings): void {
     const path = ['profiles', id];
     warnOfMilliseconds(found, [...path, 'ttft', 'baseSeconds'], profile.ttft?.baseSeconds, 30);
     warnOfMilliseconds(found, [...path, 'tbot', 'baseSeconds'], profile.tbot?.baseSeconds, 1);
-    const { work, requestsPerSecond } = profile;
+    const { work, requestsPerSecond, ttft, tbot } = profile;
     if (work !== undefined && requestsPerSecond !== undefined) {
       found.problem([...path, 'requestsPerSecond'], 'give either work or requestsPerSecond', { at: 'key' });
     } else if (work !== undefined && Object.values(work).every((value) => value === 0)) {
@@ -20,6 +20,12 @@ export function checkProfiles(config: Draft, found: Findings): void {
         if (profile[key] === undefined && !found.faults.excuse(path, [key]))
           found.problem(path, `missing key ${JSON.stringify(key)}`, { at: 'key' });
       }
+    } else if (!ttft?.baseSeconds && !tbot?.baseSeconds) {
+      found.warn(
+        path,
+        'knows a rate only, so engines that turn slow are not found, and what they get done is not measured',
+        'give ttft and tbot, roughly to begin with; wardrop fit measures them',
+      );
     }
   }
 }

@@ -18,7 +18,7 @@ export const profiles = {
         minimum: 1e-4,
         maximum: 1e6,
         description:
-          'Shorthand: requests per second that one replica can serve, whatever their size. TTFT then only queues (one server with exponential service times), unless `ttft` says otherwise.',
+          'Shorthand: requests per second that one replica can serve, whatever their size. TTFT then only queues (one server with exponential service times), unless `ttft` says otherwise. Without `ttft` or `tbot`, slow engines are not found.',
       },
       work: {
         type: 'object',

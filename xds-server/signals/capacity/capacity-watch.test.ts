@@ -177,13 +177,23 @@ describe('measured capacities', () => {
     expect(fleet.share('a')).toBe(1);
   });
 
+  const both = [
+    { id: 'a', profile },
+    { id: 'b', profile },
+  ];
+
+  it('are no drift of the profile while one of its two engines does as much as it says', () => {
+    const fleet = new Fleet();
+    fleet.run(30, { a: quiet, b: overrun });
+    expect(fleet.watch.drifts(both)).toEqual([]);
+    const overrunAlike = new Fleet();
+    overrunAlike.run(30, { a: overrun, b: overrun });
+    expect(overrunAlike.watch.drifts(both)).toMatchObject([{ factor: expect.closeTo(1 / 0.7) }]);
+  });
+
   it('are drift of the profile when the middle engine of it has one', () => {
     const fleet = new Fleet();
     fleet.run(30, { a: quiet, b: overrun });
-    const both = [
-      { id: 'a', profile },
-      { id: 'b', profile },
-    ];
     expect(fleet.watch.drifts(both.slice(1))).toEqual([
       { profileId: 'p', kind: 'work', factor: expect.closeTo(1 / 0.7), sinceMs: expect.any(Number) },
     ]);

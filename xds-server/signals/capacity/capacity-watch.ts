@@ -110,7 +110,7 @@ export class CapacityWatch {
       if (hasEvidence) byProfile.set(profile.id, [...(byProfile.get(profile.id) ?? []), capacity]);
     }
     return [...byProfile].flatMap(([profileId, capacities]): CapacityDrift[] => {
-      const share = lowerMedian(capacities.map((capacity) => capacity.share));
+      const share = middleShare(capacities.map((capacity) => capacity.share));
       const sinces = capacities.flatMap(({ sinceMs }) => (sinceMs === undefined ? [] : [sinceMs]));
       return share === 1
         ? []
@@ -180,6 +180,13 @@ export class CapacityWatch {
 }
 
 type SavedCapacityWatch = ReturnType<CapacityWatch['save']>;
+
+/** The middle one; of an even number the one of both in the middle that is nearer to 1, and 1 where they lie on two sides of it. */
+function middleShare(shares: readonly number[]): number {
+  const less = lowerMedian(shares);
+  const more = -lowerMedian(shares.map((share) => -share));
+  return more < 1 ? more : Math.max(1, less);
+}
 
 function hasQueue({ queue }: Watched, seconds: number, nowMs: number): boolean | undefined {
   if (queue === undefined || nowMs - queue.atMs > FRESH_MS) return undefined;
