@@ -10,10 +10,19 @@ export interface FollowedPlan {
   readonly salt: string;
 }
 
+/** Whether a plan fits a fleet, whose engines are another list whenever anything else of it is another. */
+interface Look {
+  readonly plan: Plan;
+  readonly engines: FleetState['fleet']['engines'];
+  readonly unfitReason: string | null;
+}
+
 /** Takes over the plans of a control server that leads. */
 export class PlanFollower {
   #state = '';
   #read: FollowedPlan | undefined;
+  /** To look anew at every tick would take all the time there is in large fleets. */
+  #look: Look | undefined;
   #unfitReason: string | null = null;
 
   /** Why the last plan cannot be published for the fleet here; null when it can. */
@@ -25,7 +34,12 @@ export class PlanFollower {
   planFor({ state: text }: Followed, state: FleetState): FollowedPlan | undefined {
     if (text !== this.#state) this.#read = this.#readPlan(text);
     if (this.#read === undefined) return undefined;
-    this.#unfitReason = whyUnfit(this.#read.plan, state) ?? null;
+    const { plan } = this.#read;
+    const { engines } = state.fleet;
+    if (this.#look?.plan !== plan || this.#look.engines !== engines) {
+      this.#look = { plan, engines, unfitReason: whyUnfit(plan, state) ?? null };
+    }
+    this.#unfitReason = this.#look.unfitReason;
     return this.#unfitReason === null ? this.#read : undefined;
   }
 
