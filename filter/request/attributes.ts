@@ -260,6 +260,13 @@ function takeList(pairs: usize, size: usize): void {
   }
 }
 
+/** Whether the path begins so, as it is written. */
+// @ts-ignore: decorator
+@inline
+export function pathBegins(path: Text): bool {
+  return pathLength >= path.length && memory.compare(pathAt, path.at, path.length) == 0;
+}
+
 /** Model and key from elsewhere, where the headers gave none. */
 export function supplyModel(at: usize, length: usize): void {
   modelAt = at;

@@ -32,8 +32,7 @@ import {
   keyLength,
   modelAt,
   modelLength,
-  pathAt,
-  pathLength,
+  pathBegins,
   readAttributes,
   recallAttributes,
   supplyKey,
@@ -269,10 +268,6 @@ export function isForm(): bool {
 function whatFilesAre(): u8 {
   if (pathBegins(AUDIO_PATH)) return AUDIO;
   return pathBegins(IMAGE_PATH) ? IMAGE : 0;
-}
-
-function pathBegins(path: Text): bool {
-  return pathLength >= path.length && memory.compare(pathAt, path.at, path.length) == 0;
 }
 
 /** `application/json`, or a type that ends in `+json`, whatever its parameters; also no type at all. */

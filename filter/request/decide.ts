@@ -99,6 +99,7 @@ import {
   answerUnsupportedType,
 } from './replies';
 import { forbidRetries, letGo, steer, steerNatively } from './steer';
+import { asksForTokens } from './token-counts';
 import { HELD, LET_GO, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
@@ -261,9 +262,22 @@ function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
   if (!body && needsBody(model)) return refuseBody(stream);
   const carried = carriedNeeds(body);
   const pool = poolFor(model, carried);
-  return pool < 0
-    ? refuseNeeds(stream, model, carried)
+  if (pool < 0) return refuseNeeds(stream, model, carried);
+  return asksForTokens()
+    ? serveTokens(stream, <u32>pool, hash, keyed)
     : serve(stream, <u32>pool, classOf(<u32>pool, priorityFor(carried)), hash, keyed);
+}
+
+/** A request for tokens alone is no demand and never shed: it goes where its conversation is. */
+function serveTokens(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {
+  const point = placeAgain(stream, pool, hash);
+  if (nativeSteering || pick(stream, pool, segment, point, keyed, worst))
+    return passTo(stream, pool, hash, keyed);
+  if (refuses(stream, atLimit ? OVERLOADED : UNAVAILABLE, pool)) {
+    if (atLimit) answerOverloaded(true);
+    else answerUnavailable(true);
+  }
+  return afterRefusal(stream);
 }
 
 function refuseModel(stream: Stream, reason: u8): i32 {

@@ -66,7 +66,7 @@ function carries(need: usize, body: usize): bool {
   const length = textLength(need + L.NEED_VALUE);
   switch (load<u32>(need, L.NEED_KIND)) {
     case L.NEED_BY_PATH:
-      return pathBegins(value, length);
+      return isPathBelow(value, length);
     case L.NEED_BY_TENANT:
       return equals(tenantAt, tenantLength, value, length);
     case L.NEED_BY_BODY:
@@ -85,7 +85,7 @@ function carries(need: usize, body: usize): bool {
 }
 
 /** As it is written, or as engines read it: `/v1/%61udio` is served as `/v1/audio`. */
-function pathBegins(value: usize, length: usize): bool {
+function isPathBelow(value: usize, length: usize): bool {
   if (pathLength >= length && memory.compare(pathAt, value, length) == 0) return true;
   const end = pathAt + pathLength;
   let at = pathAt;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Host, type LocalReply, type Vm } from '../../simulator/filter-host/host.js';
 import { CLIENT_STEERING_HEADERS, KEY_HEADERS } from '../../wire/names.js';
+import { reportOf } from './reported.js';
 import { deliver, sketch } from './snapshots.js';
 
 const one = [{ weight: 1 }];
@@ -342,5 +343,40 @@ describe('a shed fraction', () => {
 
   it('does not touch requests without a body', () => {
     expect(shedding(1).request({ ':method': 'GET' }, { ended: true }).forwarded).toBe(true);
+  });
+});
+
+describe('a request for the tokens of a text alone', () => {
+  const tokensOf = (vm: Vm, key: string, path = '/v1/messages/count_tokens?beta=true') =>
+    vm.request({ 'x-session-id': key, ':path': path });
+
+  it('goes where its conversation is, is not shed and is no demand', () => {
+    const weights = [{ weight: 1 }, { weight: 3 }];
+    const shedding = started(sketch(weights, { pool: { shedFraction: 1 } }));
+    const calm = started(sketch(weights));
+    for (let i = 0; i < 50; i++) {
+      const { endpoints } = calm.request({ 'x-session-id': `k${i}`, ':path': '/v1/messages' });
+      expect(tokensOf(shedding, `k${i}`).endpoints).toEqual(endpoints);
+      tokensOf(calm, `k${i}`).respond(200).end();
+    }
+    expect(reportOf(shedding).pools).toEqual([]);
+    expect(reportOf(calm).pools[0]).toMatchObject({ offered: 50 });
+  });
+
+  it.each(['/tokenize', '/detokenize', '/v1/tokenize', '/v1/detokenize', '/v1/responses/input_tokens'])(
+    'is one for %s, too',
+    (path) => {
+      const vm = started();
+      expect(tokensOf(vm, 'a', path).respond(200).decision.reason).toBe('planned');
+      expect(reportOf(vm).pools).toEqual([]);
+    },
+  );
+
+  it('needs a model that is served, and one of its engines', () => {
+    const ask = (vm: Vm, model: string) => vm.request({ 'x-wardrop-model': model, ':path': '/tokenize' });
+    expect(errorOf(ask(started(), 'other').reply).code).toBe('model_not_found');
+    const none = started(sketch([{ weight: 1, ready: false }]));
+    expect(errorOf(ask(none, 'm').reply).code).toBe('unavailable');
+    expect(reportOf(none).pools).toEqual([]);
   });
 });
