@@ -91,9 +91,8 @@ export function isBusy(flow: usize): bool {
 }
 
 /**
- * Chooses engine and replica for a key, by the segment that its hash falls in, and appends them to the stream, then up to
- * two entries for retries: another replica of the engine, and a replica of another engine. False when no engine of the
- * pool can take the request, down to the level `worst`.
+ * Chooses engine and replica for a key, by the segment that its hash falls in, and appends them to the stream, then where
+ * retries go. False when no engine of the pool can take the request, down to the level `worst`.
  */
 export function pick(
   stream: Stream,
@@ -122,10 +121,20 @@ export function pick(
   else if (leftOwner) stream.reason = OVERFLOW;
   else stream.reason = chosen == backup ? GUARDRAIL : SCAN;
 
+  appendFirst(stream, chosen, level);
+  appendRetries(stream, owner, backup, hash, level);
+  return true;
+}
+
+/**
+ * Appends up to two entries for retries: another replica of the engine that was ranked last, which is the first entry's, and a
+ * replica of another engine.
+ */
+function appendRetries(stream: Stream, owner: usize, backup: usize, hash: u64, level: i32): void {
+  const chosen = changetype<usize>(stream.flow0);
   const other = second;
   const tested = spare;
-  appendFirst(stream, chosen, level);
-  if (other) append(stream, changetype<FlowState>(chosen), other);
+  if (other) append(stream, stream.flow0, other);
 
   const retryLevel = level == HEALTHY ? STEADY : level;
   let elsewhere =
@@ -134,17 +143,16 @@ export function pick(
       : scan(hash, retryLevel, min(count, RETRY_SCAN), leftOwner ? 0 : owner, chosen);
   if (!elsewhere && !other) {
     // Rather than nobody, who is being tested: after a change of all replicas they all are.
-    if (tested) append(stream, changetype<FlowState>(chosen), tested);
+    if (tested) append(stream, stream.flow0, tested);
     elsewhere = scan(hash, HEALTHY, min(count, RETRY_SCAN), chosen, 0);
   }
   if (!elsewhere) {
     if (!other && !tested) appendEjected(stream, chosen, hash);
-    return true;
+    return;
   }
   const last = second;
   append(stream, changetype<FlowState>(elsewhere), best);
   if (last && stream.entries < MOST_ENTRIES) append(stream, changetype<FlowState>(elsewhere), last);
-  return true;
 }
 
 /**

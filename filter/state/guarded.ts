@@ -41,7 +41,7 @@ export class Guarded extends Row {
   /** Requests in flight that test a trickling row, and how many there may be. */
   probes: u32;
   mostProbes: u32;
-  /** When the state last changed, in whole milliseconds; compared with every request, so in what their times are in. */
+  /** When the state last changed, in whole milliseconds; in nanoseconds, as the times of requests that it is compared with are. */
   sinceNs: u64;
   /** When an ejection ends, or a test widens. */
   untilMs: u64;

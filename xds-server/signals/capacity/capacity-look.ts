@@ -4,10 +4,10 @@ import type { EngineTraffic, Traffic } from './engine-traffic.js';
 import { fullRequests, rhoOf } from './load-by-profile.js';
 import type { RequestsHeld } from './requests-held.js';
 
-/** Long beside the time that requests stay, and if it need not be too long, enough for this many answers. */
+/** A look spans so many times what requests stay, and enough time for so many answers, where that is not too long. */
 const STAYS = 2;
 const ENOUGH_ANSWERS = 400;
-/** What is far off is seen by fewer. */
+/** What is far off shows in fewer. */
 const FEW_ANSWERS = 100;
 const LEAST_SECONDS = 5;
 const LONGEST_SECONDS = 55;

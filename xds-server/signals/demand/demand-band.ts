@@ -27,12 +27,12 @@ const LEAST_RISE_SECONDS = 2;
 const LEAST_FALL_SECONDS = 10;
 /** The end of a burst that was taken for a surge just before: until it is believed, requests are refused that have room. */
 const LEAST_FALL_AFTER_SURGE_SECONDS = 4;
-/** A rise that is not large is believed when it has lasted this long, */
+/** A rise that is not large is believed when it has lasted this long. */
 const LEAST_SMALL_RISE_SECONDS = 4;
 /**
- * and any small change when it is known so well that there is one good move, not two: by so much evidence, when it began
- * included, or on less by so many standard deviations (a larger change, which needs not be known as well), or by fewer after
- * the longest wait. The more sure a change must be on little evidence, the more chance has flattered it.
+ * Any small change must be known so well that there is one good move, not two: by so much evidence, when it began
+ * included; or, with less, by so many standard deviations (such a change is larger, and need not be known as well); or by fewer of
+ * them after the longest wait. The surer a change must be on little evidence, the more chance has flattered it.
  */
 const EVIDENCE_OF_SMALL_CHANGE = 3_000;
 const SIGMAS_OF_KNOWN_CHANGE = 12;
