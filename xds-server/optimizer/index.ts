@@ -1,4 +1,4 @@
-export { checkSolution } from './check.js';
+export { checkSolution } from './check/check.js';
 export { type EngineCost, type ExplainedPair, type Explanation, explain } from './explain/explain.js';
 export { explanationText } from './explain/explain-text.js';
 export {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { checkSolution, recomputedObjective } from './check.js';
+import { checkSolution, recomputedObjective } from './check/check.js';
 import { Optimizer } from './index.js';
 import type { OptimizerInput, Solution, SolutionRow } from './solution.js';
 import { shakenDemand } from './testing/random.js';

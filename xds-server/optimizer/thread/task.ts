@@ -1,6 +1,6 @@
 import type { Highs } from 'highs';
 import { type ErrorCode, WardropError } from '../../errors.js';
-import { checkSolution } from '../check.js';
+import { checkSolution } from '../check/check.js';
 import { believedInput } from '../input.js';
 import { LinearSolver } from '../program/linear-program.js';
 import { refuseFaults } from '../refusal.js';

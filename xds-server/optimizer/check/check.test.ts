@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
-import { checkSolution, Optimizer } from './index.js';
-import type { Solution } from './solution.js';
-import { randomInput } from './testing/random.js';
-import { simpleProfile, threeRegions, weightsOf, worldInput } from './testing/world.js';
+import { checkSolution, Optimizer } from '../index.js';
+import type { Solution } from '../solution.js';
+import { randomInput } from '../testing/random.js';
+import { simpleProfile, threeRegions, weightsOf, worldInput } from '../testing/world.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());
