@@ -8,6 +8,7 @@ import type { DecisionView } from '../../xds-server/admin/views/decision-view.js
 import { freePorts } from '../free-ports.js';
 import { chat, keysOf, type Result } from './harness/load.js';
 import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/mesh.js';
+import { post, postHttp2 } from './harness/post.js';
 import { sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
 
@@ -105,17 +106,57 @@ describe('routing through a real Envoy', () => {
   });
 
   it('passes requests on without its own headers and with the body untouched', async () => {
+    const trace = {
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      tracestate: 'a=b',
+      baggage: 'k=v',
+      'x-client-request-id': 'c1',
+    };
     for (const stream of [false, true]) {
-      const result = await chat(envoy.url, { key: 'untouched', stream, headers: { 'x-custom': 'kept' } });
+      const headers = { 'x-custom': 'kept', ...trace };
+      const result = await chat(envoy.url, { key: 'untouched', stream, headers });
       const stub = Object.values(stubs).find((candidate) => candidate.name === result.headers['x-stub']);
       const attempt = stub?.requests.at(-1);
-      expect(attempt?.headers['x-custom']).toBe('kept');
+      expect(attempt?.headers).toMatchObject(headers);
       const ours = Object.keys(attempt?.headers ?? {}).filter((name) =>
         /wardrop|x-gateway|x-envoy-max/.test(name),
       );
       expect(ours).toEqual([]);
       expect(attempt?.body).toContain('"content":"hello"');
     }
+  });
+
+  it('takes a body without a byte for none, in chunks and over HTTP/2', async () => {
+    const [key] = KEYS;
+    const { headers } = await chat(envoy.url, { key: key!, later: true });
+    for (const send of [post, postHttp2]) {
+      const answer = await send(`${envoy.url}/v1/responses/resp_1/cancel`, {
+        pieces: [],
+        headers: { 'x-session-id': key! },
+        isChunked: true,
+      });
+      expect([answer.status, answer.headers['x-stub']]).toEqual([200, headers['x-stub']]);
+    }
+  });
+
+  it("passes an engine's refusal on as it is, advice and all, and tries it nowhere else", async () => {
+    const attempts = () => Object.values(stubs).reduce((sum, stub) => sum + stub.requests.length, 0);
+    for (const status of [429, 529]) {
+      for (const stub of Object.values(stubs)) {
+        stub.behaviour = (_request, response) => {
+          response.writeHead(status, { 'retry-after': '7', 'x-ratelimit-remaining-requests': '0' });
+          response.end('{"error":{"message":"busy"}}');
+        };
+      }
+      const before = attempts();
+      const answer = await post(`${envoy.url}/v1/chat/completions`, {
+        pieces: [Buffer.from('{"model":"demo-8b"}')],
+      });
+      expect([answer.status, answer.body]).toEqual([status, '{"error":{"message":"busy"}}']);
+      expect(answer.headers).toMatchObject({ 'retry-after': '7', 'x-ratelimit-remaining-requests': '0' });
+      expect(attempts() - before).toBe(1);
+    }
+    for (const stub of Object.values(stubs)) stub.behaviour = answerOk;
   });
 
   it("opens WebSockets to the conversation's engine", async () => {
