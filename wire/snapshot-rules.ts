@@ -23,7 +23,6 @@ const address = /^[\x21-\x2b\x2d-\x7e]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const control = /[\x00-\x1f\x7f]/;
 const unpaired = /\p{Surrogate}/u;
-const utf8 = new TextEncoder();
 
 /**
  * What a snapshot must fulfil beyond its types; the filter refuses any that does not. Throws
@@ -34,7 +33,7 @@ export function checkSnapshot(view: SnapshotView): void {
   check(/^[0-9a-f]{16}$/.test(view.planId), 'planId', 'must be 16 hex digits');
   check(isWhole(view.issuedAtMs, 0, Number.MAX_SAFE_INTEGER), 'issuedAtMs', 'must be a whole number');
   checkName(view.frontendId, 'frontendId', visible);
-  check(utf8.encode(view.salt).length <= MAX_NAME_BYTES, 'salt', `must have at most ${MAX_NAME_BYTES} bytes`);
+  check(Buffer.byteLength(view.salt) <= MAX_NAME_BYTES, 'salt', `must have at most ${MAX_NAME_BYTES} bytes`);
   check(isShare(view.steered ?? 1), 'steered', 'must be between 0 and 1');
 
   checkUnique(view.models, (model) => model.name, 'models', 'name');
@@ -141,7 +140,7 @@ function checkEngine(engine: SnapshotEngine, path: string): void {
 }
 
 function checkName(name: string, path: string, pattern?: RegExp): void {
-  const bytes = utf8.encode(name).length;
+  const bytes = Buffer.byteLength(name);
   check(bytes > 0 && bytes <= MAX_NAME_BYTES, path, `must have 1 to ${MAX_NAME_BYTES} bytes`);
   if (pattern === undefined) {
     check(

@@ -57,6 +57,7 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
   const isMeasured = (engine: number) => fleet.measuresNetwork === true && Number.isFinite(network[engine]);
   const indexes = new Map(fleet.engines.map(({ id }, index) => [id, index]));
   const states = new Map(engines.map((engine) => [engine.id, engine]));
+  const uses = usesOf(plan, frontendId);
   return {
     version: input.version,
     planId: plan.id,
@@ -75,7 +76,7 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
         ...(isMeasured(index) && isVisible(healthPath) && { probePath: healthPath }),
         ...(relief.engines.has(id) && { overflow: relief.engines.get(id)! }),
         ...(relief.limits.has(id) && { replicaLimit: relief.limits.get(id)! }),
-        ...busyAbove(plan, frontendId, id, relief),
+        ...busyAbove(uses.get(id), relief.full.get(id), relief.envoys.get(frontendId) ?? 1),
         replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({
           address,
           ready,
@@ -101,32 +102,52 @@ export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
 const BUSY_SHARE = 0.3;
 const BUSY_SIGMA = 3;
 
+/** What the plan uses of an engine. */
+interface Use {
+  readonly rho: number;
+  /** Requests per second from all frontends, and from this one. */
+  readonly all: number;
+  readonly own: number;
+  /** Frontends that it gets requests from. */
+  readonly users: number;
+}
+
+/** By the id of engines that the plan sends requests of this frontend. */
+function usesOf({ rows, engines }: Plan, frontendId: string): ReadonlyMap<string, Use> {
+  const flows = new Map<string, { all: number; own: number; readonly users: Set<string> }>();
+  for (const row of rows) {
+    for (const { engineId, weight } of row.weights) {
+      const flow = row.demandRps * weight;
+      if (flow === 0) continue;
+      const sums = flows.get(engineId) ?? { all: 0, own: 0, users: new Set() };
+      flows.set(engineId, sums);
+      sums.all += flow;
+      sums.users.add(row.frontendId);
+      if (row.frontendId === frontendId) sums.own += flow;
+    }
+  }
+  const rhos = new Map(engines.map(({ engineId, rho }) => [engineId, rho]));
+  return new Map(
+    [...flows]
+      .filter(([, { own }]) => own > 0)
+      .map(([id, { users, ...sums }]) => [id, { ...sums, users: users.size, rho: rhos.get(id) ?? 1 }]),
+  );
+}
+
 /**
  * An Envoy's part is that of its frontend: of what the plan uses of the engine, as its flows are shared out, and of what it leaves
  * idle, an equal one to each frontend that it sends there. So a frontend that asked for next to nothing may begin to send.
  * Nobody is busy whom the plan gives nothing.
  */
 function busyAbove(
-  { rows, engines }: Plan,
-  frontendId: string,
-  engineId: string,
-  { full, envoys }: Relief,
+  use: Use | undefined,
+  inFlight: number | undefined,
+  envoys: number,
 ): Pick<SnapshotEngine, 'busyAbove'> {
-  const inFlight = full.get(engineId);
-  if (inFlight === undefined) return {};
-  let all = 0;
-  let own = 0;
-  const users = new Set<string>();
-  for (const row of rows) {
-    const flow = row.demandRps * (row.weights.find((other) => other.engineId === engineId)?.weight ?? 0);
-    all += flow;
-    if (flow > 0) users.add(row.frontendId);
-    if (row.frontendId === frontendId) own += flow;
-  }
-  if (own === 0) return {};
-  const used = Math.min(1, engines.find((engine) => engine.engineId === engineId)?.rho ?? 1);
-  const share = (used * own) / all + (1 - used) / users.size;
-  const part = (inFlight * share) / (envoys.get(frontendId) ?? 1);
+  if (use === undefined || inFlight === undefined) return {};
+  const used = Math.min(1, use.rho);
+  const share = (used * use.own) / use.all + (1 - used) / use.users;
+  const part = (inFlight * share) / envoys;
   const above = part + Math.max(BUSY_SHARE * part, BUSY_SIGMA * Math.sqrt(part));
   return { busyAbove: Number(above.toPrecision(3)) };
 }
