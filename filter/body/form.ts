@@ -3,7 +3,8 @@
 // sends (bare line feeds, folded headers, space after a boundary, extended names …): such a form counts as broken,
 // because an engine might see another model in it. Contents are skipped 16 bytes at a time.
 
-import { equals, lower, startsWith, Text } from '../abi/text';
+import { equals, lower, Text } from '../abi/text';
+import { BOUNDARY_LIMIT, boundaryLength, FOUND_BOUNDARY, isSpace, keepBoundary } from './boundary';
 import { AUDIO, Context, Field, FILE, fieldIn, IMAGE, LAST_TEXT, NAME_LIMIT } from './fields';
 import {
   clearFound,
@@ -45,9 +46,6 @@ const DISPOSITION: u8 = 1;
 const TYPE: u8 = 2;
 const ENCODING: u8 = 3;
 
-/** Longest boundary, by RFC 2046. */
-const BOUNDARY_LIMIT: usize = 70;
-
 @unmanaged
 export class Form extends Found {
   mode: u8;
@@ -82,8 +80,6 @@ const DELIMITER: usize = (offsetof<Form>() + 7) & ~7;
 const WORD_BYTES: usize = DELIMITER + ((4 + BOUNDARY_LIMIT + 7) & ~7);
 const STATE_END: usize = WORD_BYTES + 2 * NAME_LIMIT;
 
-const FORM_TYPE = new Text('multipart/form-data');
-const BOUNDARY = new Text('boundary');
 const CONTENT_DISPOSITION = new Text('content-disposition');
 const CONTENT_TYPE = new Text('content-type');
 const CONTENT_TRANSFER_ENCODING = new Text('content-transfer-encoding');
@@ -103,76 +99,6 @@ const truths: StaticArray<Text> = [
   new Text('t'),
   new Text('y'),
 ];
-
-/** The boundary that `findBoundary` has found. */
-const FOUND_BOUNDARY: usize = memory.data(80);
-let boundaryLength: usize = 0;
-
-/** Whether a content type is that of a form, whatever its parameters. */
-export function isFormType(at: usize, length: usize): bool {
-  if (!startsWith(at, length, FORM_TYPE)) return false;
-  const end = skipSpace(at + FORM_TYPE.length, at + length);
-  return end == at + length || load<u8>(end) == 0x3b;
-}
-
-/** Looks for the boundary in the content type of a form, for `startForm`; false if there is none that can be used. */
-export function findBoundary(at: usize, length: usize): bool {
-  const end = at + length;
-  let p = at + FORM_TYPE.length;
-  boundaryLength = 0;
-  while (true) {
-    while (p < end && (load<u8>(p) == 0x3b || isSpace(load<u8>(p)))) p++;
-    if (p == end) return boundaryLength > 0;
-    const name = p;
-    while (p < end && load<u8>(p) != 0x3d && load<u8>(p) != 0x3b) p++;
-    const nameLength = p - name;
-    if (p == end || load<u8>(p++) == 0x3b) return false;
-    const isQuoted = p < end && load<u8>(p) == 0x22;
-    const value = isQuoted ? p + 1 : p;
-    const valueEnd = isQuoted ? endOfQuoted(value, end) : endOfToken(value, end);
-    if (!valueEnd) return false;
-    p = skipSpace(isQuoted ? valueEnd + 1 : valueEnd, end);
-    if (p < end && load<u8>(p) != 0x3b) return false;
-    if (!startsWith(name, nameLength, BOUNDARY)) continue;
-    // An extended or a second boundary means different things to different readers.
-    if (nameLength != BOUNDARY.length || boundaryLength) return false;
-    if (!takeBoundary(value, valueEnd, isQuoted)) return false;
-  }
-}
-
-/**
- * The quote that ends a quoted text; 0 if there is none, or if there is anything before it that readers disagree about: an
- * escape of anything but a quote or a backslash, or of a backslash right before the end.
- */
-function endOfQuoted(at: usize, end: usize): usize {
-  let p = at;
-  for (; p < end && load<u8>(p) != 0x22; p++) {
-    if (load<u8>(p) != 0x5c) continue;
-    if (end - ++p < 2) return 0;
-    if (load<u8>(p) != 0x22 && (load<u8>(p) != 0x5c || load<u8>(p, 1) == 0x22)) return 0;
-  }
-  return p < end ? p : 0;
-}
-
-/** The end of a text without quotes, space behind it left out. */
-function endOfToken(at: usize, end: usize): usize {
-  let p = at;
-  while (p < end && load<u8>(p) != 0x3b) p++;
-  while (p > at && isSpace(load<u8>(p - 1))) p--;
-  return p;
-}
-
-/** Keeps a boundary without its escapes; false if it can be none. */
-function takeBoundary(at: usize, end: usize, isQuoted: bool): bool {
-  for (let p = at; p < end; p++) {
-    let byte = load<u8>(p);
-    if (byte == 0x5c && isQuoted) byte = load<u8>(++p);
-    else if (byte == 0x5c || byte == 0x22) return false;
-    if (byte < 0x20 || byte > 0x7e || boundaryLength == BOUNDARY_LIMIT) return false;
-    store<u8>(FOUND_BOUNDARY + boundaryLength++, byte);
-  }
-  return boundaryLength > 0 && load<u8>(FOUND_BOUNDARY + boundaryLength - 1) != 0x20;
-}
 
 /**
  * Prepares a block of FOUND_SIZE bytes for a form with the boundary found last. `filesAre` is the flag of `fields.ts` for
@@ -196,8 +122,7 @@ export function startForm(at: usize, filesAre: u8): Form {
 export function restartAtHead(f: Form): void {
   const at = changetype<usize>(f);
   const filesAre = f.filesAre;
-  boundaryLength = <usize>f.delimiterLength - 4;
-  memory.copy(FOUND_BOUNDARY, at + DELIMITER + 4, boundaryLength);
+  keepBoundary(at + DELIMITER + 4, <usize>f.delimiterLength - 4);
   startForm(at, filesAre).headOnly = true;
 }
 
@@ -549,18 +474,6 @@ function isOneOf(texts: StaticArray<Text>, at: usize, length: usize): bool {
 
 // @ts-ignore: decorator
 @inline
-function isSpace(byte: u8): bool {
-  return byte == 0x20 || byte == 0x09;
-}
-
-// @ts-ignore: decorator
-@inline
 function isControl(byte: u8): bool {
   return byte < 0x20 && byte != 0x09;
-}
-
-function skipSpace(at: usize, end: usize): usize {
-  let p = at;
-  while (p < end && isSpace(load<u8>(p))) p++;
-  return p;
 }

@@ -6,14 +6,13 @@ import { allocate } from '../abi/blocks';
 import { getBuffer, OK, REQUEST_BODY } from '../abi/host';
 import { Region, RESULT, resetArena, resultAt, resultLength, swapLanding } from '../abi/memory';
 import { equalsIgnoringCase, Text } from '../abi/text';
+import { findBoundary, isFormType } from '../body/boundary';
 import { AUDIO, FIRST_KEY_FIELD, Field, IMAGE, keyFieldNamed } from '../body/fields';
 import {
-  findBoundary,
   Form,
   isAtFile,
   isBrokenForm,
   isCompleteForm,
-  isFormType,
   isHeadRead,
   restartAtHead,
   scanForm,

@@ -32,7 +32,7 @@ const truths = ['true', '1', 'on', 'yes', 't', 'y'];
 /** The filter's reader of forms as a module of its own. */
 export class FormScanner {
   readonly #exports = new WebAssembly.Instance(
-    partModule('form', 'body/form.ts', 'body/fields.ts', 'body/found.ts'),
+    partModule('form', 'body/form.ts', 'body/boundary.ts', 'body/fields.ts', 'body/found.ts'),
     { env: { abort: () => {} } },
   ).exports as unknown as Exports & Enum;
   readonly #memory: Buffer;
