@@ -3,14 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { loadConfig } from '../../config/load.js';
 import { Alarms } from '../alarms/alarms.js';
+import { ConfigWatch } from './config-watch.js';
 import { LiveConfig } from './live-config.js';
-
-vi.mock('../../config/load.js', async (original) => {
-  const { loadConfig: load } = await original<typeof import('../../config/load.js')>();
-  return { loadConfig: vi.fn(load) };
-});
 
 let folder = '';
 beforeEach(() => {
@@ -32,10 +27,11 @@ it('whatever a new file brings about, the configuration in force stays, and the 
   live.follow({ alarms, log, onRead: () => {}, idle: async () => {}, onChange: () => {} });
 
   write('n');
-  vi.mocked(loadConfig).mockImplementationOnce(() => {
+  const reading = vi.spyOn(ConfigWatch.prototype, 'reading').mockImplementationOnce(() => {
     throw new RangeError('Maximum call stack size exceeded');
   });
   expect(await live.reload('test')).toBe(false);
+  reading.mockRestore();
   expect(live.current.fleet.pools[0]!.id).toBe('m');
   expect(alarms.list).toMatchObject([{ id: 'config', message: expect.stringMatching(/Maximum call stack/) }]);
   expect(await live.reload('test')).toBe(true);
