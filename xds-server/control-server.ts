@@ -4,7 +4,7 @@ import { encodeUsageReport } from '../wire/usage-report-writer.js';
 import { type AdminServer, startAdmin } from './admin/admin-server.js';
 import { ServerMetrics } from './admin/metrics/server-metrics.js';
 import type { ShownServer } from './admin/shown-server.js';
-import type { Config } from './config/config.js';
+import type { Config, TlsSettings } from './config/config.js';
 import { configId } from './config/config-id.js';
 import { AlarmWatch } from './control/alarms/alarm-watch.js';
 import { Alarms } from './control/alarms/alarms.js';
@@ -95,6 +95,7 @@ export class ControlServer implements ShownServer {
   readonly #hasGoneOn: boolean;
   #admin: AdminServer | undefined;
   #configId: string;
+  #tls: TlsSettings | undefined;
   #view: SignalsView;
   #stopped = false;
 
@@ -125,6 +126,7 @@ export class ControlServer implements ShownServer {
     this.#log = log;
     this.#live = live;
     this.#configId = configId(config);
+    this.#tls = config.server.tls;
     this.peers = peers;
     this.runFilter = runFilter;
     this.alarms = new Alarms(now, log);
@@ -504,6 +506,15 @@ export class ControlServer implements ShownServer {
     };
   }
 
+  /** Shows these certificates from now on, if they are others. */
+  #renew(tls: TlsSettings | undefined): void {
+    if (tls === undefined || tls === this.#tls) return;
+    this.#tls = tls;
+    this.#envoys.renew(tls);
+    this.peers.renew(tls);
+    this.#log.info('other certificates are shown from now on');
+  }
+
   /** An operator ordered something, here or at a peer. */
   #noteOrders(): void {
     this.#ticker.soon();
@@ -515,6 +526,7 @@ export class ControlServer implements ShownServer {
     const { server, fleet, upstreams } = this.config;
     this.#configId = configId(this.config);
     this.#log.level = server.logLevel;
+    this.#renew(server.tls);
     this.signals.reconfigure(this.config, now());
     this.engineWatch.watch(fleet, upstreams);
     this.#inForce.outdate();

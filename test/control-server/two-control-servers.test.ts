@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type ConnectionOptions, connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { id64 } from '../../wire/hash.js';
 import {
@@ -105,6 +107,35 @@ function reportOf(offered: number, displaced: readonly bigint[] = []): UsageRepo
 
 function isAlarmed({ alarms }: ControlServer, kind: string, message: RegExp): boolean {
   return alarms.list.some(({ id, message: text }) => id.startsWith(`${kind}:`) && message.test(text));
+}
+
+const TLS = 'tls: {cert: cert.pem, key: key.pem, clientCa: ca.pem, peerCa: ca.pem},';
+
+/** Writes what `TLS` names. */
+function certify(authority: CertificateAuthority) {
+  const { certificate, key } = authority.issue('127.0.0.1');
+  writeFileSync(join(folder, 'ca.pem'), authority.certificate);
+  writeFileSync(join(folder, 'cert.pem'), certificate);
+  writeFileSync(join(folder, 'key.pem'), key);
+  return { cert: certificate, key };
+}
+
+/** Whether each takes the other's certificate: a client hears only after its own handshake that its certificate is refused. */
+async function speaksTls(port: number, options: ConnectionOptions): Promise<boolean> {
+  const socket = connect({ host: '127.0.0.1', port, ...options });
+  try {
+    await once(socket, 'secureConnect');
+    const isRefused = await Promise.race([
+      once(socket, 'error').then(() => true),
+      once(socket, 'close').then(() => true),
+      new Promise<boolean>((resolve) => setTimeout(resolve, 300, false)),
+    ]);
+    return !isRefused;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
 }
 
 describe('two control servers', () => {
@@ -228,17 +259,29 @@ describe('two control servers', () => {
   });
 
   it('speak TLS, and show each other certificates where these are asked for', async () => {
-    const authority = new CertificateAuthority();
-    writeFileSync(join(folder, 'ca.pem'), authority.certificate);
-    const { certificate, key } = authority.issue('127.0.0.1');
-    writeFileSync(join(folder, 'cert.pem'), certificate);
-    writeFileSync(join(folder, 'key.pem'), key);
-    const extra = 'tls: {cert: cert.pem, key: key.pem, clientCa: ca.pem, peerCa: ca.pem},';
+    certify(new CertificateAuthority());
     const ports = await freePorts(6);
-    const one = await new Site('one', ports.slice(0, 3), ports.slice(3), { extra }).start();
-    const two = await new Site('two', ports.slice(3), ports.slice(0, 3), { extra }).start();
+    const one = await new Site('one', ports.slice(0, 3), ports.slice(3), { extra: TLS }).start();
+    const two = await new Site('two', ports.slice(3), ports.slice(0, 3), { extra: TLS }).start();
     expect(two.plan!.id).toBe(one.plan!.id);
     await vi.waitUntil(() => one.peerViews()[0]?.hasSameConfig === true, 5_000);
     expect([one.isPlanning, two.isPlanning]).toEqual([true, false]);
   });
+
+  it('go over to certificates of another authority without a restart, and go on to hear each other', async () => {
+    certify(new CertificateAuthority());
+    const ports = await freePorts(6);
+    const one = await new Site('one', ports.slice(0, 3), ports.slice(3), { extra: TLS }).start();
+    const two = await new Site('two', ports.slice(3), ports.slice(0, 3), { extra: TLS }).start();
+    const next = new CertificateAuthority();
+    const own = certify(next);
+    for (const port of [ports[0]!, ports[1]!, ports[3]!, ports[4]!]) {
+      await vi.waitUntil(() => speaksTls(port, { ...own, ca: next.certificate }), 10_000);
+    }
+    const renewedMs = performance.now();
+    const isHeardSince = (server: ControlServer) =>
+      server.peerViews().every(({ ageSeconds }) => ageSeconds! * 1_000 < performance.now() - renewedMs);
+    await vi.waitUntil(() => isHeardSince(one) && isHeardSince(two), 10_000);
+    await vi.waitUntil(() => [one, two].every(({ alarms }) => alarms.list.length === 0), 5_000);
+  }, 60_000);
 });

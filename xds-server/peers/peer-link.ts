@@ -34,7 +34,7 @@ export class PeerLink {
   /** `host:port`. */
   readonly address: string;
   readonly #options: PeerLinkOptions;
-  readonly #agent: Agent;
+  #agent: Agent;
   readonly #stopping = new AbortController();
   #known: Known = NOTHING_KNOWN;
   readonly #createdMs: number;
@@ -49,12 +49,15 @@ export class PeerLink {
     this.#createdMs = options.now();
     const { target, tls } = options;
     this.address = targetText(target);
-    this.#agent = new Agent({
-      // One for news, which are waited for, and one for questions.
-      connections: 2,
-      maxResponseSize: MOST_ANSWER_BYTES,
-      connect: { timeout: TIMEOUT_MS, ...(tls && tlsOf(tls)) },
-    });
+    this.#agent = agentOf(tls);
+  }
+
+  /** Shows and wants other certificates from the next connection on. */
+  renew(tls: TlsSettings): void {
+    const before = this.#agent;
+    this.#agent = agentOf(tls);
+    // What is under way on its connections ends as it would.
+    void before.close();
   }
 
   get isSelf(): boolean {
@@ -157,6 +160,15 @@ async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+function agentOf(tls: TlsSettings | undefined): Agent {
+  return new Agent({
+    // One for news, which are waited for, and one for questions.
+    connections: 2,
+    maxResponseSize: MOST_ANSWER_BYTES,
+    connect: { timeout: TIMEOUT_MS, ...(tls && tlsOf(tls)) },
+  });
 }
 
 function tlsOf({ cert, key, clientCa, peerCa }: TlsSettings) {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { ServerSettings } from '../config/config.js';
+import type { ServerSettings, TlsSettings } from '../config/config.js';
 import { WardropError } from '../errors.js';
 import { targetText } from '../fleet/address.js';
 import type { Orders } from '../fleet/operations.js';
@@ -129,6 +129,11 @@ export class Peers {
   start(events: PeersEvents): void {
     this.#events = events;
     for (const link of this.#links) link.start();
+  }
+
+  /** Shows and wants other certificates from now on. */
+  renew(tls: TlsSettings): void {
+    for (const link of this.#links) link.renew(tls);
   }
 
   async stop(): Promise<void> {

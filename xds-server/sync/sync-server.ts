@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { encodeDisplaced } from '../../wire/displaced-writer.js';
@@ -29,11 +29,18 @@ import { RefusedCalls } from './refused-calls.js';
 import type { SnapshotBoard } from './snapshot-board.js';
 import { VainOffers } from './vain-offers.js';
 
+/** PEM texts. With `clientCa`, callers must show a certificate of this authority. */
+interface SyncTls {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+}
+
 export interface SyncServerOptions {
   /** Port 0 takes a free one. */
   readonly listen: Address;
-  /** PEM texts; absent: plain HTTP. */
-  readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
+  /** Absent: plain HTTP. */
+  readonly tls?: SyncTls;
   /** Expected in `authorization: Bearer …` when given. */
   readonly token?: string;
   readonly board: SnapshotBoard;
@@ -93,15 +100,7 @@ export class SyncServer {
     this.#server =
       tls === undefined
         ? createServer(handle)
-        : createTlsServer(
-            {
-              cert: tls.cert,
-              key: tls.key,
-              minVersion: 'TLSv1.2',
-              ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa, requestCert: true }),
-            },
-            handle,
-          );
+        : createTlsServer({ ...contextOf(tls), requestCert: tls.clientCa !== undefined }, handle);
     this.#server.requestTimeout = 10_000;
     // Longer than Envoys wait between two calls, so that no call meets a connection that is just being closed.
     this.#server.keepAliveTimeout = 120_000;
@@ -120,6 +119,11 @@ export class SyncServer {
     const bound = targetText({ host, port: (this.#server.address() as AddressInfo).port });
     log.info({ listen: bound, tls: tls !== undefined }, 'serving sync');
     return bound;
+  }
+
+  /** Shows another certificate from the next connection on, where there is TLS at all. */
+  renew(tls: SyncTls): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(contextOf(tls));
   }
 
   /** Answers all calls that wait and frees the port. */
@@ -266,6 +270,10 @@ export class SyncServer {
     }
     sendJson(response, status, { ...(code === undefined ? {} : { code }), message });
   }
+}
+
+function contextOf({ cert, key, clientCa }: SyncTls) {
+  return { cert, key, minVersion: 'TLSv1.2' as const, ...(clientCa !== undefined && { ca: clientCa }) };
 }
 
 class NotFound extends Error {

@@ -14,4 +14,5 @@ export { CONNECTION_BUFFER_BYTES } from './resources/listener.js';
 export { envoyNode, frontendOf } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';
-export { type ServerTls, XdsServer, type XdsServerOptions } from './transport/xds-server.js';
+export type { ServerTls } from './transport/renewable-credentials.js';
+export { XdsServer, type XdsServerOptions } from './transport/xds-server.js';

@@ -25,7 +25,8 @@ const hostPort = (description: string) =>
 
 export const server = {
   type: 'object',
-  description: 'The control server itself. Listening addresses, files and secrets need a restart to change.',
+  description:
+    'The control server itself. Listening addresses, the state file, the token and peers need a restart to change; certificates do not.',
   additionalProperties: false,
   properties: {
     xds: listen(

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ServerSettings } from '../../config/config.js';
+import type { TlsSettings } from '../../config/config.js';
 import { answerFromAdmin } from '../../peers/admin-question.js';
 import type { Peers } from '../../peers/peers.js';
 import type { SnapshotBoard } from '../../sync/snapshot-board.js';
@@ -23,12 +23,19 @@ export interface EnvoySocketsOptions {
 export interface EnvoySockets {
   readonly xds: XdsServer;
   readonly sync: SyncServer;
+  /** Shows other certificates from now on. */
+  readonly renew: (tls: TlsSettings) => void;
 }
 
-/** Not listening yet. Addresses, token and certificates are those of the start. */
+/** Not listening yet. Addresses and token are those of the start. */
 export function envoySockets(options: EnvoySocketsOptions): EnvoySockets {
   const xds = xdsServer(options);
-  return { xds, sync: syncServer(options, xds) };
+  const sync = syncServer(options, xds);
+  const renew = (tls: TlsSettings) => {
+    xds.renew(xdsTls(tls));
+    sync.renew(tls);
+  };
+  return { xds, sync, renew };
 }
 
 function xdsServer({ live, intake, onNack, log }: EnvoySocketsOptions): XdsServer {
@@ -72,7 +79,7 @@ function syncServer(
   });
 }
 
-function xdsTls({ cert, key, clientCa }: NonNullable<ServerSettings['tls']>) {
+function xdsTls({ cert, key, clientCa }: TlsSettings) {
   return {
     certificate: Buffer.from(cert),
     key: Buffer.from(key),

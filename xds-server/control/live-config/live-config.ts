@@ -155,10 +155,11 @@ export class LiveConfig {
   async #apply(reason: string): Promise<boolean> {
     const { log, idle, onChange } = this.#events!;
     const { config } = withDiscovered(this.#written, this.discovered);
-    if (isSameConfig(config, this.#current)) return true;
+    const next = takeOver(this.#current, config);
+    if (isSameConfig(next, this.#current)) return true;
     await idle();
     if (this.#isStopped) return false;
-    this.#current = takeOver(this.#current, config);
+    this.#current = next;
     this.#generation++;
     onChange();
     log.info({ reason }, 'configuration in force');

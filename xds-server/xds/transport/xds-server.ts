@@ -18,15 +18,8 @@ import type { DeltaRequest, SotwRequest } from '../protocol/session.js';
 import type { ResourceStatus } from '../protocol/subscription.js';
 import { decodeDeltaRequest, decodeSotwRequest, encodeDeltaResponse, encodeSotwResponse } from './codec.js';
 import { decodeLoadReport, encodeLoadStatsResponse, LOAD_STATS_PATH } from './load-stats.js';
+import { RenewableCredentials, type ServerTls } from './renewable-credentials.js';
 import { type DiscoveryMethod, discoveryMethods } from './services.js';
-
-/** PEM files' contents. */
-export interface ServerTls {
-  readonly certificate: Buffer;
-  readonly key: Buffer;
-  /** When given, clients must show a certificate of this authority. */
-  readonly clientCa?: Buffer;
-}
 
 export interface XdsServerOptions {
   /** Port 0 takes a free one. */
@@ -77,6 +70,8 @@ export class XdsServer {
   readonly #options: XdsServerOptions;
   readonly #plane: ControlPlane;
   readonly #server = new grpc.Server(channelOptions);
+  /** Absent: plaintext. */
+  #credentials: RenewableCredentials | undefined;
   readonly #calls = new Set<Pick<Call, 'end'>>();
   readonly #settledWaiters = new Set<() => void>();
 
@@ -111,9 +106,13 @@ export class XdsServer {
   /** Binds the address and returns it with the port that was really taken. */
   async start(): Promise<Address> {
     const { listen, tls, log } = this.#options;
-    if (tls !== undefined) checkTls(tls);
+    if (tls !== undefined) {
+      checkTls(tls);
+      this.#credentials = new RenewableCredentials(tls);
+    }
+    const credentials = this.#credentials ?? grpc.ServerCredentials.createInsecure();
     const port = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(listen, serverCredentials(tls), (error, bound) => {
+      this.#server.bindAsync(listen, credentials, (error, bound) => {
         if (error === null) resolve(bound);
         else reject(listenError('xDS', listen, error));
       });
@@ -121,6 +120,11 @@ export class XdsServer {
     const bound = targetText({ host: splitAddress(listen).host, port });
     log.info({ listen: bound, tls: tls !== undefined }, 'serving xDS');
     return bound;
+  }
+
+  /** Shows another certificate from the next connection on, where there is TLS at all. */
+  renew(tls: ServerTls): void {
+    this.#credentials?.renew(tls);
   }
 
   /** Ends all streams cleanly, so that Envoys reconnect elsewhere, and frees the port; forced after `graceMs`. */
@@ -274,12 +278,6 @@ function checkTls({ certificate, key, clientCa }: ServerTls): void {
       `cannot use the xDS server's certificate or key: ${reason}`,
     );
   }
-}
-
-function serverCredentials(tls: ServerTls | undefined): grpc.ServerCredentials {
-  if (tls === undefined) return grpc.ServerCredentials.createInsecure();
-  const pair = { private_key: tls.key, cert_chain: tls.certificate };
-  return grpc.ServerCredentials.createSsl(tls.clientCa ?? null, [pair], tls.clientCa !== undefined);
 }
 
 /** On a service for one type the type may be left out, and no other may be asked for. */
