@@ -260,11 +260,11 @@ function takeList(pairs: usize, size: usize): void {
   }
 }
 
-/** Whether the path begins so, as it is written. */
+/** Whether the path begins so, with 4 bytes or more, as it is written. */
 // @ts-ignore: decorator
 @inline
 export function pathBegins(path: Text): bool {
-  return pathLength >= path.length && memory.compare(pathAt, path.at, path.length) == 0;
+  return pathLength >= path.length && sameName(pathAt, path.at, path.length);
 }
 
 /** Model and key from elsewhere, where the headers gave none. */
