@@ -139,10 +139,14 @@ it('names the Envoy whose filter is of another version, why, and what to do abou
 
 it('an Envoy that took the filter over xDS has an alarm from 10 s without a call on', () => {
   const acknowledged = { version: 'x', atMs: 0 };
+  const resumed = {
+    'type.googleapis.com/envoy.config.listener.v3.Listener': { status: 'synced', acknowledged: null },
+  };
   const listener = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged } };
   const extension = { 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig': { acknowledged } };
   const rejecting = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged: null } };
-  const node = (nodeId: string, types: object) => ({ nodeId, connectedAtMs: 0, types }) as NodeView;
+  const node = (nodeId: string, types: object, frontendId = 'west') =>
+    ({ nodeId, frontendId, connectedAtMs: 0, types }) as NodeView;
   const nodes = [
     node('never', listener),
     node('no-longer', extension),
@@ -150,14 +154,18 @@ it('an Envoy that took the filter over xDS has an alarm from 10 s without a call
     node('unread', listener),
     node('without-filter', {}),
     node('rejecting', rejecting),
+    node('back-with-the-same', resumed),
+    node('left-over', listener, 'gone'),
   ];
+  const frontends = [{ id: 'west' }];
   const holder = (nodeId: string, atMs: number) => ({ nodeId, frontendId: 'west', version: 1, atMs });
   const holders = [holder('calling', 1), holder('no-longer', 0)];
   const unread = new Map([['unread', 'layout 7 is not known']]);
-  expect(silentFilters(nodes, holders, unread, 9_999).size).toBe(0);
-  const messages = silentFilters(nodes, holders, unread, 10_000);
-  expect([...messages.keys()]).toEqual(['never', 'no-longer']);
+  expect(silentFilters(nodes, holders, unread, frontends, 9_999).size).toBe(0);
+  const messages = silentFilters(nodes, holders, unread, frontends, 10_000);
+  expect([...messages.keys()]).toEqual(['never', 'no-longer', 'back-with-the-same', 'left-over']);
   expect(messages.get('never')).toMatch(/^the filter of Envoy never fetches no snapshots: .*wardrop-sync/);
+  expect(messages.get('left-over')).toMatch(/^Envoy left-over is of frontend gone, .*Stop it, or put/);
 });
 
 const peer: PeerView = {

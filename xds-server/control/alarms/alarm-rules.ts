@@ -1,4 +1,4 @@
-import type { Fleet, SignalName } from '../../fleet/fleet.js';
+import type { Fleet, Frontend, SignalName } from '../../fleet/fleet.js';
 import type { Orders } from '../../fleet/operations.js';
 import type { PeerView } from '../../peers/peers.js';
 import type { Plan } from '../../plan/plan.js';
@@ -7,7 +7,7 @@ import type { ProfileDrift } from '../../signals/penalty/outlier-watch.js';
 import type { ReplicaHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
 import type { Holder } from '../../sync/snapshot-board.js';
-import { filterTypes, type NodeView, shortType } from '../../xds/index.js';
+import { filterTypes, type NodeView, shortType, type TypeView } from '../../xds/index.js';
 
 /** Alarms of one kind: a message for each name. */
 export type Messages = ReadonlyMap<string, string>;
@@ -240,19 +240,29 @@ export function silentFilters(
   nodes: readonly NodeView[],
   holders: readonly Pick<Holder, 'nodeId' | 'atMs'>[],
   unread: ReadonlyMap<string, string>,
+  frontends: readonly Pick<Frontend, 'id'>[],
   nowMs: number,
 ): Messages {
   const sinceMs = nowMs - SILENT_ALARM_MS;
   const called = new Set(holders.flatMap(({ nodeId, atMs }) => (atMs > sinceMs ? [nodeId] : [])));
   return new Map(
-    nodes.flatMap(({ nodeId, connectedAtMs, types }): [string, string][] => {
-      const hasFilter = filterTypes.some((type) => (types[type]?.acknowledged ?? null) !== null);
+    nodes.flatMap(({ nodeId, frontendId, connectedAtMs, types }): [string, string][] => {
+      const hasFilter = filterTypes.some((type) => types[type] !== undefined && isHeld(types[type]));
       if (!hasFilter || connectedAtMs > sinceMs || called.has(nodeId) || unread.has(nodeId)) return [];
       const consequence = 'it refuses all requests, or goes on with a snapshot that it has from before';
+      if (!frontends.some(({ id }) => id === frontendId)) {
+        const what = `Envoy ${nodeId} is of frontend ${frontendId}, which is not in the configuration any more`;
+        return [[nodeId, `${what}: ${consequence}. Stop it, or put the frontend back`]];
+      }
       const remedy = 'See whether cluster wardrop-sync in its bootstrap leads to server.sync';
       return [[nodeId, `the filter of Envoy ${nodeId} fetches no snapshots: ${consequence}. ${remedy}`]];
     }),
   );
+}
+
+/** An Envoy that comes back with what it should have is sent nothing that it could acknowledge. */
+function isHeld({ status, acknowledged }: TypeView): boolean {
+  return status === 'synced' || acknowledged !== null;
 }
 
 /** Envoys whose filter and the control server do not understand each other; they serve on. */

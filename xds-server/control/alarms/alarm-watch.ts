@@ -69,7 +69,7 @@ export class AlarmWatch {
     if (nowMs - this.#slowAtMs < SLOW_INTERVAL_MS) return;
     this.#slowAtMs = nowMs;
     this.#alarms.set('network', doubtfulRoundTrips(seen.view));
-    this.#lookAtEnvoys(seen.envoys(), nowMs);
+    this.#lookAtEnvoys(seen.envoys(), seen.fleet, nowMs);
     this.#lookAtPeers(seen.peers(), seen.unfitReason);
   }
 
@@ -95,12 +95,12 @@ export class AlarmWatch {
     alarms.set('signal-missing', missingSignals(fleet, readings, health, nowMs));
   }
 
-  #lookAtEnvoys({ nodes, holders, unread }: SeenEnvoys, nowMs: number): void {
+  #lookAtEnvoys({ nodes, holders, unread }: SeenEnvoys, { frontends }: Fleet, nowMs: number): void {
     const alarms = this.#alarms;
     alarms.set('envoy-rejects', rejections(nodes));
     alarms.set('envoy-lacks', lackingEnvoys(nodes));
     alarms.set('envoy-unread', unreadEnvoys(unread));
-    alarms.set('envoy-silent', silentFilters(nodes, holders, unread, nowMs));
+    alarms.set('envoy-silent', silentFilters(nodes, holders, unread, frontends, nowMs));
   }
 
   #lookAtPeers(peers: readonly PeerView[], unfitReason: string | null): void {

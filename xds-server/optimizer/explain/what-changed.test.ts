@@ -77,19 +77,20 @@ test('the text names the cause and the weights that it moved', async () => {
   expect(whatChangedText({ effects: [], weights: [] })).toBe('No input changed.');
 });
 
-test('the text leaves out what would read as no change', () => {
+test('the text leaves out what would read as no change, and says what time stands for', () => {
   const pair = { frontendId: 'west', poolId: 'chat', engineId: 'b' };
-  const text = whatChangedText({
-    effects: [
-      {
-        cause: 'time',
-        weights: [{ ...pair, before: 0.5, after: 0.5001 }],
-        movedRps: 0.01,
-        objectiveSeconds: -1e-6,
-        refusedRps: 1e-9,
-      },
-    ],
-    weights: [],
-  });
-  expect(text).toBe('time: 0.0 requests/s moved, 0.000 user-seconds/s');
+  const time = {
+    cause: 'time',
+    weights: [{ ...pair, before: 0.5, after: 0.5001 }],
+    movedRps: 0.01,
+    objectiveSeconds: -1e-6,
+    refusedRps: 1e-9,
+  } as const;
+  const nothing = 'Inputs changed, but nothing that shows followed.';
+  expect(whatChangedText({ effects: [time], weights: [] })).toBe(nothing);
+  const moves = [{ ...pair, before: 0.5, after: 0.6 }];
+  const text = whatChangedText({ effects: [time, { ...time, weights: moves, movedRps: 1 }], weights: [] });
+  expect(text).toBe(
+    'time that conditions have held: 1.0 requests/s moved, 0.000 user-seconds/s\n  west → b, pool chat: 50.0 % → 60.0 %',
+  );
 });

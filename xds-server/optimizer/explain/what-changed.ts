@@ -74,23 +74,29 @@ export async function whatChanged(
 /** An effect in one line for each change of weight; nothing that would read as no change. */
 export function whatChangedText({ effects }: WhatChanged): string {
   if (effects.length === 0) return 'No input changed.';
-  return effects
-    .map(({ cause, weights, movedRps, objectiveSeconds, refusedRps }) => {
-      const sums = [
-        `${movedRps.toFixed(1)} requests/s moved`,
-        `${signed(objectiveSeconds)} user-seconds/s`,
-        ...(isShownAsZero(refusedRps) ? [] : [`${signed(refusedRps)} requests/s refused`]),
-      ];
-      const changes = weights
-        .filter(({ before, after }) => percent(before) !== percent(after))
-        .map(
-          ({ frontendId, poolId, engineId, before, after }) =>
-            `  ${frontendId} → ${engineId}, pool ${poolId}: ${percent(before)} → ${percent(after)}`,
-        );
-      return [`${cause}: ${sums.join(', ')}`, ...changes].join('\n');
-    })
-    .join('\n');
+  const texts = effects.flatMap(textOf);
+  return texts.length === 0 ? 'Inputs changed, but nothing that shows followed.' : texts.join('\n');
 }
+
+function textOf({ cause, weights, movedRps, objectiveSeconds, refusedRps }: CauseEffect): readonly string[] {
+  const changes = weights
+    .filter(({ before, after }) => percent(before) !== percent(after))
+    .map(
+      ({ frontendId, poolId, engineId, before, after }) =>
+        `  ${frontendId} → ${engineId}, pool ${poolId}: ${percent(before)} → ${percent(after)}`,
+    );
+  const moved = movedRps.toFixed(1);
+  if (changes.length === 0 && moved === '0.0' && isShownAsZero(objectiveSeconds) && isShownAsZero(refusedRps))
+    return [];
+  const sums = [
+    `${moved} requests/s moved`,
+    `${signed(objectiveSeconds)} user-seconds/s`,
+    ...(isShownAsZero(refusedRps) ? [] : [`${signed(refusedRps)} requests/s refused`]),
+  ];
+  return [`${cause === 'time' ? TIME_TEXT : cause}: ${sums.join(', ')}`, ...changes];
+}
+
+const TIME_TEXT = 'time that conditions have held';
 
 /** The earlier input with the kinds taken so far exchanged for the later ones, made to fit together by ids. */
 function exchanged(before: OptimizerInput, after: OptimizerInput, taken: ReadonlySet<Cause>): OptimizerInput {
