@@ -2,14 +2,7 @@ import type { EngineRequest, Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
 import { Dialogue } from '../load/dialogue.js';
 import { mix, pickTwo } from '../policies/hashing.js';
-import type {
-  Decision,
-  Outcome,
-  Policy,
-  PolicyFactory,
-  RoutedRequest,
-  Telemetry,
-} from '../policies/policy.js';
+import type { Decision, Outcome, Policy, PolicyFactory, RoutedRequest } from '../policies/policy.js';
 import { Random } from '../random.js';
 import { envoysOf, type Fault, type Scenario } from '../scenario.js';
 import { scheduleTurns } from './arrivals.js';
@@ -19,6 +12,7 @@ import { EventQueue } from './event-queue.js';
 import { Outages } from './outages.js';
 import { Probes } from './probes.js';
 import { Recorder, SAMPLE_SECONDS } from './recorder.js';
+import { Reports } from './reports.js';
 import { TotalVariation } from './variation.js';
 
 /** Health probes of an engine; two contrary results in a row change what is thought of it. */
@@ -72,16 +66,13 @@ export class World {
   readonly #controlProbes: Probes;
   readonly #outages: Outages;
   readonly #conversations: Conversations;
-  readonly #offered: number[];
-  readonly #e2e: { sum: number; count: number }[][];
+  readonly #reports: Reports;
   readonly #variation = new TotalVariation();
   readonly #endAt: number;
   readonly #seed: number;
   #policy!: Policy;
   #now = 0;
   #open = 0;
-  /** What the last period showed. */
-  #shown: { readonly telemetry: Telemetry; readonly observed: unknown } | undefined;
 
   private constructor(scenario: Scenario, seed: number) {
     this.#scenario = scenario;
@@ -107,8 +98,13 @@ export class World {
     this.#envoys = scenario.frontends.map((_, frontend) =>
       frontendOf.flatMap((other, envoy) => (other === frontend ? [envoy] : [])),
     );
-    this.#offered = scenario.frontends.map(() => 0);
-    this.#e2e = scenario.frontends.map(() => scenario.engines.map(() => ({ sum: 0, count: 0 })));
+    this.#reports = new Reports({
+      scenario,
+      queue: this.#queue,
+      engines: this.#engines,
+      ready: this.#controlProbes.ready,
+      outages: this.#outages,
+    });
   }
 
   /** Runs the scenario to the last answer. Requests and their times depend on the seed alone. */
@@ -132,7 +128,7 @@ export class World {
     this.#scheduleFaults();
     this.#every(PROBE_SECONDS, () => this.#probe());
     this.#every(SAMPLE_SECONDS, () => this.#sample());
-    this.#every(this.#scenario.signals.periodSeconds, () => this.#report());
+    this.#every(this.#scenario.signals.periodSeconds, () => this.#reports.tell(this.#policy, this.#now));
     if (this.#policy.tick) this.#every(TICK_SECONDS, () => this.#policy.tick!(this.#now));
     const queue = this.#queue;
     for (;;) {
@@ -195,7 +191,7 @@ export class World {
   #try(request: Request): void {
     const serial = ++request.serial;
     request.envoy = this.#envoyOf(request);
-    this.#offered[request.frontend]!++;
+    this.#reports.offered(request.frontend);
     request.firstTokenAt = Number.NaN;
     request.sequence = undefined;
     request.attempts = 0;
@@ -284,9 +280,7 @@ export class World {
     request.cachedTokens = sequence.cachedTokens;
     if (!request.turn.streamed) this.#policy.answered?.(request, engine, this.#now, request.attempts);
     this.#inFlight[envoy]![engine]!--;
-    const e2e = this.#e2e[frontend]![engine]!;
-    e2e.sum += this.#now - request.sentAt;
-    e2e.count++;
+    this.#reports.answered(frontend, engine, this.#now - request.sentAt);
     this.#noteMove(request);
     conversation.lastEngine = engine;
     conversation.lastTokens = content.promptTokens + content.outputTokens;
@@ -411,30 +405,6 @@ export class World {
     this.#controlProbes.add(isUp.map((up, engine) => up && !this.#outages.isCut(engines[engine]!.region)));
     this.#probes.forEach((probes, frontend) => {
       probes.add(isUp.map((up, engine) => up && this.#outages.connects(frontend, engine)));
-    });
-  }
-
-  #report(): void {
-    const { periodSeconds, delaySeconds } = this.#scenario.signals;
-    const policy = this.#policy;
-    const { ready } = this.#controlProbes;
-    const telemetry = {
-      atSeconds: this.#now,
-      engines: this.#engines.map((engine, index) => engine.telemetry(ready[index]!, periodSeconds)),
-      demandRps: this.#offered.map((count) => count / periodSeconds),
-      e2eSeconds: this.#e2e.map((row) => row.map(({ sum, count }) => sum / count)),
-    };
-    this.#offered.fill(0);
-    for (const row of this.#e2e) for (const cell of row) cell.sum = cell.count = 0;
-    if (this.#outages.isControlDown) return;
-    const shown =
-      this.#outages.areSignalsFrozen && this.#shown
-        ? this.#shown
-        : { telemetry, observed: policy.observe?.(this.#now) };
-    this.#shown = shown;
-    if (!policy.update) return;
-    this.#queue.add(this.#now + delaySeconds + this.#outages.extraDelaySeconds, () => {
-      if (!this.#outages.isControlDown) return policy.update!(shown.telemetry, this.#now, shown.observed);
     });
   }
 

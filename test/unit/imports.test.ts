@@ -20,7 +20,17 @@ const FILTER: Order = [
 ];
 
 const SERVER: Order = [
-  ['bearer', 'collections', 'errors', 'exact-json', 'gen', 'package-file', 'percent'],
+  [
+    'bearer',
+    'collections',
+    'errors',
+    'exact-json',
+    'gen',
+    'package-file',
+    'percent',
+    'steady-clock',
+    'suggest',
+  ],
   ['listen-error', 'fleet'],
   ['profiles'],
   ['config'],
