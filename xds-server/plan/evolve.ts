@@ -8,7 +8,7 @@ import { assignBackups } from './partition/backups.js';
 import { evolvePartition, type Partition } from './partition/partition.js';
 import { quantise } from './partition/quantise.js';
 import { runsOf } from './partition/segments.js';
-import { HASH_SPACE, type Plan, type PlanRow, type Weight } from './plan.js';
+import { HASH_SPACE, type Plan, type PlanEngine, type PlanRow, type Weight } from './plan.js';
 import { planId } from './plan-id.js';
 import { pooledUtilization, retryRatio } from './protection/retry-ratio.js';
 import { shedEntries } from './protection/shed.js';
@@ -20,6 +20,9 @@ import { Usability } from './usability.js';
  * rounded they are the same, so that an engine that returns finds exactly the map that it left.
  */
 const WEIGHT_DIGITS = 4;
+/** Utilisations of plan and solution that differ by no more than this, relative, are the same; those below the least count as that. */
+const SAME_RHO = 0.05;
+const LEAST_RHO = 0.1;
 
 export interface EvolveInput {
   /** Null before the first plan. */
@@ -39,16 +42,32 @@ export interface EvolveInput {
  */
 export function evolvePlan(input: EvolveInput): Plan {
   const { previous, solution, createdAtMs } = input;
+  const work = new EngineWork(input.state, input.profiles);
+  const rows = evolveRows(input, work);
   const content = {
-    rows: evolveRows(input),
-    engines: solution.engines.map((engine) => ({ ...engine })),
+    rows,
+    engines: statedEngines(solution, work, rows),
     objectiveSeconds: solution.objectiveSeconds,
   };
   if (previous !== null && describesTheSame(previous, content)) return previous;
   return { id: planId(content), sequence: (previous?.sequence ?? 0) + 1, createdAtMs, ...content };
 }
 
-function evolveRows({ previous, solution, state, profiles, policy }: EvolveInput): PlanRow[] {
+/**
+ * What the solution says of engines, but for the utilisation of those that weights kept in force make another one: what a dead
+ * band leaves out of a large row's weights may be all the traffic of a small engine.
+ */
+function statedEngines(solution: Solution, work: EngineWork, rows: readonly PlanRow[]): PlanEngine[] {
+  const loads = work.loads(rows);
+  return solution.engines.map((engine) => {
+    const { engineId, effectiveCapacity, rho } = engine;
+    const planned = effectiveCapacity > 0 ? (loads.get(engineId) ?? 0) / effectiveCapacity : 0;
+    const isAsSolved = Math.abs(planned - rho) <= SAME_RHO * Math.max(planned, rho, LEAST_RHO);
+    return { ...engine, rho: isAsSolved ? rho : planned };
+  });
+}
+
+function evolveRows({ previous, solution, state, policy }: EvolveInput, work: EngineWork): PlanRow[] {
   const before = new Map((previous?.rows ?? []).map((row) => [rowKey(row), row]));
   const usability = new Usability(state);
   const pools = new Map(state.fleet.pools.map((pool) => [pool.id, pool]));
@@ -61,7 +80,7 @@ function evolveRows({ previous, solution, state, profiles, policy }: EvolveInput
     solution,
     shed,
     usability,
-    work: new EngineWork(state, profiles),
+    work,
     policy,
   });
 

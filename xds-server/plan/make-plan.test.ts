@@ -81,6 +81,18 @@ it('an engine that serves three times as much gets three times the traffic, and 
   expect(ratios.at(-1)).toBeLessThan(3.3);
 });
 
+it('an engine too small to be given traffic by rows that keep their weights is stated as it is', async () => {
+  const fleet: TestFleet = {
+    engines: { large: 30_000, small: 100 },
+    rttMs: { f: { large: 5, small: 5 } },
+    demand: { f: 24_000 },
+  };
+  const before = await planOf({ ...fleet, lost: ['small'] }, null);
+  const { plan } = await outcomeOf(fleet, before);
+  expect(rowOf(plan, 'f').weights).toEqual([{ engineId: 'large', weight: 1 }]);
+  expect(plan.engines.map(({ rho }) => rho)).toEqual([expect.closeTo(0.8, 2), 0]);
+});
+
 describe('demand above capacity', () => {
   const fleet: TestFleet = {
     engines: { e1: 10, e2: 10 },
@@ -103,6 +115,14 @@ describe('demand above capacity', () => {
     expect(explanationText(explain(input, solution!, pair))).toMatch(
       /Demand above capacity: of 30\.0 requests\/s, 33\.3 % of priority 0/,
     );
+  });
+
+  it('still fills an engine that has come back alone of very many', async () => {
+    for (const demand of [400, 999, 1777, 60_000]) {
+      const { plan } = await outcomeOf({ ...fleet, lost: ['e1'], demand: { f: demand } }, null);
+      expect((1 - shedOf(plan)) * demand).toBeGreaterThan(9.7);
+      expect((1 - shedOf(plan)) * demand).toBeLessThanOrEqual(10);
+    }
   });
 
   it('refuses nothing any more with the first plan for a demand that fits', async () => {
