@@ -67,14 +67,13 @@ it('two servers that tell each other of reports count every request once, whiche
       const servers = Array.from({ length: SERVERS }, (_, index) => new Server(String(index)));
       const nodes = Array.from({ length: NODES }, (_, index) => ({
         id: `n${index}`,
-        vms: [{ incarnation: BigInt(index * 1_000 + 1), offered: 0 }],
+        vms: [{ incarnation: BigInt(index * 1_000 + 1), offered: 0, sequence: 0 }],
       }));
-      let sequence = 0;
       const report = ({ id, vms }: (typeof nodes)[number], to: Server) => {
         const written: UsageReport = {
-          vms: vms.map(({ incarnation, offered }) => ({
-            ...noVmUsage(incarnation, ++sequence),
-            pools: [{ ...noPoolUsage(1n), offered }],
+          vms: vms.map((vm) => ({
+            ...noVmUsage(vm.incarnation, ++vm.sequence),
+            pools: [{ ...noPoolUsage(1n), offered: vm.offered }],
           })),
         };
         const bytes = encodeUsageReport(written);
@@ -99,7 +98,7 @@ it('two servers that tell each other of reports count every request once, whiche
         if (each.kind === 'count') nodes[each.node]!.vms.at(-1)!.offered += each.requests;
         else if (each.kind === 'restart') {
           const { vms } = nodes[each.node]!;
-          vms.push({ incarnation: vms.at(-1)!.incarnation + 1n, offered: 0 });
+          vms.push({ incarnation: vms.at(-1)!.incarnation + 1n, offered: 0, sequence: 0 });
         } else if (each.kind === 'report') report(nodes[each.node]!, servers[each.server]!);
         else if (each.kind === 'exchange')
           exchange(servers[each.server]!, servers[1 - each.server]!, each.isLost);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MOST_LOADS_TOLD } from '../../../wire/layout.js';
 import {
   type EngineUsage,
@@ -20,12 +20,21 @@ const engineUsage = (planned: number): EngineUsage => ({
   firstTokenCount: planned,
 });
 
-let sequence = 0;
+const sequences = new Map<bigint, number>();
+
+/** Every VM numbers what it writes from 1 on. */
+function nextOf(incarnation: bigint): number {
+  const sequence = (sequences.get(incarnation) ?? 0) + 1;
+  sequences.set(incarnation, sequence);
+  return sequence;
+}
+
+beforeEach(() => sequences.clear());
 
 function reportOf(counts: ReadonlyMap<bigint, number>): UsageReport {
   return {
     vms: [...counts].map(([incarnation, offered]) => ({
-      ...noVmUsage(incarnation, ++sequence),
+      ...noVmUsage(incarnation, nextOf(incarnation)),
       pools: [{ ...noPoolUsage(1n), offered }],
       engines: [engineUsage(offered)],
     })),
@@ -48,6 +57,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 it('lost, repeated and late reports and restarted VMs give the true total since the first report', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      sequences.clear();
       const ledger = new UsageLedger();
       const running = [10n, 11n, 12n].map((incarnation) => ({ incarnation, count: 0 }));
       const sent: UsageReport[] = [];
@@ -98,6 +108,25 @@ it('what a node counted before its first report belongs to no time and is left o
   });
 });
 
+it('what a VM counted that was left out of the first reports of its node belongs to no time either', () => {
+  for (const others of [[1n], []]) {
+    const ledger = new UsageLedger();
+    const accept = (counts: readonly (readonly [bigint, number])[], nowMs: number) =>
+      ledger.accept('n', reportOf(new Map(counts)), nowMs);
+    const known = others.map((vm) => [vm, 70] as const);
+    accept(known, 1_000);
+    accept(known, 2_000);
+    // It has written for minutes.
+    sequences.set(2n, 5_000);
+    expect(accept([...known, [2n, 1_000_000]], 3_000)?.engines.map(({ planned }) => planned)).toEqual(
+      others.map(() => 0),
+    );
+    expect(accept([...known, [2n, 1_000_040]], 4_000)).toMatchObject({ pools: [{ offered: 40 }] });
+    expect(accept([...known, [2n, 1_000_040], [3n, 5]], 5_000)).toMatchObject({ pools: [{ offered: 5 }] });
+    sequences.clear();
+  }
+});
+
 it('after a hold-up, reports count for all of it that were read within a second, and the next one too', () => {
   const ledger = new UsageLedger();
   const accept = (offered: number, nowMs: number) =>
@@ -143,7 +172,7 @@ it('adds up the VMs of a node', () => {
 it('knows the requests under way of live VMs, and says nothing while a node is silent', () => {
   const ledger = new UsageLedger();
   const vm = (incarnation: bigint, sent: number, ended: number) => ({
-    ...noVmUsage(incarnation, ++sequence),
+    ...noVmUsage(incarnation, nextOf(incarnation)),
     replicas: [{ engine: 2n, replica: 3n, sent, ended }],
   });
   ledger.accept('n', { vms: [vm(1n, 10, 4), vm(2n, 8, 8)] }, 1_000);
@@ -161,7 +190,7 @@ it('knows the requests under way of live VMs, and says nothing while a node is s
 it('a row that a VM has forgotten and then reports again counts from zero', () => {
   const ledger = new UsageLedger();
   ledger.accept('n', reportOf(new Map([[1n, 100]])), 1_000);
-  ledger.accept('n', { vms: [noVmUsage(1n, ++sequence)] }, 2_000);
+  ledger.accept('n', { vms: [noVmUsage(1n, nextOf(1n))] }, 2_000);
   expect(ledger.accept('n', reportOf(new Map([[1n, 7]])), 3_000)).toMatchObject({ pools: [{ offered: 7 }] });
 });
 
@@ -177,7 +206,7 @@ describe('loads of replicas', () => {
   const loadsOf = (from: number, to: number, reports: number) =>
     Array.from({ length: to - from }, (_, at) => load(from + at, reports));
   const report = (loads: readonly LoadUsage[], incarnation = 1n): UsageReport => ({
-    vms: [{ ...noVmUsage(incarnation, ++sequence), loads }],
+    vms: [{ ...noVmUsage(incarnation, nextOf(incarnation)), loads }],
   });
 
   it('count on when reports tell of others for a while', () => {
@@ -268,7 +297,7 @@ it('keeps the classes of a pool apart and adds histograms bucket by bucket', () 
   const ledger = new UsageLedger();
   const report = (urgent: number, usual: number, buckets: readonly number[]): UsageReport => ({
     vms: [1n, 2n].map((incarnation) => ({
-      ...noVmUsage(incarnation, ++sequence),
+      ...noVmUsage(incarnation, nextOf(incarnation)),
       pools: [
         { ...noPoolUsage(1n, 5), offered: urgent },
         { ...noPoolUsage(1n), offered: usual },

@@ -44,7 +44,7 @@ interface Node {
 interface Vm {
   lastMs: number;
   sequence: number;
-  /** Whether it turned up at a known node and was never silent for long, so that all loads that are first heard of are new. */
+  /** Whether it started at a known node and was never silent for long, so that all loads that are first heard of are new. */
   readonly countsFromZero: boolean;
   rows: Sections;
   /** Not every report has all of them. */
@@ -60,6 +60,10 @@ const FORGET_AFTER_MS = 24 * 3_600_000;
  * followed by ever new ones.
  */
 const MOST_VMS = 256;
+/** VMs write a block every so many milliseconds, or less often. */
+const SHORTEST_PERIOD_MS = 10;
+/** A VM of a node may have written so many blocks more than another in the same time. */
+const SPARE_BLOCKS = 10;
 /** A node that has reported within this time is live; its last report still holds. */
 const LIVE_MS = 3_000;
 /** Reports that waited for this process are read within this time of the end of a hold-up. */
@@ -70,8 +74,9 @@ const GONE_AFTER_MS = 60_000;
 /**
  * Turns cumulative reports into differences. The latest report of a VM holds all that it has counted, so lost reports
  * are made good by the next; duplicates and late arrivals are known by their sequence and add nothing. The first
- * report of a node is the base line, because nobody knows since when it counts; a VM that turns up at a known node
- * counts from zero, and so does a row that was not in the VM's last report; but for loads, of which a report need not have all.
+ * report of a node is the base line, because nobody knows since when it counts, and so is that of a VM that was left out of the
+ * node's reports until now. A VM that has started since counts from zero, and so does a row that was not in the VM's last report;
+ * but for loads, of which a report need not have all.
  */
 export class UsageLedger {
   readonly #nodes = new Map<string, Node>();
@@ -106,7 +111,8 @@ export class UsageLedger {
     this.#nodes.set(nodeId, node);
     if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
     const sums = noRows();
-    for (const vm of report.vms) advance(node, vm, nowMs, sums, known !== undefined);
+    const isNew = newVms(node, report, nowMs);
+    for (const vm of report.vms) advance(node, vm, nowMs, sums, known !== undefined && isNew(vm));
     forgetMore(node, nowMs);
     const fromMs = node.sinceMs ?? node.lastMs;
     node.lastMs = nowMs;
@@ -230,8 +236,21 @@ function usageOf(incarnation: bigint, { sequence, rows, loads }: Vm): VmUsage {
   };
 }
 
-/** Moves what is known of a VM up to its report, and adds the differences to `sums`. `isKnown`: of a node that is known. */
-function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isKnown: boolean): void {
+/**
+ * Tells which VMs of a report can have started since the node's last one: those that have written no more since their start than a
+ * VM that is known has since then. One that has was stalled or overlooked, and has counted for who knows how long.
+ */
+function newVms(node: Node, report: UsageReport, nowMs: number): (vm: VmUsage) => boolean {
+  const written = report.vms.flatMap(({ incarnation, sequence }) => {
+    const before = node.vms.get(incarnation)?.sequence;
+    return before !== undefined && sequence > before ? [sequence - before] : [];
+  });
+  const most = written.length > 0 ? Math.max(...written) : (nowMs - node.lastMs) / SHORTEST_PERIOD_MS;
+  return ({ sequence }) => sequence <= most + SPARE_BLOCKS;
+}
+
+/** Moves what is known of a VM up to its report, and adds the differences to `sums`. `isNew`: if it is not known, it has just started. */
+function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isNew: boolean): void {
   const vm = node.vms.get(report.incarnation);
   if (vm !== undefined && report.sequence <= vm.sequence) {
     vm.lastMs = nowMs;
@@ -240,7 +259,8 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
   const rows = noRows();
   // In a long silence loads may have started over, and be more than before all the same.
   const wasSilent = vm !== undefined && nowMs - vm.lastMs > KEEP_MS;
-  const countsFromZero = !wasSilent && (vm?.countsFromZero ?? isKnown);
+  const countsFromZero = !wasSilent && (vm?.countsFromZero ?? isNew);
+  const isBaseLine = vm === undefined && !isNew;
   const loads = wasSilent ? new KeptRows<LoadUsage>() : (vm?.loads ?? new KeptRows<LoadUsage>());
   loads.age(nowMs);
   const hasAllLoads = report.loads.length < MOST_LOADS_TOLD;
@@ -253,13 +273,14 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isK
       const key = rowKey<unknown>(row, layout);
       const last = before?.get(key);
       after.set(key, row);
+      if (isBaseLine) continue;
       // A replica without requests is left out, but counts on.
       if (name === 'replicas' && last === undefined) continue;
       // It is the first that is heard of this replica, and what it counted before is not known.
       if (name === 'loads' && last === undefined && mayBeOld) continue;
-      const isNew =
+      const isWhole =
         last === undefined || (name === 'loads' && startsOver(row as LoadUsage, last as LoadUsage));
-      add(sums[name], key, isNew ? row : differenceOf(row, last, layout), layout);
+      add(sums[name], key, isWhole ? row : differenceOf(row, last, layout), layout);
     }
   }
   node.vms.set(report.incarnation, { lastMs: nowMs, sequence: report.sequence, countsFromZero, rows, loads });
