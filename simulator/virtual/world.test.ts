@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { openLoop } from '../benchmark/benchmark.js';
 import { engineKinds } from '../engine/parameters.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
 import type { Policy, PolicyFactory, Telemetry } from '../policies/policy.js';
@@ -6,7 +7,6 @@ import { DEFAULT_CLIENT, type Scenario } from '../scenario.js';
 import { shaped } from '../workloads/conversation-source.js';
 import { withHotKeys } from '../workloads/hot-keys.js';
 import { steady } from '../workloads/rate-curve.js';
-import { openLoop } from './benchmark.js';
 import { World } from './world.js';
 
 const parameters = engineKinds['sim-100']!;

@@ -49,7 +49,7 @@ const SIMULATOR: Order = [
   ['engine'],
   ['load', 'calibration'],
   ['workloads'],
-  ['scenario'],
+  ['benchmark', 'scenario'],
   ['policies'],
   ['virtual'],
   ['measures'],
