@@ -50,7 +50,7 @@ export let hasLimits: bool = false;
 export let countsOthers: bool = false;
 
 /** Pointers to class states, in the order of CLASSES. */
-export let classStates: usize = 0;
+let classStates: usize = 0;
 /** Numbers of the pools' engines. */
 export let poolEngines: usize = 0;
 /** Pointers to flow states, in the same order. */

@@ -171,7 +171,7 @@ function drawPoints(scale: Scale, points: readonly Point[]): string[] {
       ` fill="${used ? '#f0a202' : 'none'}"><title>${escapeXml(text)}</title></circle>`,
   );
   if (hidden === 0) return circles;
-  const note = `${hidden} stages above capacity or out of scale are not drawn`;
+  const note = `not drawn, as above capacity or out of scale: ${hidden}`;
   return [...circles, label(scale.right, scale.top - 14, 'end', note)];
 }
 

@@ -90,19 +90,19 @@ ${text}`;
     expect(drawing).toMatch(/^<svg xmlns="http:\/\/www.w3.org\/2000\/svg" viewBox=/);
     expect(drawing.match(/<circle /g)).toHaveLength(10);
     expect(drawing).not.toMatch(/NaN|Infinity|undefined/);
-    expect(drawing).toContain('2 stages above capacity or out of scale are not drawn');
+    expect(drawing).toContain('not drawn, as above capacity or out of scale: 2');
     const page = readFileSync(html, 'utf8');
     expect(page).toContain(drawing);
     expect(page).toContain('Profile vllm-bench-serve');
     expect(page).not.toMatch(/(src|href)=/);
   });
 
-  it('draws closed-loop stages as not drawable rather than wrongly', async () => {
+  it('draws no closed-loop stage, as it has no utilisation, and says how many there are', async () => {
     const svg = join(folder, 'fit.svg');
     await runFit({ files: [data('inferencex-glm5-fp8-h200x8.csv')], svg });
     const drawing = readFileSync(svg, 'utf8');
     expect(drawing).not.toMatch(/<circle |NaN|Infinity/);
-    expect(drawing).toContain('36 stages above capacity');
+    expect(drawing).toContain('out of scale: 36');
   });
 
   it('fails with the report printed and nothing written when the data carry no profile', async () => {

@@ -70,7 +70,7 @@ describe('names', () => {
     }
   });
 
-  it('TensorRT-LLM, Triton and TGI', () => {
+  it('TensorRT-LLM, Triton and TGI: requests and cache use are found by the names of each', () => {
     const trtllm =
       'trtllm_num_requests_running 3\ntrtllm_num_requests_waiting 4\ntrtllm_kv_cache_utilization 0.5';
     expect(read('trtllm', trtllm)).toEqual({ running: 3, waiting: 4, kvUse: 0.5 });
