@@ -27,7 +27,7 @@ describe('commands that ask a control server', () => {
       ['penalty', 'hold', 'b'],
       'the penalty of b stays as it is until 2026-01-29T00:00:00.000Z; wardrop penalty release ends it',
     ],
-    [['penalty', 'release', 'b'], 'b has no penalty until 2026-01-29T00:00:00.000Z'],
+    [['penalty', 'release', 'b'], 'b gets no penalty until 2026-01-29T00:00:00.000Z'],
   ])('says after %j what is so from now on', async (args, line) => {
     const orders = {
       drains: [

@@ -86,7 +86,7 @@ function outcome(action: OperatorAction['action'], target: string, { drains, ord
   const lasts = until(orders.find(({ engineId }) => engineId === target));
   return action === 'hold-penalty'
     ? `the penalty of ${target} stays as it is${lasts}; wardrop penalty release ends it`
-    : `${target} has no penalty${lasts}`;
+    : `${target} gets no penalty${lasts}`;
 }
 
 function until(order: { readonly untilMs: number } | undefined): string {

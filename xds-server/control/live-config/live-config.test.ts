@@ -27,7 +27,7 @@ it('whatever a new file brings about, the configuration in force stays, and the 
   live.follow({ alarms, log, onRead: () => {}, idle: async () => {}, onChange: () => {} });
 
   write('n');
-  const reading = vi.spyOn(ConfigWatch.prototype, 'reading').mockImplementationOnce(() => {
+  const reading = vi.spyOn(ConfigWatch.prototype, 'reading').mockImplementation(() => {
     throw new RangeError('Maximum call stack size exceeded');
   });
   expect(await live.reload('test')).toBe(false);

@@ -29,6 +29,17 @@ function inputOf(westRps: number, eastRps: number, more = ''): OptimizerInput {
 }
 
 describe('whatIf', () => {
+  it('names the pools where a rate must be of one of several', async () => {
+    const { state, ...input } = inputOf(4, 4);
+    const pools = ['m', 'n'].map((id) => ({ ...state.fleet.pools[0]!, id }));
+    const asked = whatIf(
+      optimizer,
+      { ...input, state: { ...state, fleet: { ...state.fleet, pools } } },
+      { without: [], demand: [{ frontendId: 'west', requestsPerSecond: 9 }] },
+    );
+    await expect(asked).rejects.toThrow(/west\/POOL.* pools: m, n$/);
+  });
+
   it('shows what the loss of an engine does to weights, utilisation and refusals', async () => {
     const result = await whatIf(optimizer, inputOf(4, 4), { without: ['b'], demand: [] });
     const east = result.rows.find(({ frontendId }) => frontendId === 'east')!;

@@ -115,7 +115,7 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
     else if (requestsPerSecond !== undefined && state.fleet.pools.length > 1) {
       throw new WardropError(
         'WARDROP_QUERY_INVALID',
-        `demand of ${frontendId}: say for which pool, as there are ${state.fleet.pools.length}`,
+        `demand of ${frontendId}: say for which pool (${frontendId}/POOL), or by how much in percent; pools: ${state.fleet.pools.map(({ id }) => id).join(', ')}`,
       );
     }
     const isMeant = (entry: Demand) =>
