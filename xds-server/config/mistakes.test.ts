@@ -6,7 +6,8 @@ import { Faults } from './document/faults.js';
 import { withoutUnit } from './document/units.js';
 import { YamlSource } from './document/yaml-source.js';
 import { loadConfig } from './load.js';
-import { ConfigError, formatProblem } from './problem.js';
+import { type ConfigProblem, formatProblem } from './problem.js';
+import { problemsIn, readerOf } from './testing/texts.js';
 
 const good = `
 server: {tokenFile: token}
@@ -22,22 +23,12 @@ interface Told {
 }
 
 function told(text: string, more: Readonly<Record<string, string>> = {}): Told {
-  const files: Record<string, string> = {
-    '/c/fleet.yaml': text,
-    '/c/token': `${'x'.repeat(20)}\r\n`,
-    ...more,
-  };
-  try {
-    const { warnings } = loadConfig('/c/fleet.yaml', (path) => {
-      const content = files[path];
-      if (content === undefined) throw new Error('no such file');
-      return content;
-    });
-    return { problems: [], warnings: warnings.map(formatProblem) };
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return { problems: error.problems.map(formatProblem), warnings: [] };
-  }
+  const files = { '/c/fleet.yaml': text, '/c/token': `${'x'.repeat(20)}\r\n`, ...more };
+  let warnings: readonly ConfigProblem[] = [];
+  const problems = problemsIn(() => {
+    ({ warnings } = loadConfig('/c/fleet.yaml', readerOf(files)));
+  });
+  return { problems: problems.map(formatProblem), warnings: warnings.map(formatProblem) };
 }
 
 it('accepts the file that the mistakes are made in, with the line ends of any system', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from './load.js';
-import { ConfigError } from './problem.js';
+import { problemsIn } from './testing/texts.js';
 
 const base = `
 frontends: [{id: f, region: n}]
@@ -14,13 +14,9 @@ const load = (text: string) => loadConfig('f.yaml', () => `${base}${text}`);
 
 /** Problems as `path: message (hint)`. */
 function problemsOf(text: string): readonly string[] {
-  try {
-    load(text);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return error.problems.map(({ path, message, hint }) => `${path}: ${message}${hint ? ` (${hint})` : ''}`);
-  }
-  return [];
+  return problemsIn(() => load(text)).map(
+    ({ path, message, hint }) => `${path}: ${message}${hint ? ` (${hint})` : ''}`,
+  );
 }
 
 describe('needs in a configuration', () => {

@@ -136,13 +136,7 @@ describe('Signals: demand', () => {
       [0, 10],
       [-10, 0],
     ]);
-    for (let second = 0; second <= 60; second++) {
-      const { vms } = reportOf(second * 20);
-      const batch = { ...noPoolUsage(classKey(id64('m'), -10)), offered: second * 40 };
-      const report = { vms: [{ ...vms[0]!, pools: [...vms[0]!.pools, batch] }] };
-      signals.acceptReport('f', 'n', report, second * 1_000);
-      signals.evaluate(second * 1_000);
-    }
+    tellOfMinuteWithBatches(signals);
     expect(rates(60_000)).toEqual([
       [0, 20],
       [-10, 40],
@@ -156,13 +150,7 @@ describe('Signals: demand', () => {
     const classes = [{ id: 'batch', priority: -10, when }];
     const withClasses = { ...config, fleet: { ...config.fleet, classes } };
     const signals = new Signals(withClasses, [], 0);
-    for (let second = 0; second <= 60; second++) {
-      const { vms } = reportOf(second * 20);
-      const batch = { ...noPoolUsage(classKey(id64('m'), -10)), offered: second * 40 };
-      const report = { vms: [{ ...vms[0]!, pools: [...vms[0]!.pools, batch] }] };
-      signals.acceptReport('f', 'n', report, second * 1_000);
-      signals.evaluate(second * 1_000);
-    }
+    tellOfMinuteWithBatches(signals);
     const ratesAfter = (held: readonly ClassRate[], by = withClasses) =>
       new Signals(by, held, 65_000)
         .evaluate(65_000)
@@ -246,3 +234,14 @@ describe('Signals: demand', () => {
     });
   });
 });
+
+/** For a minute, 20 usual requests a second and 40 of priority -10. */
+function tellOfMinuteWithBatches(signals: Signals): void {
+  for (let second = 0; second <= 60; second++) {
+    const { vms } = reportOf(second * 20);
+    const batch = { ...noPoolUsage(classKey(id64('m'), -10)), offered: second * 40 };
+    const report = { vms: [{ ...vms[0]!, pools: [...vms[0]!.pools, batch] }] };
+    signals.acceptReport('f', 'n', report, second * 1_000);
+    signals.evaluate(second * 1_000);
+  }
+}

@@ -11,24 +11,34 @@ export function problemsOf(
   more: Readonly<Record<string, string>> = {},
 ): readonly ConfigProblem[] {
   const file = fixture('inline.yaml');
-  const files: Record<string, string> = {
+  const files = {
     [file]: text,
     [fixture('regions.csv')]: 'source,n,s\nn,0,1\ns,1,0\n',
     [fixture('bad.csv')]: 'source,n,s\nn,0\ns,1,x\n',
     [fixture('short-token')]: 'abc\n',
     ...more,
   };
+  return problemsIn(() => loadConfig(file, readerOf(files)));
+}
+
+/** What is wrong with what is loaded; empty when nothing is. */
+export function problemsIn(load: () => unknown): readonly ConfigProblem[] {
   try {
-    loadConfig(file, (path) => {
-      const content = files[path];
-      if (content === undefined) throw new Error('no such file');
-      return content;
-    });
+    load();
   } catch (error) {
     if (error instanceof ConfigError) return error.problems;
     throw error;
   }
   return [];
+}
+
+/** Reads these texts, by path, and no other file. */
+export function readerOf(files: Readonly<Record<string, string>>): (path: string) => string {
+  return (path) => {
+    const text = files[path];
+    if (text === undefined) throw new Error('no such file');
+    return text;
+  };
 }
 
 /** As little as there has to be. */

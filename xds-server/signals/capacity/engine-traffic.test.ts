@@ -1,32 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { EngineTraffic, type Traffic } from './engine-traffic.js';
+import { noTraffic } from '../testing/traffic.js';
+import { EngineTraffic } from './engine-traffic.js';
 
 const START_MS = 1_600_000_000_000;
-const none: Traffic = {
-  requests: 0,
-  workSeconds: 0,
-  networkSeconds: 0,
-  ended: 0,
-  endedWorkSeconds: 0,
-  answered: 0,
-  answeredWorkSeconds: 0,
-  coldWorkSeconds: 0,
-  toldAnswers: 0,
-  timedAnswers: 0,
-  staySeconds: 0,
-};
 
 /** Adds the same every half second for a time. */
 function run(traffic: EngineTraffic, requests: number, fromSecond: number, toSecond: number): void {
   for (let half = 2 * fromSecond; half < 2 * toSecond; half++) {
     const sent = { requests: requests / 2, workSeconds: requests / 20 };
-    traffic.add({ ...none, ...sent }, START_MS + half * 500);
+    traffic.add({ ...noTraffic, ...sent }, START_MS + half * 500);
   }
 }
 
 /** Adds so many requests that came evenly between two seconds. */
 function addLate(traffic: EngineTraffic, requests: number, fromSecond: number, toSecond: number): void {
-  traffic.add({ ...none, requests }, START_MS + toSecond * 1_000, START_MS + fromSecond * 1_000);
+  traffic.add({ ...noTraffic, requests }, START_MS + toSecond * 1_000, START_MS + fromSecond * 1_000);
 }
 
 describe('the traffic of an engine', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../../simulator/random.js';
+import { noTraffic } from '../testing/traffic.js';
 import { EngineTraffic } from './engine-traffic.js';
 import { RequestsHeld } from './requests-held.js';
 import { type Stay, slownessLimit, stayOf, surelyDone } from './throughput.js';
@@ -38,21 +39,8 @@ function worst(rps: (second: number) => number, slowness: (second: number) => nu
       waiting--;
     }
     const ended = before - left.length;
-    const sent = { requests: arrived, workSeconds: arrived / RATE, networkSeconds: 0 };
-    traffic.add(
-      {
-        ...sent,
-        ended,
-        endedWorkSeconds: ended / RATE,
-        answered: 0,
-        answeredWorkSeconds: 0,
-        coldWorkSeconds: 0,
-        toldAnswers: 0,
-        timedAnswers: 0,
-        staySeconds: 0,
-      },
-      nowMs,
-    );
+    const sent = { requests: arrived, workSeconds: arrived / RATE };
+    traffic.add({ ...noTraffic, ...sent, ended, endedWorkSeconds: ended / RATE }, nowMs);
     if (step % 10 > 0) continue;
     held.add(running.length + waiting, nowMs);
     const stay: Stay | undefined = stayOf(held, traffic, 1, profile, mix, nowMs);
@@ -120,17 +108,11 @@ describe('what an engine gets done', () => {
 
 describe('what an engine surely gets done', () => {
   const answered = (count: number) => ({
-    requests: 0,
-    workSeconds: 0,
-    networkSeconds: 0,
+    ...noTraffic,
     ended: count,
     endedWorkSeconds: count / RATE,
     answered: count,
     answeredWorkSeconds: count / RATE,
-    coldWorkSeconds: 0,
-    toldAnswers: 0,
-    timedAnswers: 0,
-    staySeconds: 0,
   });
 
   it('is less than what was counted, the more so the fewer answers there were', () => {

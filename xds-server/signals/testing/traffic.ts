@@ -1,4 +1,5 @@
 import type { Random } from '../../../simulator/random.js';
+import type { Traffic } from '../capacity/engine-traffic.js';
 
 /** Independent requests, counted each second. */
 export function poissonCounts(requestsPerSecond: number, seconds: number, random: Random): number[] {
@@ -24,3 +25,18 @@ export function conversationCounts(requestsPerSecond: number, seconds: number, r
   }
   return counts;
 }
+
+/** Of an engine that had nothing to do. */
+export const noTraffic: Traffic = {
+  requests: 0,
+  workSeconds: 0,
+  networkSeconds: 0,
+  ended: 0,
+  endedWorkSeconds: 0,
+  answered: 0,
+  answeredWorkSeconds: 0,
+  coldWorkSeconds: 0,
+  toldAnswers: 0,
+  timedAnswers: 0,
+  staySeconds: 0,
+};
