@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
@@ -7,11 +7,6 @@ import { describe, expect, it, vi } from 'vitest';
 import { CONTROL_HEADER } from '../../admin/control-header.js';
 import { run } from '../run.js';
 import { answerOf, output } from '../testing/output.js';
-
-vi.mock('node:os', async (original) => {
-  const os = await original<typeof import('node:os')>();
-  return { ...os, userInfo: vi.fn(os.userInfo) };
-});
 
 const told = output();
 
@@ -146,7 +141,7 @@ w1     west       1.40.0  behind  newest    2 s ago
   });
 
   it('tells by its number which user acts who has no name, as in many containers', async () => {
-    vi.mocked(userInfo).mockImplementation(() => {
+    vi.spyOn(os, 'userInfo').mockImplementation(() => {
       throw new Error('uv_os_get_passwd returned ENOENT');
     });
     const drains = [{ engineId: 'b', address: null, sinceMs: 0, overSeconds: 30, untilMs: 0 }];

@@ -1,4 +1,4 @@
-import { hostname, userInfo } from 'node:os';
+import os from 'node:os';
 import type { Command } from 'commander';
 import type { OperatorAction, Orders } from '../../fleet/operations.js';
 import { duration } from '../duration.js';
@@ -59,7 +59,7 @@ async function act(action: OperatorAction['action'], target: string, options: Ac
   const body = {
     action,
     target,
-    by: `${userName()}@${hostname()}`.replace(/[^\x20-\x7e]/g, '?').slice(0, 100),
+    by: `${userName()}@${os.hostname()}`.replace(/[^\x20-\x7e]/g, '?').slice(0, 100),
     ...(options.for === undefined ? {} : { forSeconds: options.for }),
     ...(options.over === undefined ? {} : { overSeconds: options.over }),
   };
@@ -70,7 +70,7 @@ async function act(action: OperatorAction['action'], target: string, options: Ac
 /** A container may run as a user that has only a number. */
 function userName(): string {
   try {
-    return userInfo().username;
+    return os.userInfo().username;
   } catch {
     return `user ${process.getuid?.()}`;
   }
