@@ -31,13 +31,10 @@ export interface BootstrapTarget {
   readonly tls?: BootstrapTls;
 }
 
-/** The token itself, or the name of the variable of Envoy's environment that has it. */
-export type BootstrapToken = string | { readonly environment: string };
-
 /** Where control servers are: the first, and others that Envoy calls while that one is not ready. */
 export interface ControlServers {
   /** Where the control server serves xDS, and the token that it asks for, if any. */
-  readonly xds: BootstrapTarget & { readonly token?: BootstrapToken };
+  readonly xds: BootstrapTarget & { readonly token?: string };
   /** Where the control server hands out snapshots. */
   readonly sync: BootstrapTarget;
   /** Other control servers, each on one host; Envoy calls the first one that is ready. */
@@ -70,7 +67,7 @@ export function controlClusters({ xds, sync, standbys = [] }: ControlServers): r
   ];
 }
 
-function withXdsProtocol(init: ClusterInit, token: BootstrapToken | undefined): ClusterInit {
+function withXdsProtocol(init: ClusterInit, token: string | undefined): ClusterInit {
   const http = pack(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: {
       case: 'explicitHttpConfig',
@@ -96,9 +93,7 @@ function withXdsProtocol(init: ClusterInit, token: BootstrapToken | undefined): 
  * Adds the token to every request of the cluster. Not by the `initial_metadata` of the gRPC service: Envoy checks its
  * values as formats and then sends them as they stand, so that a `%` cannot be said there.
  */
-function tokenFilters(token: BootstrapToken) {
-  const value =
-    typeof token === 'string' ? token.replaceAll('%', '%%') : `%ENVIRONMENT(${token.environment})%`;
+function tokenFilters(token: string) {
   return [
     filter('envoy.filters.http.header_mutation', HeaderMutationSchema, {
       mutations: {
@@ -107,7 +102,7 @@ function tokenFilters(token: BootstrapToken) {
             action: {
               case: 'append',
               value: {
-                header: { key: 'authorization', value: `Bearer ${value}` },
+                header: { key: 'authorization', value: `Bearer ${token.replaceAll('%', '%%')}` },
                 appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
               },
             },

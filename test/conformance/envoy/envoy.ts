@@ -26,16 +26,12 @@ export class Envoy {
     this.#folder = folder;
   }
 
-  static async start(
-    bootstrap: JsonObject,
-    admin: string,
-    env: Readonly<Record<string, string>> = {},
-  ): Promise<Envoy> {
+  static async start(bootstrap: JsonObject, admin: string): Promise<Envoy> {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-envoy-'));
     const file = join(folder, 'bootstrap.json');
     writeFileSync(file, JSON.stringify(bootstrap));
     const options = ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'warning'];
-    const process = new Process('envoy', await envoyBinary(), ['-c', file, ...options], env);
+    const process = new Process('envoy', await envoyBinary(), ['-c', file, ...options]);
     return new Envoy(process, folder, `http://${admin}`);
   }
 

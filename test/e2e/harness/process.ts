@@ -8,15 +8,9 @@ export class Process {
   #output = '';
   #exited = false;
 
-  constructor(
-    name: string,
-    command: string,
-    args: readonly string[],
-    env: Readonly<Record<string, string>> = {},
-  ) {
+  constructor(name: string, command: string, args: readonly string[]) {
     this.name = name;
     this.#child = spawn(command, args, {
-      env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const keep = (chunk: Buffer): void => {
