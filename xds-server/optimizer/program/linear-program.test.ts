@@ -56,6 +56,27 @@ test('any basis to start from, and any way to pivot, ends at the same optimum', 
   solver.dispose();
 });
 
+test('a run that breaks off is made anew from nothing', () => {
+  let runs = 0;
+  const breaking = {
+    createModel: () => {
+      const model = highs.createModel();
+      return new Proxy(model, {
+        get(target, name) {
+          if (name === 'run' && runs++ === 0) throw new Error('run failed with HiGHS status -1');
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    },
+  };
+  const solver = new LinearSolver(breaking as unknown as typeof highs);
+  const { builder, side } = twoVariables();
+  expect(solver.solve(builder.finish(side, side)).objective).toBe(6);
+  expect(runs).toBe(2);
+  solver.dispose();
+});
+
 test('a program without a solution is a failure, never a result', () => {
   const solver = new LinearSolver(highs);
   const { builder } = twoVariables();

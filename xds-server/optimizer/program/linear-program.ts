@@ -88,7 +88,7 @@ export class LinearSolver {
     this.#load(program);
     if (!resume) this.#model.clearSolver();
     if (basis) this.#model.setBasis(basis);
-    let modelStatus = isPrimal ? this.#runPrimal() : this.#model.run().modelStatus;
+    let modelStatus = isPrimal ? this.#runPrimal() : this.#run();
     // Where costs are in the millions, as at a hard limit, the dual simplex can end a little beside its tolerance.
     if (modelStatus === UNKNOWN) {
       this.#model.clearSolver();
@@ -120,9 +120,18 @@ export class LinearSolver {
   #runPrimal(): ReturnType<Model['run']>['modelStatus'] {
     const model = this.#model;
     model.options.set('simplex_strategy', PRIMAL_SIMPLEX);
-    const { modelStatus } = model.run();
+    const modelStatus = this.#run();
     model.options.set('simplex_strategy', DUAL_SIMPLEX);
     return modelStatus;
+  }
+
+  /** Where numbers lie too far apart, HiGHS may lose its way and break off with an error. */
+  #run(): ReturnType<Model['run']>['modelStatus'] {
+    try {
+      return this.#model.run().modelStatus;
+    } catch {
+      return UNKNOWN;
+    }
   }
 
   #load(program: LinearProgram): void {

@@ -1,3 +1,4 @@
+import { WardropError } from '../../errors.js';
 import { flowUnit, loadsOf } from '../problem/flow-problem.js';
 import type { Problem } from '../problem/problem.js';
 import { markedArcs } from '../problem/restrict.js';
@@ -10,6 +11,7 @@ import {
   type LinearSolution,
   type LinearSolver,
   ProgramBuilder,
+  type RunOptions,
 } from './linear-program.js';
 import { StartTrees } from './start-trees.js';
 import { missedArcs } from './working-set.js';
@@ -23,6 +25,14 @@ export const NO_FRACTION = 1e-7;
 const MARGIN = 6e-6;
 /** Engines that are this near their limit count as full when it is guessed where demand does not fit. */
 const NEARLY_FULL = 0.97;
+
+/**
+ * By how much more of a part than former rounds found may be shed in a later one, where that would have no solution else: flows
+ * of a run fit within its tolerance only, and what fitted in one need not fit to the last bit in the next. Ten times as much
+ * in each trial, up to the most.
+ */
+const LEAST_SLACK = 1e-9;
+const MOST_SLACK = 1e-4;
 
 /** In the place of an arc. */
 const FRACTION = -1;
@@ -73,6 +83,7 @@ export class SharingProgram {
   #isFirstRound = true;
   #carrying = new Uint8Array();
   #isStarted = false;
+  #slack = 0;
 
   constructor(solver: LinearSolver, problem: Problem, { useful, flows }: Search) {
     const { rows, columns } = problem;
@@ -142,9 +153,7 @@ export class SharingProgram {
   #solve(): LinearSolution {
     const { rows, columns, arcCost } = this.#problem;
     const free = new Float64Array(arcCost.length);
-    let solution = this.#isStarted
-      ? this.#solver.solve(this.#program(), { resume: true })
-      : this.#solver.solve(this.#program(), { basis: this.#startBasis() });
+    let solution = this.#run(this.#isStarted ? { resume: true } : { basis: this.#startBasis() });
     this.#isStarted = true;
     for (;;) {
       const { rowDuals } = solution;
@@ -156,10 +165,25 @@ export class SharingProgram {
         this.#isOffered[arc] = 1;
         this.#offer(arc);
       }
-      solution = this.#solver.solve(this.#program(), { resume: true, isPrimal: true });
+      solution = this.#run({ resume: true, isPrimal: true });
     }
     this.#noteCarrying(solution);
     return solution;
+  }
+
+  #run(options: RunOptions): LinearSolution {
+    let how = options;
+    for (;;) {
+      try {
+        return this.#solver.solve(this.#program(), how);
+      } catch (error) {
+        const isHopeless = this.#fixed.size === 0 || this.#slack >= MOST_SLACK;
+        if (isHopeless || !(error instanceof WardropError && error.code === 'WARDROP_SOLVER_FAILED'))
+          throw error;
+      }
+      this.#slack = Math.max(LEAST_SLACK, 10 * this.#slack);
+      how = {};
+    }
   }
 
   /** Trees of the flows to start with, all full engines full; the largest of full ones has the fraction to make up. */
@@ -204,8 +228,8 @@ export class SharingProgram {
     );
     for (const [variable, value] of this.#fixed) {
       program.cost[variable] = 0;
-      program.lower[variable] = value;
-      program.upper[variable] = value;
+      program.lower[variable] = value + this.#slack;
+      program.upper[variable] = value + this.#slack;
     }
     return program;
   }
