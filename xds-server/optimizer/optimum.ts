@@ -111,8 +111,10 @@ export function findByProgram(
   }
   let best: Optimum | undefined;
   let spread = FIRST_SPREAD;
+  const isNearLimit = carrying !== undefined && !isShed(flowProblem);
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const points = choosePoints(flowProblem, best && utilisation(flowProblem, best.flows), spread);
+    const expected = best && utilisation(flowProblem, best.flows);
+    const points = choosePoints(flowProblem, expected, spread, isNearLimit);
     const { flows, basic, unplaced, columnPrices, useful } = solveProgram(
       solver,
       flowProblem,
@@ -197,6 +199,13 @@ function solveProgram(
     });
   }
   return { ...result, useful: isKept };
+}
+
+/** Whether somebody who could be served is not, in part; then all that they could use is full. */
+function isShed({ problem, served }: FlowProblem): boolean {
+  return problem.rows.some(
+    ({ demandRps, firstArc, endArc }, row) => endArc > firstArc && served[row]! < demandRps * (1 - PLACED),
+  );
 }
 
 function isUnplaced({ served }: FlowProblem, unplaced: Float64Array): boolean {

@@ -47,6 +47,8 @@ export interface Limits {
  */
 export class Congestion {
   readonly max: number = 0;
+  /** The price rises steeply from here on. */
+  readonly target: number = 0;
   /** Worth of work at the hard limit. */
   readonly maxWorth: number = 0;
   /** Derivative of the worth beyond the hard limit. */
@@ -59,7 +61,6 @@ export class Congestion {
   readonly #kappa: number = 0;
   readonly #even: number = 0;
   readonly #soft: number = 0;
-  readonly #target: number = 0;
   readonly #end: number = 0;
   readonly #endPrice: number = 0;
 
@@ -71,7 +72,7 @@ export class Congestion {
     this.#tokens = latencyFactor * laterTokens * profile.tbot.baseSeconds;
     this.#kappa = profile.tbot.kappa;
     this.#even = requests * EVEN_LOAD_SECONDS;
-    this.#target = limits.target;
+    this.target = limits.target;
     this.#soft =
       limits.max > limits.target ? (requests * SOFT_LIMIT_SECONDS) / (limits.max - limits.target) : 0;
     this.#end = endOfCurves(profile);
@@ -87,7 +88,7 @@ export class Congestion {
   /** Cost at this utilisation. */
   cost(rho: number): number {
     const at = Math.min(rho, this.#end);
-    const above = Math.max(0, rho - this.#target);
+    const above = Math.max(0, rho - this.target);
     return (
       this.#curve(at) +
       this.#curvePrice(at) * (rho - at) +
@@ -104,7 +105,7 @@ export class Congestion {
 
   /** Part of the price that is no delay but steers away from utilisations above the target. */
   steepPrice(rho: number): number {
-    return this.#soft * Math.max(0, rho - this.#target);
+    return this.#soft * Math.max(0, rho - this.target);
   }
 
   /** Price, and close to the hard limit the scarcity of capacity on top. */
@@ -131,7 +132,7 @@ export class Congestion {
       noted[1] = this.worthSlope(rho);
       return;
     }
-    const above = rho - this.#target;
+    const above = rho - this.target;
     let price = this.#endPrice;
     let slope = above > 0 ? this.#even + this.#soft : this.#even;
     if (rho < this.#end) {
@@ -181,8 +182,8 @@ export class Congestion {
       } else {
         excess += this.#endPrice;
       }
-      if (rho > this.#target) {
-        excess += this.#soft * (rho - this.#target);
+      if (rho > this.target) {
+        excess += this.#soft * (rho - this.target);
         slope += this.#soft;
       }
       if (excess > 0) high = rho;
@@ -202,7 +203,7 @@ export class Congestion {
 
   /** Derivative of the price. */
   #slope(rho: number): number {
-    let slope = rho > this.#target ? this.#even + this.#soft : this.#even;
+    let slope = rho > this.target ? this.#even + this.#soft : this.#even;
     if (rho < this.#end) {
       const queue = 1 / (1 - rho);
       const crowd = 1 / (1 - this.#kappa * rho);

@@ -1,7 +1,7 @@
 import { type FlowProblem, flowUnit } from '../problem/flow-problem.js';
 import type { Problem } from '../problem/problem.js';
 import { type LinearSolution, type LinearSolver, ProgramBuilder, type RunOptions } from './linear-program.js';
-import { coarsePoints, segmentsAt } from './tangents.js';
+import { coarsePoints, segmentsAt, steepPoints } from './tangents.js';
 
 /** Milliseconds rather than seconds, so that the solver's tolerance of 1e-7 is a tenth of a nanosecond of cost. */
 const COST_SCALE = 1000;
@@ -166,14 +166,18 @@ function dearestArc({ columns, arcColumn, arcCost, arcWork }: Problem): number {
   );
 }
 
-/** Tangent points of every column: coarse everywhere, and fine around the utilisation that is expected. */
+/**
+ * Tangent points of every column: coarse everywhere, and fine around the utilisation that is expected.
+ * @param isNearLimit whether many columns are nearly full, but not all
+ */
 export function choosePoints(
   { problem }: FlowProblem,
   expected: Float64Array | undefined,
   spread: number,
+  isNearLimit: boolean,
 ): readonly (readonly number[])[] {
   return problem.columns.map(({ congestion }, column) => {
-    const points = coarsePoints(congestion);
+    const points = isNearLimit ? steepPoints(congestion) : coarsePoints(congestion);
     if (!expected) return points;
     const around = [-1, -0.25, 0.25, 1].map((step) => expected[column]! + step * spread);
     const fine = around.filter((point) => point > 0 && point < congestion.max);

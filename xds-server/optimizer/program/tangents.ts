@@ -7,6 +7,11 @@ const SEGMENT_FLOOR = 1e-3;
 
 /** Segments are no shorter than the range over this. */
 const MOST_SEGMENTS = 64;
+/**
+ * Segments above the target where many engines are nearly full. Tangents close to the curve can still differ by seconds in
+ * price there, and differences of price decide who goes where: with fewer, the polish has ten times as much to do.
+ */
+const STEEP_SEGMENTS = 8;
 
 /** A convex cost from below: pieces of tangents, in ascending order of utilisation and price. */
 export interface Segments {
@@ -18,10 +23,25 @@ export interface Segments {
 
 /** Points of contact in 0..max whose tangents stay within `SEGMENT_ERROR` of the curve. */
 export function coarsePoints(congestion: Congestion): readonly number[] {
+  return pointsUpTo(congestion, congestion.max);
+}
+
+/** The same, with many more above the target. */
+export function steepPoints(congestion: Congestion): readonly number[] {
+  const { max, target } = congestion;
+  if (target >= max) return coarsePoints(congestion);
+  const points = [...pointsUpTo(congestion, target)];
+  for (let piece = 1; piece <= STEEP_SEGMENTS; piece++) {
+    points.push(target + ((max - target) * piece) / STEEP_SEGMENTS);
+  }
+  return points;
+}
+
+function pointsUpTo(congestion: Congestion, end: number): readonly number[] {
   const floor = SEGMENT_FLOOR * congestion.cost(congestion.max);
   const points = [0];
-  for (let at = 0; at < congestion.max; ) {
-    at = farthest(congestion, at, floor);
+  for (let at = 0; at < end; ) {
+    at = Math.min(end, farthest(congestion, at, floor));
     points.push(at);
   }
   return points;
