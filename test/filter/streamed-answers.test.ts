@@ -98,7 +98,7 @@ describe('a streamed answer', () => {
     named('response.created') + named('response.failed', { response: { error: { code: 'server_error' } } }),
     named('message_start') + event({ type: 'error', error: { type: 'api_error' } }),
   ])(
-    'that is an error has no first token, and speaks neither for its replica nor against it: %s',
+    'that is an error has no first token, and speaks neither for its replica nor against it, case %#',
     (error) => {
       const bytes = Buffer.from(error + event('[DONE]'));
       for (const pieces of [1, 2, 3, 7, 16, 17, 1_000]) {
