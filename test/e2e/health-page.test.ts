@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, it } from 'vitest';
+import { keysOf, OpenLoop } from './harness/load.js';
+import { engineEntry, Mesh } from './harness/mesh.js';
+import { StubEngine } from './harness/stub-engine.js';
+
+const HEALTH_PATH = '/v2/health/ready';
+
+const stubs = [new StubEngine('a1'), new StubEngine('a2'), new StubEngine('b')] as const;
+let mesh: Mesh;
+let load: OpenLoop;
+
+beforeAll(async () => {
+  await Promise.all(stubs.map((stub) => stub.start()));
+  const [a1, a2, b] = stubs.map(({ address }) => address);
+  mesh = await Mesh.start({
+    engines: [
+      engineEntry('a', [a1!, a2!], { healthPath: HEALTH_PATH }),
+      engineEntry('b', [b!], { healthPath: HEALTH_PATH }),
+    ],
+    rttMs: { west: { a: 2, b: 30 } },
+    profiles: { stub: { requestsPerSecond: 40 } },
+    demand: { west: { requestsPerSecond: 40, promptTokens: 100, outputTokens: 32 } },
+  });
+  load = new OpenLoop((await mesh.startEnvoy('west')).url, 40, keysOf(200));
+});
+
+afterAll(async () => {
+  await load?.stop();
+  await mesh?.stop();
+  await Promise.all(stubs.map((stub) => stub.kill()));
+});
+
+it('a replica that says 400 on its health page and to requests, as Triton does without its model, gets no more of them', async () => {
+  await mesh.eventually('requests at the replica', () => stubs[1].requests.length > 40);
+  stubs[1].behaviour = (_request, response) => {
+    response.statusCode = 400;
+    response.end();
+  };
+  const since = load.results.length;
+  await mesh.eventually('the replica to be out', async () => {
+    const { engines } = await mesh.api<FleetJson>('/v1/fleet');
+    return engines[0]!.replicas.some(({ ready }) => !ready);
+  });
+  await mesh.eventually('a hundred answers in a row', () => {
+    const latest = load.results.slice(since).slice(-100);
+    return latest.length === 100 && latest.every(({ status }) => status === 200);
+  });
+});
+
+interface FleetJson {
+  readonly engines: readonly { readonly replicas: readonly { readonly ready: boolean }[] }[];
+}
