@@ -138,6 +138,16 @@ it('takes names that look like numbers as they are written where they are keys',
 });
 
 it.each([
+  ['1.1', '1.10', []],
+  ['1.10', '1.10', ['/c/fleet.yaml:7:3: key "1.10" is already in line 6']],
+  ['"1.1"', '1.1', ['/c/fleet.yaml:7:3: key "1.1" is already in line 6']],
+])('takes two keys for one if they name the same, quoted or not: %s and %s', (first, second, problems) => {
+  const profile = good.slice(good.indexOf('  p:') + 4);
+  const named = good.replace('profile: p', 'profile: "1.1"').replace('  p:', `  ${first}:`);
+  expect(told(`${named}  ${second}:${profile}`).problems).toEqual(problems);
+});
+
+it.each([
   [
     'semicolons',
     'source;n;s\nn;0;1\n',

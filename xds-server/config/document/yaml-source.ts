@@ -23,6 +23,11 @@ function isClosable(node: Node): boolean {
   return node instanceof Scalar && (node.type === 'QUOTE_DOUBLE' || node.type === 'QUOTE_SINGLE');
 }
 
+/** Keys are names: YAML takes some for numbers, and 1.10 would become 1.1. */
+function nameOf(key: unknown): string {
+  return key instanceof Scalar ? (key.source ?? String(key)) : String(key);
+}
+
 /** A parsed YAML file that knows where each value was written. */
 export class YamlSource {
   readonly file: string;
@@ -38,17 +43,18 @@ export class YamlSource {
       logLevel: 'error',
       // No value of a configuration is of a kind that only a tag can name, such as bytes or dates.
       resolveKnownTags: false,
+      uniqueKeys: (a, b) =>
+        a === b || (a instanceof Scalar && b instanceof Scalar && nameOf(a) === nameOf(b)),
     });
     const problems = [...this.#syntaxErrors(), ...this.#wrongAliases()];
     if (problems.length > 0) throw new ConfigError('WARDROP_CONFIG_UNREADABLE', problems);
     this.#takeKeysAsWritten();
   }
 
-  /** Keys are names: YAML takes some for numbers, and 1.10 would become 1.1. */
   #takeKeysAsWritten(): void {
     visit(this.#document, {
       Pair: (_, { key }) => {
-        if (key instanceof Scalar && key.source !== undefined) key.value = key.source;
+        if (key instanceof Scalar) key.value = nameOf(key);
       },
     });
   }
@@ -103,12 +109,12 @@ export class YamlSource {
       Map: (_, { items }) => {
         const keys = items.map(({ key }) => key).filter(isNode);
         const again = keys.find((key) => key.range?.[0] === offset);
-        if (again !== undefined) first = keys.find((key) => String(key) === String(again));
+        if (again !== undefined) first = keys.find((key) => nameOf(key) === nameOf(again));
       },
     });
     if (first === undefined) return this.#problemAt(offset, message);
     const { line } = this.#position(first.range?.[0] ?? 0);
-    return this.#problemAt(offset, `key ${JSON.stringify(String(first))} is already in line ${line}`);
+    return this.#problemAt(offset, `key ${JSON.stringify(nameOf(first))} is already in line ${line}`);
   }
 
   /** Where the innermost of what the parser gave up at `offset` begins. */
