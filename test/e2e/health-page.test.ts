@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keysOf, OpenLoop } from './harness/load.js';
 import { engineEntry, Mesh } from './harness/mesh.js';
 import { StubEngine } from './harness/stub-engine.js';
@@ -17,7 +17,7 @@ beforeAll(async () => {
       engineEntry('a', [a1!, a2!], { healthPath: HEALTH_PATH }),
       engineEntry('b', [b!], { healthPath: HEALTH_PATH }),
     ],
-    rttMs: { west: { a: 2, b: 30 } },
+    rttMs: { west: { a: 2, b: 2 } },
     profiles: { stub: { requestsPerSecond: 40 } },
     demand: { west: { requestsPerSecond: 40, promptTokens: 100, outputTokens: 32 } },
   });
@@ -28,6 +28,23 @@ afterAll(async () => {
   await load?.stop();
   await mesh?.stop();
   await Promise.all(stubs.map((stub) => stub.kill()));
+});
+
+it('an engine that is healthy and answers 4xx, while others of its pool serve, raises an alarm', async () => {
+  const serve = stubs[2].behaviour;
+  stubs[2].behaviour = (request, response) => {
+    if (request.path === HEALTH_PATH) return serve(request, response);
+    response.statusCode = 404;
+    response.end();
+  };
+  const alarm = await mesh.eventually('the alarm', async () => {
+    const { alarms } = await mesh.api<{ alarms: readonly { id: string; message: string }[] }>('/v1/alarms');
+    return alarms.find(({ id }) => id === 'engine-rejects:b');
+  });
+  expect(alarm.message).toMatch(
+    /^engine b answers 4xx to \d+ % of requests, others of pool demo-8b serve theirs; /,
+  );
+  stubs[2].behaviour = serve;
 });
 
 it('a replica that says 400 on its health page and to requests, as Triton does without its model, gets no more of them', async () => {

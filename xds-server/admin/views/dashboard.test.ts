@@ -12,6 +12,8 @@ function engine(id: string, change: Partial<EngineState> = {}): Overview['engine
   const traffic = {
     endedPerSecond: 40,
     failuresPerSecond: 0.2,
+    answers: 50,
+    rejectedShare: 0.04,
     firstTokenSeconds: 0.1234,
     wholeSeconds: null,
   };
@@ -83,8 +85,20 @@ describe('dashboard', () => {
         .slice(0, -1);
     expect(cells('west')).toEqual(['west', '0.0', '12.0', '0.0 %', '1.0 %', '250 ms', '1500 ms', '0']);
     expect(cells('east')).toEqual(['east', '0.0', '8.0', '!10.0 %', '!3.0 %', '250 ms', '1500 ms', '0']);
-    expect(cells('a')).toEqual(['a', '–', '40.0', '0.2', '123 ms', '–', '1.00', '1 of 1', '3', '']);
-    expect(cells('b')).toEqual(['b', '–', '40.0', '!1.0', '123 ms', '–', '0.00', '!0 of 1', '3', '']);
+    expect(cells('a')).toEqual(['a', '–', '40.0', '0.2', '4.0 %', '123 ms', '–', '1.00', '1 of 1', '3', '']);
+    expect(cells('b')).toEqual([
+      'b',
+      '–',
+      '40.0',
+      '!1.0',
+      '4.0 %',
+      '123 ms',
+      '–',
+      '0.00',
+      '!0 of 1',
+      '3',
+      '',
+    ]);
   });
 
   it('says when not all decisions are followed', () => {

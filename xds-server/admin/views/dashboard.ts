@@ -63,7 +63,7 @@ ${alarms.length === 0 ? '<p>No alarms.</p>' : alarmList(overview)}
 <h2>Frontends</h2>${frontendTable(overview)}
 <h2>Engines</h2>${engineTable(overview)}
 <p>Traffic of the last minute, as filters counted it: <i>planned for</i>, <i>offered</i> and <i>requests</i> in requests per second;
-<i>failures</i> in attempts per second, also those that another engine made good; <i>first token</i> of streams and <i>whole answer</i>
+<i>failures</i> in attempts per second, also those that another engine made good; <i>4xx</i> of its answers; <i>first token</i> of streams and <i>whole answer</i>
 of other requests in the mean.</p>
 ${plan === null ? '' : weights(plan, overview.pools, poolId)}
 <h2>Envoys</h2>${envoys.length === 0 ? '<p>None is connected.</p>' : envoyTable(overview)}
@@ -137,7 +137,7 @@ function engineTable({ engines, plan }: Overview): string {
       odd(escapeHtml(engineRemarks(engine).join(', ')), true),
     ];
   });
-  const traffic = ['>requests', '>failures', '>first token', '>whole answer'];
+  const traffic = ['>requests', '>failures', '>4xx', '>first token', '>whole answer'];
   const state = ['>capacity, replicas', '>ready', '>requests there', 'remarks'];
   return table(['engine', 'planned load', ...traffic, ...state], rows);
 }

@@ -18,7 +18,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
   const envoy = { version: '1.40.0', xds: 'all accepted' as const, snapshot: null };
   const latencies = { firstTokenSeconds: 0.1, wholeSeconds: null };
   const offered = { offeredPerSecond: 3, refusedShare: 0, failedShare: 0, ...latencies };
-  const ended = { endedPerSecond: 3, failuresPerSecond: 0, ...latencies };
+  const ended = { endedPerSecond: 3, failuresPerSecond: 0, answers: 9, rejectedShare: 0, ...latencies };
   const overview: Overview = {
     atMs,
     startedAtMs: atMs - 5_000,

@@ -19,11 +19,14 @@ export function frontendCells(traffic: FrontendTraffic | undefined): readonly st
   ];
 }
 
-/** Cells of an engine's traffic: requests and failed attempts per second, first token, whole answer. */
+/** Cells of an engine's traffic: requests and failed attempts per second, 4xx, first token, whole answer. */
 export function engineCells(traffic: EngineTraffic | undefined): readonly string[] {
-  if (traffic === undefined) return ['', '', '', ''];
-  const { endedPerSecond, failuresPerSecond } = traffic;
-  return [endedPerSecond.toFixed(1), failuresPerSecond.toFixed(1), ...latencies(traffic)];
+  if (traffic === undefined) return ['', '', '', '', ''];
+  const { endedPerSecond, failuresPerSecond, rejectedShare } = traffic;
+  return [
+    ...[endedPerSecond.toFixed(1), failuresPerSecond.toFixed(1), shareText(rejectedShare)],
+    ...latencies(traffic),
+  ];
 }
 
 export function isFailing(traffic: EngineTraffic | undefined): boolean {

@@ -40,7 +40,10 @@ describe('commands that ask a control server', () => {
     const atMs = Date.UTC(2026, 0, 31);
     const engine = (engineId: string, remarks: readonly string[]) => ({
       ...{ engineId, utilization: 0.5, effectiveCapacity: 1, readyReplicas: 1, replicas: 1, inFlight: 3 },
-      traffic: { endedPerSecond: 9, failuresPerSecond: 0.1, firstTokenSeconds: 0.2, wholeSeconds: null },
+      traffic: {
+        ...{ endedPerSecond: 9, failuresPerSecond: 0.1, answers: 50, rejectedShare: 0.04 },
+        ...{ firstTokenSeconds: 0.2, wholeSeconds: null },
+      },
       remarks,
     });
     const status = {
@@ -79,8 +82,8 @@ plan 7 (abc) for 60 min, made by the control server at 10.0.0.9:18001
 frontend  planned for  by        offered  refused  failed  first token  whole answer  Envoys
 west             12.3  measured     11.1    2.0 %   0.0 %  200 ms       –                  1
 
-engine  utilisation  requests  failures  first token  whole answer  capacity  ready   in flight  remarks
-a            50.0 %       9.0       0.1  200 ms       –                 1.00  1 of 1          3  drained
+engine  utilisation  requests  failures  4xx    first token  whole answer  capacity  ready   in flight  remarks
+a            50.0 %       9.0       0.1  4.0 %  200 ms       –                 1.00  1 of 1          3  drained
 … and 20 more, of which there is nothing to say
 
 Envoy  frontend  version  xDS     snapshot  heard of

@@ -98,7 +98,7 @@ function frontendTable({ frontends }: Status): string {
 function engineTable({ engines }: Status): string {
   return shortTable(
     [
-      ...['engine', 'utilisation', 'requests', 'failures', 'first token', 'whole answer'],
+      ...['engine', 'utilisation', 'requests', 'failures', '4xx', 'first token', 'whole answer'],
       ...['capacity', 'ready', 'in flight', 'remarks'],
     ],
     engines,

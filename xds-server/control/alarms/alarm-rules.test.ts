@@ -13,6 +13,7 @@ import {
   driftingProfiles,
   lostPools,
   missingSignals,
+  rejectingEngines,
   silentFilters,
   silentPeers,
   unreadEnvoys,
@@ -53,6 +54,36 @@ it('names the engine, the signal, the replica and the reason of what has been mi
   );
   const down = () => ({ ...unknownHealth(0), state: 'down' as const });
   expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
+});
+
+it('names an engine that answers 4xx to most of what others of a pool serve, and none where all do or few answers came', () => {
+  const ids = ['a', 'b', 'c'];
+  const pools = [
+    { id: 'm', engineIds: ['a', 'b'] },
+    { id: 'n', engineIds: ['c'] },
+  ];
+  const fleet = { pools, engines: ids.map((id) => ({ id })) } as unknown as Fleet;
+  const named = (answered: Record<string, readonly [answers: number, rejectedShare: number | null]>) =>
+    rejectingEngines(fleet, (id) => {
+      const [answers, rejectedShare] = answered[id]!;
+      return {
+        ...{ endedPerSecond: 1, failuresPerSecond: 0, answers, rejectedShare },
+        ...{ firstTokenSeconds: null, wholeSeconds: null },
+      };
+    });
+  const alarms = named({ a: [30, 0.9], b: [30, 0.05], c: [30, 1] });
+  expect([...alarms.keys()]).toEqual(['a']);
+  expect(alarms.get('a')).toMatch(
+    /^engine a answers 4xx to 90 % of requests, others of pool m serve theirs; /,
+  );
+  for (const others of [
+    { a: [30, 0.9], b: [30, 0.9] },
+    { a: [30, 0.9], b: [0, null] },
+    { a: [19, 0.9], b: [30, 0] },
+    { a: [30, 0.5], b: [30, 0] },
+  ] as const) {
+    expect(named({ ...others, c: [0, null] })).toEqual(new Map());
+  }
 });
 
 it('names the replica that is down, what its health page answers, and which page that is', () => {

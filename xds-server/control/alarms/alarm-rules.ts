@@ -1,11 +1,13 @@
 import type { Fleet, Frontend, SignalName } from '../../fleet/fleet.js';
 import type { Orders } from '../../fleet/operations.js';
 import type { PeerView } from '../../peers/peers.js';
+import { percent } from '../../percent.js';
 import type { Plan } from '../../plan/plan.js';
 import type { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import type { ProfileDrift } from '../../signals/penalty/outlier-watch.js';
 import type { ReplicaHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
+import type { EngineTraffic } from '../../signals/usage/recent-traffic.js';
 import type { Holder } from '../../sync/snapshot-board.js';
 import { filterTypes, type NodeView, shortType, type TypeView } from '../../xds/index.js';
 
@@ -38,6 +40,37 @@ export function failingEngines({ vetoes }: SignalsView): Messages {
       id,
       `frontends saw ${failed} failures and no answer of engine ${id}; it is left out for a while`,
     ]),
+  );
+}
+
+/** Fewer answers say nothing. */
+const LEAST_ANSWERS = 20;
+const MOSTLY = 0.5;
+const HARDLY = 0.1;
+
+/**
+ * Engines that answer 4xx to most of what others of their pool serve: one that lacks the model, say, or is at a limit of its
+ * own. That is no failure to filters, as the requests may be wrong, and such an engine looks quick and idle.
+ */
+export function rejectingEngines(
+  { pools, engines }: Fleet,
+  trafficOf: (engineId: string) => EngineTraffic,
+): Messages {
+  const shares = new Map(
+    engines.flatMap(({ id }): [string, number][] => {
+      const { answers, rejectedShare } = trafficOf(id);
+      return answers < LEAST_ANSWERS || rejectedShare === null ? [] : [[id, rejectedShare]];
+    }),
+  );
+  const serves = (id: string) => (shares.get(id) ?? 1) < HARDLY;
+  return new Map(
+    [...shares].flatMap(([id, share]): [string, string][] => {
+      if (share <= MOSTLY) return [];
+      const pool = pools.find(({ engineIds }) => engineIds.includes(id) && engineIds.some(serves));
+      if (pool === undefined) return [];
+      const what = `engine ${id} answers 4xx to ${percent(share, 0)} of requests, others of pool ${pool.id} serve theirs`;
+      return [[id, `${what}; it looks quick and idle, and draws requests. Drain it, and see what it says`]];
+    }),
   );
 }
 

@@ -17,6 +17,7 @@ import {
   lostPools,
   missingSignals,
   penalisedEngines,
+  rejectingEngines,
   rejections,
   shedding,
   silentFilters,
@@ -27,14 +28,14 @@ import {
 } from './alarm-rules.js';
 import type { Alarms } from './alarms.js';
 
-/** Envoys and peers are looked at this often only. */
+/** Traffic, Envoys and peers are looked at this often only. */
 const SLOW_INTERVAL_MS = 1_000;
 
 /** What alarms are about. */
 export interface Seen {
   readonly fleet: Fleet;
   readonly view: SignalsView;
-  readonly signals: Pick<Signals, 'health' | 'orders'>;
+  readonly signals: Pick<Signals, 'health' | 'orders' | 'traffic'>;
   /** Of metrics pages, by address. */
   readonly readings: ReadonlyMap<string, ReplicaReading>;
   /** Why replicas cannot be found, by engine. */
@@ -69,6 +70,8 @@ export class AlarmWatch {
     if (nowMs - this.#slowAtMs < SLOW_INTERVAL_MS) return;
     this.#slowAtMs = nowMs;
     this.#alarms.set('network', doubtfulRoundTrips(seen.view));
+    const trafficOf = (engineId: string) => seen.signals.traffic.engine(engineId, nowMs);
+    this.#alarms.set('engine-rejects', rejectingEngines(seen.fleet, trafficOf));
     this.#lookAtEnvoys(seen.envoys(), seen.fleet, nowMs);
     this.#lookAtPeers(seen.peers(), seen.unfitReason);
   }

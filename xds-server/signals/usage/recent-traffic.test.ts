@@ -5,7 +5,7 @@ import { RecentTraffic } from './recent-traffic.js';
 const pool = { ...noPoolUsage(1n, 0), offered: 10, shed: 1, unavailable: 1 };
 const engine = {
   ...noEngineUsage(1n, 2n),
-  ...{ ended: 8, status2xx: 5, status5xx: 1, noResponse: 1, broken: 1, failures: 4 },
+  ...{ ended: 8, status2xx: 3, status4xx: 1, status5xx: 1, noResponse: 1, broken: 1, failures: 4 },
   ...{ firstTokenSecondsSum: 1, firstTokenCount: 4, wholeSecondsSum: 6, wholeCount: 3 },
 };
 
@@ -30,7 +30,8 @@ describe('recent traffic', () => {
       ...{ firstTokenSeconds: 0.25, wholeSeconds: 2 },
     });
     expect(traffic.engine('a', 1_003_000)).toEqual({
-      ...{ endedPerSecond: 16, failuresPerSecond: 8, firstTokenSeconds: 0.25, wholeSeconds: 2 },
+      ...{ endedPerSecond: 16, failuresPerSecond: 8, answers: 30, rejectedShare: 0.2 },
+      ...{ firstTokenSeconds: 0.25, wholeSeconds: 2 },
     });
   });
 
@@ -40,7 +41,8 @@ describe('recent traffic', () => {
     expect(traffic.engine('a', 1_330_000).endedPerSecond).toBeGreaterThan(6);
     expect(traffic.engine('a', 1_330_000).endedPerSecond).toBeLessThan(10);
     expect(traffic.engine('a', 1_361_000)).toEqual({
-      ...{ endedPerSecond: 0, failuresPerSecond: 0, firstTokenSeconds: null, wholeSeconds: null },
+      ...{ endedPerSecond: 0, failuresPerSecond: 0, answers: 0, rejectedShare: null },
+      ...{ firstTokenSeconds: null, wholeSeconds: null },
     });
   });
 
@@ -54,9 +56,7 @@ describe('recent traffic', () => {
   it('is nothing of what was never reported', () => {
     const nothing = { firstTokenSeconds: null, wholeSeconds: null };
     expect(reported(3).engine('b', 1_003_000)).toEqual({
-      endedPerSecond: 0,
-      failuresPerSecond: 0,
-      ...nothing,
+      ...{ endedPerSecond: 0, failuresPerSecond: 0, answers: 0, rejectedShare: null, ...nothing },
     });
     expect(new RecentTraffic().frontend('west', 1_003_000)).toEqual({
       ...{ offeredPerSecond: 0, refusedShare: null, failedShare: null, ...nothing },

@@ -25,6 +25,10 @@ export interface EngineTraffic extends Traffic {
   readonly endedPerSecond: number;
   /** Attempts that failed here, whether or not another engine answered in the end. */
   readonly failuresPerSecond: number;
+  /** Answers with a status that it gave in that time, also to attempts that went elsewhere before. */
+  readonly answers: number;
+  /** Share of these with 4xx, its own 429 included; null while there are none. */
+  readonly rejectedShare: number | null;
 }
 
 interface Counts {
@@ -33,6 +37,8 @@ interface Counts {
   ended: number;
   failed: number;
   failures: number;
+  answers: number;
+  rejected: number;
   firstTokenSecondsSum: number;
   firstTokenCount: number;
   wholeSecondsSum: number;
@@ -85,6 +91,8 @@ export class RecentTraffic {
     return {
       endedPerSecond: ratio(counts.ended, seconds) ?? 0,
       failuresPerSecond: ratio(counts.failures, seconds) ?? 0,
+      answers: counts.answers,
+      rejectedShare: ratio(counts.rejected, counts.answers),
       ...latenciesOf(counts),
     };
   }
@@ -117,7 +125,7 @@ function sliceNumber(atMs: number): number {
 
 function noCounts(): Counts {
   return {
-    ...{ offered: 0, refused: 0, ended: 0, failed: 0, failures: 0 },
+    ...{ offered: 0, refused: 0, ended: 0, failed: 0, failures: 0, answers: 0, rejected: 0 },
     ...{ firstTokenSecondsSum: 0, firstTokenCount: 0, wholeSecondsSum: 0, wholeCount: 0 },
   };
 }
@@ -134,6 +142,8 @@ function addEnds(counts: Counts, usage: EngineUsage): void {
   counts.ended += usage.ended;
   counts.failed += usage.status5xx + usage.noResponse + usage.stalled + usage.broken;
   counts.failures += usage.failures;
+  counts.answers += usage.status2xx + usage.status4xx + usage.status5xx;
+  counts.rejected += usage.status4xx;
   counts.firstTokenSecondsSum += usage.firstTokenSecondsSum;
   counts.firstTokenCount += usage.firstTokenCount;
   counts.wholeSecondsSum += usage.wholeSecondsSum;
