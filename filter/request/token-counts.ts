@@ -2,7 +2,7 @@
 // work for them that any plan knows of.
 
 import { Text } from '../abi/text';
-import { pathBegins } from './attributes';
+import { pathAt, pathBegins, pathLength } from './attributes';
 
 // vLLM, SGLang, TGI and llama.cpp.
 const paths: StaticArray<Text> = [
@@ -16,6 +16,11 @@ const paths: StaticArray<Text> = [
 
 /** Whether the request whose headers were read last asks for tokens alone. */
 export function asksForTokens(): bool {
-  for (let i = 0; i < paths.length; i++) if (pathBegins(unchecked(paths[i]))) return true;
+  for (let i = 0; i < paths.length; i++) if (isPath(unchecked(paths[i]))) return true;
   return false;
+}
+
+/** Behind a path that only begins so, or holds `..`, an engine or a server before it may find any other. */
+function isPath(path: Text): bool {
+  return pathBegins(path) && (pathLength == path.length || load<u8>(pathAt + path.length) == 0x3f);
 }

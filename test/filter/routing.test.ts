@@ -372,6 +372,17 @@ describe('a request for the tokens of a text alone', () => {
     },
   );
 
+  it.each([
+    '/tokenize/../v1/chat/completions',
+    '/tokenizer/v1/chat/completions',
+    '/v1/messages/count_tokens%2f..',
+    '/v1/messages/count_tokens;a=b',
+  ])('is none for %s, where a server behind may find more than that', (path) => {
+    const vm = started(sketch(one, { pool: { shedFraction: 1 } }));
+    expect(errorOf(tokensOf(vm, 'a', path).reply).code).toBe('shed');
+    expect(reportOf(vm).pools[0]).toMatchObject({ offered: 1, shed: 1 });
+  });
+
   it('needs a model that is served, and one of its engines', () => {
     const ask = (vm: Vm, model: string) => vm.request({ 'x-wardrop-model': model, ':path': '/tokenize' });
     expect(errorOf(ask(started(), 'other').reply).code).toBe('model_not_found');
