@@ -268,9 +268,11 @@ const IN_PROGRESS: u64 = ending('progress');
 const ADDED: u64 = ending('.added');
 const START: u64 = ending('_start');
 const PING: u64 = ending('ping');
+/** Of a tool that an engine calls by itself, which the answer outlives. */
+const TOOL_FAILED: u64 = ending('.failed');
 // And of those that say that the answer has failed.
 const ERROR: u64 = ending('error');
-const FAILED: u64 = ending('.failed');
+const FAILED: u64 = ending('e.failed');
 
 /** At most eight characters, the last in the lowest byte. */
 function ending(text: string): u64 {
@@ -365,7 +367,7 @@ function noteName(tokens: Tokens): void {
 }
 
 function isErrorName(last: u64): bool {
-  return (last << 24) >> 24 == ERROR || (last << 8) >> 8 == FAILED;
+  return (last << 24) >> 24 == ERROR || last == FAILED;
 }
 
 function isPreludeName(last: u64): bool {
@@ -375,7 +377,8 @@ function isPreludeName(last: u64): bool {
     last == IN_PROGRESS ||
     (last << 16) >> 16 == ADDED ||
     (last << 16) >> 16 == START ||
-    (last << 32) >> 32 == PING
+    (last << 32) >> 32 == PING ||
+    (last << 8) >> 8 == TOOL_FAILED
   );
 }
 

@@ -7,9 +7,9 @@ import { ask, engineOf, event, SSE, started, token, usage } from './observed.js'
 import { reportOf } from './reported.js';
 
 /** How the names of events end that come before the first token. */
-const PRELUDE = /(created|progress|_start|ping)$/;
+const PRELUDE = /(created|progress|_start|ping|\.failed)$/;
 /** And those of events that say that the answer has failed. */
-const FAILURE = /(error|\.failed)$/;
+const FAILURE = /(error|e\.failed)$/;
 /** So many bytes of data are looked at for a name. */
 const LOOKED_AT = 91;
 
@@ -129,6 +129,21 @@ describe('a streamed answer', () => {
     expect(home(vm)).not.toBe(first);
   });
 
+  it.each(['response.mcp_list_tools.failed', 'response.mcp_call.failed'])(
+    'in which a tool has failed (%s) comes to its first token all the same',
+    (name) => {
+      for (const failed of [named(name), event({ type: name })]) {
+        const vm = started();
+        const stream = ask(vm)
+          .respond(200, { headers: SSE })
+          .responseBody(named('response.created') + failed);
+        expect(engineOf(vm)).toMatchObject({ firstTokenCount: 0 });
+        stream.responseBody(named('response.output_text.delta')).end();
+        expect(engineOf(vm)).toMatchObject({ firstTokenCount: 1 });
+      }
+    },
+  );
+
   it('that holds an error that is none has its first token', () => {
     const vm = started();
     ask(vm).respond(200, { headers: SSE }).responseBody(event('{"error":null,"choices":[]}'), true).end();
@@ -188,6 +203,7 @@ describe('a streamed answer', () => {
       'x.delta',
       'error',
       'response.failed',
+      'response.mcp_call.failed',
     );
     const space = fc.constantFrom('', ' ', '  ');
     const line = fc.oneof(
