@@ -22,7 +22,14 @@ import {
   REPLICA_EJECTIONS,
   RETRIES_USED,
 } from '../state/counters';
-import { ENGINE_FAILURES, noteFailure, noteSuccess, REPLICA_FAILURES, Verdict } from '../state/guarded';
+import {
+  ENGINE_FAILURES,
+  noteFailure,
+  noteMinorAnswer,
+  noteSuccess,
+  REPLICA_FAILURES,
+  Verdict,
+} from '../state/guarded';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeAnswer, hasFailed, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
@@ -317,9 +324,14 @@ function endProbes(stream: Stream): void {
 @inline
 function noteServed(stream: Stream, entry: u32): void {
   if (entry == 0) endProbes(stream);
-  if (!stream.counted && (stream.streamed || status != SWITCHING_PROTOCOLS)) return;
+  if (!stream.counted && (stream.streamed || status != SWITCHING_PROTOCOLS)) return noteMinor(stream, entry);
   noteSuccess(stream.replica(entry), stream.startedNs);
   noteSuccess(stream.flow(entry).engine, stream.startedNs);
+}
+
+function noteMinor(stream: Stream, entry: u32): void {
+  noteMinorAnswer(stream.replica(entry), stream.startedNs);
+  noteMinorAnswer(stream.flow(entry).engine, stream.startedNs);
 }
 
 function noteFailed(stream: Stream, entry: u32): void {
@@ -327,11 +339,12 @@ function noteFailed(stream: Stream, entry: u32): void {
   const started = stream.startedNs;
   const flow = stream.flow(entry);
   if (stream.counted) flow.failures++;
-  const verdict = noteFailure(stream.replica(entry), REPLICA_FAILURES, started);
+  const minor = !stream.counted;
+  const verdict = noteFailure(stream.replica(entry), REPLICA_FAILURES, started, minor);
   // What a replica that is already ejected goes on losing says nothing about the others.
   if (verdict == Verdict.IGNORED) return;
   if (verdict == Verdict.EJECTED) count(REPLICA_EJECTIONS);
-  if (noteFailure(flow.engine, ENGINE_FAILURES, started) == Verdict.EJECTED) count(ENGINE_EJECTIONS);
+  if (noteFailure(flow.engine, ENGINE_FAILURES, started, minor) == Verdict.EJECTED) count(ENGINE_EJECTIONS);
 }
 
 /** Whether an error is the engine's: its own answer, or Envoy's because it could not be reached in time. */

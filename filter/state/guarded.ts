@@ -47,6 +47,8 @@ export class Guarded extends Row {
   untilMs: u64;
   state: u8;
   failures: u8;
+  /** Of the failures, those of requests whose answers are no successes. */
+  minorFailures: u8;
   successes: u8;
   /** Ejections without a forgiving pause between them. */
   ejections: u8;
@@ -72,9 +74,10 @@ export enum Verdict {
   EJECTED,
 }
 
-/** A request that started then has failed. */
-export function noteFailure(row: Guarded, limit: u8, startedNs: u64): Verdict {
+/** A request that started then has failed; `minor` if its answer would have been no success. */
+export function noteFailure(row: Guarded, limit: u8, startedNs: u64, minor: bool): Verdict {
   if (row.state == EJECTED || startedNs < row.sinceNs) return Verdict.IGNORED;
+  if (minor) row.minorFailures++;
   if (row.state == USABLE && ++row.failures < limit) return Verdict.COUNTED;
   const now = nowMs();
   if (row.state == USABLE && now * NS_PER_MS - row.sinceNs > FORGIVEN_MS * NS_PER_MS) row.ejections = 0;
@@ -90,9 +93,17 @@ export function noteFailure(row: Guarded, limit: u8, startedNs: u64): Verdict {
 export function noteSuccess(row: Guarded, startedNs: u64): void {
   if (row.state == EJECTED || startedNs < row.sinceNs) return;
   row.failures = 0;
+  row.minorFailures = 0;
   if (row.state != TRICKLING) return;
   row.mostProbes <<= 1;
   if (++row.successes == SUCCESSES_TO_RETURN) enter(row, USABLE, nowMs());
+}
+
+/** A request that started then has been answered, which is no success: it makes good what its like failed with. */
+export function noteMinorAnswer(row: Guarded, startedNs: u64): void {
+  if (row.state == EJECTED || startedNs < row.sinceNs) return;
+  row.failures -= row.minorFailures;
+  row.minorFailures = 0;
 }
 
 /** Lets an ejected row trickle when its back-off is over, and one that has come up trickle more. */
@@ -123,6 +134,7 @@ function enter(row: Guarded, state: u8, now: u64): void {
   row.sinceNs = now * NS_PER_MS;
   row.untilMs = NEVER;
   row.failures = 0;
+  row.minorFailures = 0;
   row.successes = 0;
   row.mostProbes = 1;
 }

@@ -65,6 +65,25 @@ describe('the guardrail', () => {
     expect(seen).toEqual([BACKUP, BACKUP, BACKUP, BACKUP, OWNER]);
   });
 
+  it('holds it against nobody that lists of models failed once in a while, where they are answered in between', () => {
+    const vm = started();
+    const list = (status: number) =>
+      vm
+        .request({ 'x-session-id': 'a', ':method': 'GET', ':path': '/v1/models' }, { ended: true })
+        .respond(status)
+        .end();
+    for (let i = 0; i < 3; i++) {
+      list(503);
+      list(200);
+    }
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+    fail(vm, 2);
+    list(200);
+    expect(request(vm).endpoints[0]).toBe(OWNER);
+    list(503);
+    expect(request(vm).endpoints[0]).toBe(BACKUP);
+  });
+
   it('is told by a WebSocket that an engine serves', () => {
     const vm = started();
     for (let i = 0; i < 3; i++) {
