@@ -46,6 +46,19 @@ test('what breaks ties between equal engines is no fault, even where all else co
   expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
 });
 
+test("what all engines together leave empty at their hard limits may be one small engine's", async () => {
+  const input = worldInput({
+    frontends: ['west'],
+    engines: [
+      { id: 'large', profile: simpleProfile(10), replicas: 500 },
+      { id: 'small', profile: simpleProfile(10) },
+    ],
+    networkMs: [[5, 500]],
+    demands: [{ frontendId: 'west', requestsPerSecond: 10_000 }],
+  });
+  expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
+});
+
 describe('a tampered solution fails:', () => {
   const input = worldInput(threeRegions);
   const faultsOf = async (change: (solution: Solution) => Solution): Promise<string> =>

@@ -15,8 +15,10 @@ const TOLERANCE = 1e-5;
 const TIE_SECONDS = 5e-8;
 /** Shed fractions up to this are the margin that is left at the hard limit. */
 const LEAST_SHED = 1e-4;
-/** An engine this near its hard limit counts as full where something is shed. */
-const FULL = 1 - 1e-3;
+/** An engine with no more room than this share of its hard limit counts as full where something is shed. */
+const MOST_ROOM = 1e-3;
+/** So does one whose room is no more than this share of all hard limits: each leaves a margin, and one may have the room of all. */
+const LEFT_EMPTY = 2e-5;
 
 /** What is wrong with a solution; empty when it may be used. Each entry says where, what was found and what is right. */
 export function checkSolution(input: SolverInput, solution: Solution): string[] {
@@ -32,12 +34,15 @@ class SolutionCheck {
   readonly #input: SolverInput;
   readonly #solution: Solution;
   readonly #flows: Flows;
+  /** Of all engines together. */
+  readonly #capacity: number;
   readonly #faults: string[] = [];
 
   constructor(input: SolverInput, solution: Solution) {
     this.#input = input;
     this.#solution = solution;
     this.#flows = new Flows(input, solution);
+    this.#capacity = total(input.state.engines.map(capacityOf));
   }
 
   run(): string[] {
@@ -158,9 +163,11 @@ class SolutionCheck {
     }
     const most = Math.max(0, ...row.shed.map(({ fraction }) => fraction));
     if (most <= LEAST_SHED || row.bounds.length > 0) return;
+    const { maxUtilization } = this.#input.policy;
     const roomy = this.#flows.enginesOf(row).find((state) => {
-      const rho = this.#flows.loadOf(state.id) / capacityOf(state);
-      return rho < FULL * this.#input.policy.maxUtilization;
+      const limit = maxUtilization * capacityOf(state);
+      const room = limit - this.#flows.loadOf(state.id);
+      return room > Math.max(MOST_ROOM * limit, LEFT_EMPTY * maxUtilization * this.#capacity);
     });
     if (roomy) this.#fault(`${where}: ${most} of a class is shed although ${roomy.id} is not full`);
   }
