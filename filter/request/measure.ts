@@ -128,7 +128,8 @@ function countTokens(stream: Stream): u32 {
     pool.promptCount++;
     pool.promptTokens += stream.promptTokens;
   }
-  if (!tokens) return 0;
+  // What failed before its first token is no short answer, whatever it began with.
+  if (!tokens || tokens.failed) return 0;
   if (tokens.hasOutput) {
     flow.usageCount++;
     flow.outputTokens += tokens.output;

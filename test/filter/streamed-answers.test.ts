@@ -115,6 +115,21 @@ describe('a streamed answer', () => {
     },
   );
 
+  it('that is an error says nothing of how long answers are', () => {
+    const vm = started();
+    ask(vm)
+      .respond(200, { headers: SSE })
+      .responseBody(token.repeat(5) + event('[DONE]'), true)
+      .end();
+    for (const begun of ['message_start', 'response.created']) {
+      ask(vm)
+        .respond(200, { headers: SSE })
+        .responseBody(named(begun, { message: usage(9, 1) }) + named('ping') + named('error'), true)
+        .end();
+    }
+    expect(reportOf(vm).pools[0]).toMatchObject({ promptCount: 2, outputCount: 1, outputTokens: 4 });
+  });
+
   it('that is an error ends no row of failures', () => {
     const home = (vm: Vm) => ask(vm).endpoints[0];
     const vm = started([{ weight: 1 }, { weight: 1 }]);
