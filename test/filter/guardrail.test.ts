@@ -77,6 +77,9 @@ describe('the guardrail', () => {
       list(200);
     }
     expect(request(vm).endpoints[0]).toBe(OWNER);
+    // What a success has made good already is not taken off once more.
+    list(503);
+    request(vm).respond(200).end();
     fail(vm, 2);
     list(200);
     expect(request(vm).endpoints[0]).toBe(OWNER);
