@@ -46,15 +46,18 @@ test('what breaks ties between equal engines is no fault, even where all else co
   expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
 });
 
-test("what all engines together leave empty at their hard limits may be one small engine's", async () => {
+test.each([
+  ['one', 10, 1],
+  ['one much slower', 1, 10],
+])('what all engines leave empty at their hard limits may be all at %s', async (_, rate, replicas) => {
   const input = worldInput({
     frontends: ['west'],
     engines: [
-      { id: 'large', profile: simpleProfile(10), replicas: 500 },
-      { id: 'small', profile: simpleProfile(10) },
+      { id: 'large', profile: simpleProfile(10), replicas: 5000 },
+      { id: 'small', profile: simpleProfile(rate), replicas },
     ],
-    networkMs: [[5, 500]],
-    demands: [{ frontendId: 'west', requestsPerSecond: 10_000 }],
+    networkMs: [[5, 5000]],
+    demands: [{ frontendId: 'west', requestsPerSecond: 100_000 }],
   });
   expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
 });
