@@ -34,6 +34,36 @@ test('every solution passes, with room and without, first and later', async () =
   );
 });
 
+test('half of a small engine may be empty in overload where that is next to nothing of all that pools tie to it, but not else', async () => {
+  const faultsWith = async (replicas: number, pools: Readonly<Record<string, readonly string[]>>) => {
+    const input = worldInput({
+      frontends: ['f'],
+      engines: [{ id: 'large', replicas }, { id: 'small' }],
+      pools,
+      networkMs: [[1, 2]],
+      demands: Object.keys(pools).map((poolId) => ({
+        frontendId: 'f',
+        poolId,
+        requestsPerSecond: 200 * replicas,
+      })),
+    });
+    const solution = await optimizer.solve(input);
+    const rows = solution.rows.map((row) => {
+      const flows = row.flows.map(({ engineId, rps }) => ({
+        engineId,
+        rps: engineId === 'small' ? rps / 2 : rps,
+      }));
+      const served = flows.reduce((sum, { rps }) => sum + rps, 0);
+      return { ...row, flows, shed: [{ priority: 0, fraction: 1 - served / row.demandRps }] };
+    });
+    return checkSolution(input, { ...solution, rows }).filter((fault) => fault.includes('is not full'));
+  };
+  const both = ['large', 'small'];
+  expect(await faultsWith(20_000, { both })).toEqual([]);
+  expect(await faultsWith(1000, { both })).toHaveLength(1);
+  expect(await faultsWith(30_000, { apart: ['large'], one: ['small'] })).toHaveLength(1);
+});
+
 test('what breaks ties between equal engines is no fault, even where all else costs next to nothing', async () => {
   const none = { baseSeconds: 0, secondsPerUncachedPromptToken: 0, queueSeconds: 0 };
   const profile = simpleProfile(100, { ttft: none, tbot: { baseSeconds: 0, kappa: 0 } });

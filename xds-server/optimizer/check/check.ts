@@ -3,6 +3,7 @@ import type { Solution, SolutionRow, SolverInput } from '../solution.js';
 import { capacityOf, Flows } from './flows.js';
 import { objectiveOf } from './objective.js';
 import { total } from './sums.js';
+import { tiedCapacity } from './tied-capacity.js';
 
 /**
  * Checks a solution from its own numbers and the input, with code of its own: nothing here is shared with the code that
@@ -18,8 +19,8 @@ const LEAST_SHED = 1e-4;
 /** An engine with no more room than this share of its hard limit counts as full where something is shed. */
 const MOST_ROOM = 1e-3;
 /**
- * So does one whose room is no more than this share of all hard limits: each leaves a margin, and one may have the room of all,
- * which is more of its own time where others are quicker.
+ * So does one whose room is no more than this share of the hard limits of all engines that pools tie to it: each leaves a margin,
+ * and one may have the room of all, which is more of its own time where others are quicker.
  */
 const LEFT_EMPTY = 1e-4;
 
@@ -37,22 +38,20 @@ class SolutionCheck {
   readonly #input: SolverInput;
   readonly #solution: Solution;
   readonly #flows: Flows;
-  /** Of all engines together. */
-  readonly #capacity: number;
   readonly #faults: string[] = [];
 
   constructor(input: SolverInput, solution: Solution) {
     this.#input = input;
     this.#solution = solution;
     this.#flows = new Flows(input, solution);
-    this.#capacity = total(input.state.engines.map(capacityOf));
   }
 
   run(): string[] {
     this.#checkRowSet();
     for (const row of this.#solution.rows) this.#checkRow(row);
     this.#checkEngines();
-    for (const row of this.#solution.rows) this.#checkShed(row);
+    const tied = tiedCapacity(this.#input);
+    for (const row of this.#solution.rows) this.#checkShed(row, tied);
     // Costs of flows that cannot be are not defined.
     if (this.#faults.length === 0) this.#checkObjective();
     return this.#faults;
@@ -159,7 +158,7 @@ class SolutionCheck {
   }
 
   /** Fractions lie in range, guaranteed shares are kept, and whoever sheds has no engine with room. */
-  #checkShed(row: SolutionRow): void {
+  #checkShed(row: SolutionRow, tied: ReadonlyMap<string, number>): void {
     const where = nameOf(row);
     for (const { priority, fraction } of row.shed) {
       if (!(fraction >= 0 && fraction <= 1)) this.#fault(`${where}: priority ${priority} sheds ${fraction}`);
@@ -170,7 +169,7 @@ class SolutionCheck {
     const roomy = this.#flows.enginesOf(row).find((state) => {
       const limit = maxUtilization * capacityOf(state);
       const room = limit - this.#flows.loadOf(state.id);
-      return room > Math.max(MOST_ROOM * limit, LEFT_EMPTY * maxUtilization * this.#capacity);
+      return room > Math.max(MOST_ROOM * limit, LEFT_EMPTY * maxUtilization * tied.get(state.id)!);
     });
     if (roomy) this.#fault(`${where}: ${most} of a class is shed although ${roomy.id} is not full`);
   }

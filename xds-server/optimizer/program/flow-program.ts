@@ -31,7 +31,9 @@ export interface ProgramFlows {
 export class FlowProgram {
   readonly #flowProblem: FlowProblem;
   readonly #unit: number;
-  readonly #builder = new ProgramBuilder();
+  readonly #builder: ProgramBuilder;
+  /** By row and column of the problem: what is served, and what can be done, in units. */
+  readonly #sizes: Float64Array;
   readonly #rightHand: Float64Array;
   readonly #constant: number;
   readonly #firstUnplaced: number;
@@ -45,6 +47,11 @@ export class FlowProgram {
     const { problem, served, lower, kink } = flowProblem;
     this.#flowProblem = flowProblem;
     this.#unit = flowUnit(served);
+    this.#sizes = Float64Array.from([
+      ...served.map((flow) => flow / this.#unit),
+      ...problem.columns.map(({ capacity }) => capacity / this.#unit),
+    ]);
+    this.#builder = new ProgramBuilder(this.#sizes);
     this.#rightHand = this.#rightHandSide();
     this.#constant = this.#costAtKinks();
     problem.columns.forEach((_, column) => {
@@ -53,7 +60,7 @@ export class FlowProgram {
     this.#firstUnplaced = this.#builder.size;
     const unplacedSeconds = UNPLACED_SECONDS + UNPLACED_COSTS * dearestArc(problem);
     served.forEach((flow, row) => {
-      this.#builder.add(COST_SCALE * unplacedSeconds, flow / this.#unit);
+      this.#builder.add(COST_SCALE * unplacedSeconds, flow / this.#unit, this.#sizes[row]!);
       this.#builder.entry(row, 1);
     });
     this.#firstBelow = this.#builder.size;
@@ -68,7 +75,8 @@ export class FlowProgram {
     const { problem, upper, kink } = this.#flowProblem;
     for (const arc of arcs) {
       this.#aboveArcs.push(arc);
-      this.#builder.add(COST_SCALE * problem.arcCost[arc]!, (upper[arc]! - kink[arc]!) / this.#unit);
+      const most = (upper[arc]! - kink[arc]!) / this.#unit;
+      this.#builder.add(COST_SCALE * problem.arcCost[arc]!, most, this.#arcSize(arc));
       this.#builder.entry(problem.arcRow[arc]!, 1);
       this.#builder.entry(problem.rows.length + problem.arcColumn[arc]!, problem.arcWork[arc]!);
     }
@@ -113,10 +121,11 @@ export class FlowProgram {
 
   #addSegments(column: number, points: readonly number[]): void {
     const { rows, columns } = this.#flowProblem.problem;
-    const { capacity, congestion } = columns[column]!;
+    const { congestion } = columns[column]!;
     const { widths, prices } = segmentsAt(congestion, points);
     widths.forEach((width, index) => {
-      this.#builder.add(COST_SCALE * prices[index]!, (width * capacity) / this.#unit);
+      const size = this.#sizes[rows.length + column]!;
+      this.#builder.add(COST_SCALE * prices[index]!, width * size, size);
       this.#builder.entry(rows.length + column, -1);
     });
   }
@@ -125,9 +134,16 @@ export class FlowProgram {
     const { problem, lower, kink } = this.#flowProblem;
     const row = problem.arcRow[arc]!;
     const saving = problem.arcCost[arc]! - problem.rows[row]!.moveSeconds;
-    this.#builder.add(-COST_SCALE * saving, (kink[arc]! - lower[arc]!) / this.#unit);
+    const most = (kink[arc]! - lower[arc]!) / this.#unit;
+    this.#builder.add(-COST_SCALE * saving, most, this.#arcSize(arc));
     this.#builder.entry(row, -1);
     this.#builder.entry(problem.rows.length + problem.arcColumn[arc]!, -problem.arcWork[arc]!);
+  }
+
+  /** As much as its row and its engine could have of an arc. */
+  #arcSize(arc: number): number {
+    const { rows, arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
+    return Math.min(this.#sizes[arcRow[arc]!]!, this.#sizes[rows.length + arcColumn[arc]!]! / arcWork[arc]!);
   }
 
   #rightHandSide(): Float64Array {

@@ -6,7 +6,7 @@ const highs = await loadHighs();
 
 /** Least cost of a + b = 3 with a <= 2, at 1 and 4 apiece. */
 function twoVariables(cost = 1) {
-  const builder = new ProgramBuilder();
+  const builder = new ProgramBuilder(Float64Array.of(1));
   builder.add(cost, 2);
   builder.entry(0, 1);
   builder.add(4, 10);
@@ -53,6 +53,20 @@ test('any basis to start from, and any way to pivot, ends at the same optimum', 
       expect(objective).toBe(6);
     }
   }
+  solver.dispose();
+});
+
+test('a limit of something small is kept as exactly as those of what is large', () => {
+  const solver = new LinearSolver(highs);
+  const size = 1e-6;
+  const builder = new ProgramBuilder(Float64Array.of(size));
+  builder.add(-1, 1.05 * size, size);
+  builder.entry(0, 1);
+  const basis = { colStatus: Int32Array.of(AT_UPPER), rowStatus: Int32Array.of(BASIC) };
+  const program = builder.finish(Float64Array.of(-Infinity), Float64Array.of(size));
+  const { values, rowDuals } = solver.solve(program, { basis });
+  expect(values[0]! / size).toBeCloseTo(1, 6);
+  expect(rowDuals[0]).toBeCloseTo(-1, 9);
   solver.dispose();
 });
 

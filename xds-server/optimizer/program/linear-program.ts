@@ -11,6 +11,9 @@ export interface LinearProgram {
   readonly starts: Int32Array;
   readonly indices: Int32Array;
   readonly values: Float64Array;
+  /** One of each variable, and of each row, in what its maker counts in; powers of two, so that dividing by them is exact. */
+  readonly units: Float64Array;
+  readonly rowUnits: Float64Array;
 }
 
 /** Which variables and rows are at a bound, and at which. As many as there are rows are at none. */
@@ -29,6 +32,7 @@ export interface RunOptions {
   readonly isPrimal?: boolean;
 }
 
+/** In what the program's maker counts in. */
 export interface LinearSolution {
   readonly objective: number;
   readonly values: Float64Array;
@@ -46,6 +50,9 @@ export const AT_UPPER = 2;
 const OPTIMAL = 7;
 const TIME_LIMIT = 13;
 const UNKNOWN = 15;
+
+/** Where sizes differ by more than this, the least and the largest count as less far apart: HiGHS takes 1e-9 for nothing. */
+const MOST_DOUBLINGS = 30;
 
 /** Values of the option `simplex_strategy`. */
 const DUAL_SIMPLEX = 1;
@@ -107,8 +114,8 @@ export class LinearSolver {
     const { colStatus } = this.#model.getBasis();
     return {
       objective: this.#model.getObjectiveValue(),
-      values: colValue,
-      rowDuals: rowDual,
+      values: colValue.map((value, variable) => value * program.units[variable]!),
+      rowDuals: rowDual.map((dual, row) => dual / program.rowUnits[row]!),
       isBasic: (variable) => colStatus[variable] === BASIC,
     };
   }
@@ -200,44 +207,64 @@ function matrixFrom({ cost, rowLower, starts, indices, values }: LinearProgram, 
   } as const;
 }
 
-/** Collects a linear program variable by variable. */
+/**
+ * Collects a linear program variable by variable. HiGHS is content when rows and bounds are kept to 1e-7, whatever they are
+ * about. So that this is little of each engine and row, however small it is beside others, both have units of their own.
+ */
 export class ProgramBuilder {
+  readonly #rowUnits: Float64Array;
   readonly #cost: number[] = [];
   readonly #lower: number[] = [];
   readonly #upper: number[] = [];
   readonly #starts: number[] = [];
   readonly #indices: number[] = [];
   readonly #values: number[] = [];
+  readonly #units: number[] = [];
+
+  /** @param rowUnits of which size each row is */
+  constructor(rowUnits: Float64Array) {
+    this.#rowUnits = rowUnits.map(nearestPower);
+  }
 
   /** Number of variables so far, which is the index of the next one. */
   get size(): number {
     return this.#cost.length;
   }
 
-  /** Starts a variable in `lower..upper`; its entries follow. */
-  add(cost: number, upper: number, lower = 0): void {
-    this.#cost.push(cost);
-    this.#lower.push(lower);
-    this.#upper.push(upper);
+  /** Starts a variable in `lower..upper`, of this size; its entries follow. */
+  add(cost: number, upper: number, size = 1, lower = 0): void {
+    const unit = nearestPower(size);
+    this.#cost.push(cost * unit);
+    this.#lower.push(lower / unit);
+    this.#upper.push(upper / unit);
     this.#starts.push(this.#indices.length);
+    this.#units.push(unit);
   }
 
   /** Coefficient of the variable at hand in one row. */
   entry(row: number, value: number): void {
     this.#indices.push(row);
-    this.#values.push(value);
+    this.#values.push((value * this.#units.at(-1)!) / this.#rowUnits[row]!);
   }
 
   finish(rowLower: Float64Array, rowUpper: Float64Array): LinearProgram {
+    const rowUnits = this.#rowUnits;
     return {
       cost: Float64Array.from(this.#cost),
       lower: Float64Array.from(this.#lower),
       upper: Float64Array.from(this.#upper),
-      rowLower,
-      rowUpper,
+      rowLower: rowLower.map((side, row) => side / rowUnits[row]!),
+      rowUpper: rowUpper.map((side, row) => side / rowUnits[row]!),
       starts: Int32Array.from([...this.#starts, this.#indices.length]),
       indices: Int32Array.from(this.#indices),
       values: Float64Array.from(this.#values),
+      units: Float64Array.from(this.#units),
+      rowUnits,
     };
   }
+}
+
+function nearestPower(size: number): number {
+  if (!(size > 0)) return 1;
+  return 2 ** Math.min(Math.max(Math.round(Math.log2(size)), -MOST_DOUBLINGS), MOST_DOUBLINGS);
 }

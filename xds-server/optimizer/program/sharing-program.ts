@@ -65,7 +65,11 @@ export class SharingProgram {
   readonly #solver: LinearSolver;
   readonly #problem: Problem;
   readonly #unit: number;
-  readonly #builder = new ProgramBuilder();
+  readonly #builder: ProgramBuilder;
+  /** By row and column of the problem: about what will be served, and what can be done, in units. */
+  readonly #sizes: Float64Array;
+  /** The least share of a row that will be served, about. */
+  readonly #leastServed: number;
   /** What the parts asked so far ask for, by row, in units. */
   readonly #asked: Float64Array;
   readonly #demandRows: DemandRows;
@@ -98,6 +102,13 @@ export class SharingProgram {
       this.#rowLower[rows.length + column] = -Infinity;
       this.#rowUpper[rows.length + column] = (congestion.max * capacity * (1 - MARGIN)) / this.#unit;
     });
+    const expected = expectedShares(problem);
+    this.#leastServed = expected.reduce((least, share) => Math.min(least, share), 1);
+    this.#sizes = Float64Array.from([
+      ...rows.map(({ demandRps }, row) => (demandRps * expected[row]!) / this.#unit),
+      ...columns.map(({ capacity }) => capacity / this.#unit),
+    ]);
+    this.#builder = new ProgramBuilder(this.#demandRows.sizes(this.#sizes));
     this.#startFlows = flows;
     this.#isOffered = Uint8Array.from(useful);
     for (const arc of markedArcs(this.#isOffered)) this.#offer(arc);
@@ -138,8 +149,9 @@ export class SharingProgram {
     const shed = new Float64Array(this.#asked.length);
     for (const { row, size, rate } of open) shed[row]! += (size * rate) / this.#unit;
     const variable = this.#builder.size;
-    if (this.#isFirstRound) this.#builder.add(1, 1);
-    else this.#builder.add(1, 0, -this.#fraction);
+    const cost = 1 / this.#leastServed;
+    if (this.#isFirstRound) this.#builder.add(cost, 1, this.#leastServed);
+    else this.#builder.add(cost, 0, this.#leastServed, -this.#fraction);
     this.#isFirstRound = false;
     shed.forEach((flow, row) => {
       if (flow > 0)
@@ -228,8 +240,8 @@ export class SharingProgram {
     );
     for (const [variable, value] of this.#fixed) {
       program.cost[variable] = 0;
-      program.lower[variable] = value + this.#slack;
-      program.upper[variable] = value + this.#slack;
+      program.lower[variable] = (value + this.#slack) / program.units[variable]!;
+      program.upper[variable] = (value + this.#slack) / program.units[variable]!;
     }
     return program;
   }
@@ -244,7 +256,11 @@ export class SharingProgram {
   #offer(arc: number): void {
     const { rows, arcRow, arcColumn, arcWork } = this.#problem;
     this.#arcs.push(arc);
-    this.#builder.add(0, Infinity);
+    const size = Math.min(
+      this.#sizes[arcRow[arc]!]!,
+      this.#sizes[rows.length + arcColumn[arc]!]! / arcWork[arc]!,
+    );
+    this.#builder.add(0, Infinity, size);
     this.#builder.entry(arcRow[arc]!, 1);
     this.#builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);
     for (const at of this.#demandRows.ofBounds(arc)) this.#builder.entry(at, 1);
@@ -296,6 +312,15 @@ class DemandRows {
     return [...this.#minima[row]!, ...this.#maxima[row]!];
   }
 
+  /** By row of the program, @param sizes by row and column of the problem */
+  sizes(sizes: Float64Array): Float64Array {
+    const all = new Float64Array(this.end);
+    all.set(sizes);
+    for (let row = 0; row < this.#minima.length; row++)
+      for (const { at } of this.of(row)) all[at] = sizes[row]!;
+    return all;
+  }
+
   /** Rows that bound the flow of an arc. */
   ofBounds(arc: number): readonly number[] {
     return this.#ofBounds.get(arc) ?? [];
@@ -311,4 +336,22 @@ class DemandRows {
       }
     });
   }
+}
+
+/** About the share of each row's demand that will be served: that of what its pool asks for for which its engines have room. */
+function expectedShares({ rows, columns, arcColumn, arcWork }: Problem): Float64Array {
+  const asked = new Map<string, number>();
+  const room = new Float64Array(rows.length);
+  rows.forEach(({ poolId, demandRps, firstArc, endArc }, row) => {
+    let work = 0;
+    for (let arc = firstArc; arc < endArc; arc++) {
+      work += arcWork[arc]! / (endArc - firstArc);
+      room[row]! += columns[arcColumn[arc]!]!.capacity;
+    }
+    asked.set(poolId, (asked.get(poolId) ?? 0) + work * demandRps);
+  });
+  return room.map((capacity, row) => {
+    const work = asked.get(rows[row]!.poolId)!;
+    return work > capacity && capacity > 0 ? capacity / work : 1;
+  });
 }
