@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { explain, explanationText, Optimizer, type Solution } from '../optimizer/index.js';
 import { solveFleet } from '../optimizer/solve.js';
+import { worldInput } from '../optimizer/testing/world.js';
 import { LocalExecutor } from '../optimizer/thread/executor.js';
-import type { PlanOutcome } from './make-plan.js';
+import { makePlan, type PlanOutcome } from './make-plan.js';
 import type { Plan } from './plan.js';
 import { pieces, planFor, rowOf, type TestFleet } from './testing/planned-fleet.js';
 
@@ -91,6 +92,27 @@ it('an engine too small to be given traffic by rows that keep their weights is s
   const { plan } = await outcomeOf(fleet, before);
   expect(rowOf(plan, 'f').weights).toEqual([{ engineId: 'large', weight: 1 }]);
   expect(plan.engines.map(({ rho }) => rho)).toEqual([expect.closeTo(0.8, 2), 0]);
+});
+
+it('a small engine that is back is filled while the only row of its own sheds, though a large row would keep its weights', async () => {
+  const worldWith = (health: number) =>
+    worldInput({
+      frontends: ['f'],
+      engines: [
+        { id: 'large', replicas: 300 },
+        { id: 'small', replicas: 1, health },
+      ],
+      pools: { both: ['large', 'small'], one: ['small'] },
+      networkMs: [[5, 5]],
+      demands: [
+        { frontendId: 'f', poolId: 'both', requestsPerSecond: 60_000 },
+        { frontendId: 'f', poolId: 'one', requestsPerSecond: 30 },
+      ],
+    });
+  const { plan: before } = await makePlan(optimizer, { ...worldWith(0), previous: null }, () => 0);
+  const { plan, failure } = await makePlan(optimizer, { ...worldWith(1), previous: before }, () => 0);
+  expect(failure).toBeUndefined();
+  expect(plan!.engines.find(({ engineId }) => engineId === 'small')!.rho).toBeGreaterThan(0.95);
 });
 
 describe('demand above capacity', () => {

@@ -12,6 +12,8 @@ const WEIGHT_DEAD_BAND = 0.01;
 const ENTRY_WEIGHT = 0.005;
 /** Relative excess over the hard utilisation limit that kept weights may cause. */
 const KEPT_CAPACITY_SLACK = 0.0005;
+/** Where somebody is refused, engines that could serve them are filled this far, of the hard limit; shed fractions are rounded up. */
+const KEPT_FILL = 0.955;
 /** Demands and capacities that a plan states may be this far, relative, from those of the latest solve. */
 const STATED_DEAD_BAND = 0.1;
 /** The same of utilisations, which depend on both and on the work of a request; those below 0.1 count as 0.1. */
@@ -62,7 +64,11 @@ function isNear(previous: PlanRow, solved: SolutionRow, { usability }: KeepInput
   });
 }
 
-/** Drops rows from `keep` until no engine is over its hard limit by more than the slack because of kept weights. */
+/**
+ * Drops rows from `keep` until no engine is over its hard limit by more than the slack because of kept weights, and nobody is
+ * refused while kept weights leave empty all that could serve them: what is within a large row's dead band may be all the traffic of
+ * a small engine.
+ */
 function relieve(keep: Set<string>, { before, solution, shed, work, policy }: KeepInput): void {
   const capacities = work.capacities();
   for (;;) {
@@ -74,17 +80,31 @@ function relieve(keep: Set<string>, { before, solution, shed, work, policy }: Ke
     }));
     const loads = work.loads(rows);
     const over = new Set<string>();
-    for (const [engineId, load] of loads) {
-      const limit = policy.maxUtilization * (capacities.get(engineId) ?? 0);
+    const roomy = new Set<string>();
+    for (const [engineId, capacity] of capacities) {
+      const load = loads.get(engineId) ?? 0;
+      const limit = policy.maxUtilization * capacity;
       if (load > limit * (1 + KEPT_CAPACITY_SLACK)) over.add(engineId);
+      if (load < limit * KEPT_FILL) roomy.add(engineId);
     }
+    const empty = new Set<string>();
+    rows.forEach(({ shed, weights }, at) => {
+      const isRefused =
+        shed.length > 0 &&
+        solution.rows[at]!.bounds.length === 0 &&
+        weights.every(({ engineId }) => roomy.has(engineId));
+      if (isRefused) for (const { engineId } of weights) empty.add(engineId);
+    });
+    if (over.size === 0 && empty.size === 0) return;
     const guilty = solution.rows.filter((row) => {
       const key = rowKey(row);
       if (!keep.has(key)) return false;
       const wanted = weightMap(row.weights);
-      return before
-        .get(key)!
-        .weights.some(({ engineId, weight }) => over.has(engineId) && weight > (wanted.get(engineId) ?? 0));
+      const kept = weightMap(before.get(key)!.weights);
+      return (
+        [...over].some((engineId) => (kept.get(engineId) ?? 0) > (wanted.get(engineId) ?? 0)) ||
+        [...empty].some((engineId) => (kept.get(engineId) ?? 0) < (wanted.get(engineId) ?? 0))
+      );
     });
     if (guilty.length === 0) return;
     for (const row of guilty) keep.delete(rowKey(row));
