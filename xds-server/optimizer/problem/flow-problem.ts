@@ -135,3 +135,12 @@ export function flowUnit(served: Float64Array): number {
   const mean = flows.reduce((sum, flow) => sum + flow / flows.length, 0);
   return 2 ** Math.round(Math.log2(mean));
 }
+
+/** As much as its row and its column could have of an arc; `sizes`: of all rows, then of all columns. */
+export function arcSize(
+  { rows, arcRow, arcColumn, arcWork }: Problem,
+  sizes: Float64Array,
+  arc: number,
+): number {
+  return Math.min(sizes[arcRow[arc]!]!, sizes[rows.length + arcColumn[arc]!]! / arcWork[arc]!);
+}

@@ -1,4 +1,4 @@
-import { type FlowProblem, flowUnit } from '../problem/flow-problem.js';
+import { arcSize, type FlowProblem, flowUnit } from '../problem/flow-problem.js';
 import type { Problem } from '../problem/problem.js';
 import { type LinearSolution, type LinearSolver, ProgramBuilder, type RunOptions } from './linear-program.js';
 import { coarsePoints, segmentsAt, steepPoints } from './tangents.js';
@@ -76,7 +76,7 @@ export class FlowProgram {
     for (const arc of arcs) {
       this.#aboveArcs.push(arc);
       const most = (upper[arc]! - kink[arc]!) / this.#unit;
-      this.#builder.add(COST_SCALE * problem.arcCost[arc]!, most, this.#arcSize(arc));
+      this.#builder.add(COST_SCALE * problem.arcCost[arc]!, most, arcSize(problem, this.#sizes, arc));
       this.#builder.entry(problem.arcRow[arc]!, 1);
       this.#builder.entry(problem.rows.length + problem.arcColumn[arc]!, problem.arcWork[arc]!);
     }
@@ -135,15 +135,9 @@ export class FlowProgram {
     const row = problem.arcRow[arc]!;
     const saving = problem.arcCost[arc]! - problem.rows[row]!.moveSeconds;
     const most = (kink[arc]! - lower[arc]!) / this.#unit;
-    this.#builder.add(-COST_SCALE * saving, most, this.#arcSize(arc));
+    this.#builder.add(-COST_SCALE * saving, most, arcSize(problem, this.#sizes, arc));
     this.#builder.entry(row, -1);
     this.#builder.entry(problem.rows.length + problem.arcColumn[arc]!, -problem.arcWork[arc]!);
-  }
-
-  /** As much as its row and its engine could have of an arc. */
-  #arcSize(arc: number): number {
-    const { rows, arcRow, arcColumn, arcWork } = this.#flowProblem.problem;
-    return Math.min(this.#sizes[arcRow[arc]!]!, this.#sizes[rows.length + arcColumn[arc]!]! / arcWork[arc]!);
   }
 
   #rightHandSide(): Float64Array {

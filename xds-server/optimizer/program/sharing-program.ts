@@ -1,5 +1,5 @@
 import { WardropError } from '../../errors.js';
-import { flowUnit, loadsOf } from '../problem/flow-problem.js';
+import { arcSize, flowUnit, loadsOf } from '../problem/flow-problem.js';
 import type { Problem } from '../problem/problem.js';
 import { markedArcs } from '../problem/restrict.js';
 import {
@@ -256,11 +256,7 @@ export class SharingProgram {
   #offer(arc: number): void {
     const { rows, arcRow, arcColumn, arcWork } = this.#problem;
     this.#arcs.push(arc);
-    const size = Math.min(
-      this.#sizes[arcRow[arc]!]!,
-      this.#sizes[rows.length + arcColumn[arc]!]! / arcWork[arc]!,
-    );
-    this.#builder.add(0, Infinity, size);
+    this.#builder.add(0, Infinity, arcSize(this.#problem, this.#sizes, arc));
     this.#builder.entry(arcRow[arc]!, 1);
     this.#builder.entry(rows.length + arcColumn[arc]!, arcWork[arc]!);
     for (const at of this.#demandRows.ofBounds(arc)) this.#builder.entry(at, 1);
