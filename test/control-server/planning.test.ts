@@ -52,6 +52,35 @@ describe('the control server', () => {
     await vi.waitUntil(() => !server.alarms.list.some(({ id }) => id === 'planning'), 10_000);
   });
 
+  it('gives Envoys plain weights when not even the first solve succeeds, and says so in status and explanation', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const optimizer = new Optimizer();
+    afterwards(() => optimizer.close());
+    let isBroken = true;
+    const server = await site.start({
+      solveChecked: async (input) => {
+        if (isBroken) throw new WardropError('WARDROP_PLAN_REJECTED', 'the plan failed its checks');
+        return optimizer.solveChecked(input);
+      },
+    });
+    expect(await planned(server)).toEqual({ a: 0.5, b: 0.5 });
+    expect((await site.sync())!.pools[0]!.segments.length).toBeGreaterThan(1);
+    const plain = /all weights are plain until a solve succeeds/;
+    expect((await site.get('/v1/status')).body).toMatchObject({
+      plan: { plain: expect.stringMatching(plain) },
+      alarms: [{ id: 'planning', message: expect.stringMatching(plain) }],
+    });
+    const { status, body } = await site.get('/v1/explain?frontend=f&engine=a');
+    expect(status).toBe(503);
+    expect(JSON.stringify(body)).toMatch(
+      /nothing is solved yet; the plan failed its checks; all weights are/,
+    );
+    isBroken = false;
+    await vi.waitUntil(() => server.plan !== null && server.plan.rows[0]!.isPlain === undefined, 10_000);
+    expect((await site.get('/v1/status')).body).toMatchObject({ plan: { plain: null } });
+  });
+
   it('refuses excess demand and says by how much', async () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });

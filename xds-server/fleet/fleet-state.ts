@@ -72,6 +72,9 @@ interface CapacityState extends Pick<EngineState, 'health' | 'ramp' | 'drain' | 
   readonly replicas: readonly Pick<ReplicaState, 'ready'>[];
 }
 
+/** Replicas below which an engine can serve nobody. */
+export const LEAST_CAPACITY = 1e-6;
+
 /** Ready replicas x health x ramp x drain x (1 - penalty), in replicas. */
 export function effectiveCapacity(engine: CapacityState): number {
   let ready = 0;

@@ -10,5 +10,6 @@ export {
   whatChangedText,
 } from './explain/what-changed.js';
 export { defaultExecutor, Optimizer, type OptimizerOptions } from './optimizer.js';
+export { followable } from './problem/bounds.js';
 export { refuseFaults } from './refusal.js';
 export type * from './solution.js';

@@ -163,6 +163,17 @@ describe('checkPlan', () => {
     expect(codes(0.01)).toContain('shed-needless');
   });
 
+  it('counts engines of less than a millionth of a replica as none, as solves do', () => {
+    const input = evolveInput([{ weights: {} }], [1]);
+    const engines = input.state.engines.map((engine) => ({ ...engine, health: 9e-7 }));
+    const faint = { ...input, state: { ...input.state, engines } };
+    const plan = {
+      ...evolvePlan(faint),
+      engines: [{ ...evolvePlan(faint).engines[0]!, effectiveCapacity: 0 }],
+    };
+    expect(checkPlan({ plan, ...faint })).toEqual([]);
+  });
+
   it('accepts a row without weights when nobody could serve it', () => {
     const input = evolveInput([{ weights: {} }], [0, 0]);
     const plan = evolvePlan(input);

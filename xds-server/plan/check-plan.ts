@@ -12,6 +12,8 @@ const CAPACITY_TOLERANCE = 0.002;
 const STATED_CAPACITY_TOLERANCE = 0.1;
 /** Its utilisations depend on demands that may be a tenth off, too. */
 const STATED_RHO_TOLERANCE = 0.25;
+/** Less than this of a replica can serve nobody. */
+const LEAST_CAPACITY = 1e-6;
 /** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
 const SHED_NEEDS_UTILIZATION = 0.95;
 
@@ -285,5 +287,6 @@ function isNear(stated: number, actual: number, tolerance: number): boolean {
 function capacityOf(engine: EngineState | undefined): number {
   if (engine === undefined) return 0;
   const ready = engine.replicas.filter((replica) => replica.ready).length;
-  return ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
+  const capacity = ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
+  return capacity >= LEAST_CAPACITY ? capacity : 0;
 }

@@ -33,17 +33,7 @@ export function emergencyPlan({ previous, state, profiles, policy, createdAtMs }
   if (handedOver.every((row, index) => row === previous.rows[index])) return previous;
 
   const loads = new EngineWork(state, profiles).loads(handedOver);
-  const known = new Map(previous.engines.map((engine) => [engine.engineId, engine]));
-  const engines = state.engines.map((engine): PlanEngine => {
-    const capacity = effectiveCapacity(engine);
-    return {
-      engineId: engine.id,
-      effectiveCapacity: capacity,
-      rho: capacity > 0 ? (loads.get(engine.id) ?? 0) / capacity : 0,
-      congestionPriceSeconds: known.get(engine.id)?.congestionPriceSeconds ?? 0,
-      scarcityPriceSeconds: known.get(engine.id)?.scarcityPriceSeconds ?? 0,
-    };
-  });
+  const engines = engineEntries(state, loads, previous);
   const rows = handedOver.map((row) => {
     const eligible = new Set(pools.get(row.poolId) ?? []);
     const utilization = pooledUtilization(engines.filter(({ engineId }) => eligible.has(engineId)));
@@ -54,4 +44,23 @@ export function emergencyPlan({ previous, state, profiles, policy, createdAtMs }
   });
   const content = { rows, engines, objectiveSeconds: previous.objectiveSeconds };
   return { id: planId(content), sequence: previous.sequence + 1, createdAtMs, ...content };
+}
+
+/** Loads as they are now, by these; prices as they were, as only a solve knows others. */
+export function engineEntries(
+  { engines }: FleetState,
+  loads: ReadonlyMap<string, number>,
+  previous: Plan | null,
+): PlanEngine[] {
+  const known = new Map(previous?.engines.map((engine) => [engine.engineId, engine]));
+  return engines.map((engine): PlanEngine => {
+    const capacity = effectiveCapacity(engine);
+    return {
+      engineId: engine.id,
+      effectiveCapacity: capacity,
+      rho: capacity > 0 ? (loads.get(engine.id) ?? 0) / capacity : 0,
+      congestionPriceSeconds: known.get(engine.id)?.congestionPriceSeconds ?? 0,
+      scarcityPriceSeconds: known.get(engine.id)?.scarcityPriceSeconds ?? 0,
+    };
+  });
 }

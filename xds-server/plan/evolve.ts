@@ -67,7 +67,8 @@ function statedEngines(solution: Solution, work: EngineWork, rows: readonly Plan
   });
 }
 
-function evolveRows({ previous, solution, state, policy }: EvolveInput, work: EngineWork): PlanRow[] {
+/** The rows of a solution as those of the plan that follows. */
+export function evolveRows({ previous, solution, state, policy }: EvolveInput, work: EngineWork): PlanRow[] {
   const before = new Map((previous?.rows ?? []).map((row) => [rowKey(row), row]));
   const usability = new Usability(state);
   const pools = new Map(state.fleet.pools.map((pool) => [pool.id, pool]));

@@ -8,6 +8,7 @@ import type { Profile } from '../profiles/profile.js';
 import { checkPlan } from './check-plan.js';
 import { emergencyPlan } from './emergency.js';
 import { evolvePlan } from './evolve.js';
+import { fallbackPlan } from './fallback.js';
 import type { Plan } from './plan.js';
 import { buildSnapshotView } from './snapshot-view.js';
 
@@ -31,7 +32,7 @@ export interface PlanInput {
 }
 
 export interface PlanOutcome {
-  /** What should be in force now; null when there was no plan and none could be made. */
+  /** What should be in force now; null when there was no plan and none could be made, not even a plain one. */
   readonly plan: Plan | null;
   readonly input: OptimizerInput;
   readonly solution?: Solution;
@@ -42,7 +43,7 @@ export interface PlanOutcome {
 /**
  * Solves, evolves the plan in force, and checks the plan as well as the solution. What lost engines had is handed to their backups first,
  * as filters have done already: a conversation that moved there moves again only for a gain that pays for it. When
- * the solve or a check fails, that is what stays.
+ * the solve or a check fails, that is what stays, and what it says nothing of is placed plainly.
  */
 export async function makePlan(
   solver: PlanSolver,
@@ -68,7 +69,23 @@ export async function makePlan(
       error instanceof WardropError
         ? error
         : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
-    return { plan: previous, input, failure };
+    return { ...fallback({ ...planInput, previous }, failure, now), input };
+  }
+}
+
+function fallback(
+  input: PlanInput,
+  failure: WardropError,
+  now: () => number,
+): Pick<PlanOutcome, 'plan' | 'failure'> {
+  try {
+    const plan = fallbackPlan({ ...input, createdAtMs: now() });
+    checkSnapshots(plan, input.state);
+    return { plan, failure };
+  } catch (error) {
+    const { code, message } = failure;
+    const both = `${message}; nor is there a plain plan: ${(error as Error).message}`;
+    return { plan: input.previous, failure: new WardropError(code, both, { cause: failure }) };
   }
 }
 

@@ -32,6 +32,8 @@ export interface PlanRow {
    * next plan reads them, so they are no part of the plan's id. Absent when nothing is remembered.
    */
   readonly former?: readonly FormerOwner[];
+  /** Set where no solve found the weights, but the plain rule that holds while none can be had. No part of the plan's id. */
+  readonly isPlain?: true;
   /** 0..1, share of retries per first attempt. */
   readonly retryRatio: number;
   /** Share of requests refused, by priority, highest first; priorities without shedding may be absent. */

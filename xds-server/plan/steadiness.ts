@@ -124,6 +124,7 @@ export function describesTheSame(previous: PlanContent, next: PlanContent): bool
 function sameRow(a: PlanRow, b: PlanRow): boolean {
   return (
     rowKey(a) === rowKey(b) &&
+    a.isPlain === b.isPlain &&
     a.retryRatio === b.retryRatio &&
     isStatedNear(a.demandRps, b.demandRps) &&
     a.shed.length === b.shed.length &&

@@ -1,4 +1,4 @@
-import { effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
+import { effectiveCapacity, type FleetState, LEAST_CAPACITY } from '../fleet/fleet-state.js';
 
 /** Which engines could serve which rows now: eligible, reachable and with capacity. */
 export class Usability {
@@ -22,7 +22,7 @@ export class Usability {
     return (
       this.#eligible.get(poolId)?.has(engineId) === true &&
       Number.isFinite(this.#state.fleet.networkSeconds[frontend]![engine]) &&
-      effectiveCapacity(this.#state.engines[engine]!) > 0
+      effectiveCapacity(this.#state.engines[engine]!) >= LEAST_CAPACITY
     );
   }
 }

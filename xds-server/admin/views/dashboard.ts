@@ -1,5 +1,6 @@
 import { effectiveCapacity } from '../../fleet/fleet-state.js';
 import { percent } from '../../percent.js';
+import { plainRowsText } from '../../plan/fallback.js';
 import type { Plan, PlanRow } from '../../plan/plan.js';
 import { ageText } from '../age.js';
 import { engineRemarks } from './engine-remarks.js';
@@ -81,7 +82,10 @@ ${table(
 function planLine({ plan, atMs }: Overview): string {
   if (plan === null) return 'No plan is published yet.';
   const since = new Date(plan.createdAtMs).toISOString();
-  return `Plan ${plan.sequence} (${escapeHtml(plan.id)}) is in force since ${since}, ${ageText(plan.createdAtMs, atMs)} ago.`;
+  const plain = plainRowsText(plan);
+  const remark =
+    plain === undefined ? '' : ` <strong>${plain.charAt(0).toUpperCase()}${plain.slice(1)}.</strong>`;
+  return `Plan ${plan.sequence} (${escapeHtml(plan.id)}) is in force since ${since}, ${ageText(plan.createdAtMs, atMs)} ago.${remark}`;
 }
 
 function steeringSentence({ steered }: Overview): string {

@@ -21,6 +21,7 @@ function text(change: Partial<Explained>): string {
     solvedAtMs: 0,
     failure: null,
     weightInForce: 0,
+    isPlain: false,
     configuredNetworkSeconds: null,
     capacity: null,
     explanation: {
@@ -66,6 +67,12 @@ describe('explainedText', () => {
 
   it('names the plan in force', () => {
     expect(text({})).toMatch(/\n\nPlan 0123456789abcdef\.\n$/);
+  });
+
+  it('says when no solve found the weight in force', () => {
+    expect(text({ failure: 'it broke', weightInForce: 0.4, isPlain: true })).toContain(
+      'gives it 40.0 %, which is plain: no solve found it.\nThe last solve failed',
+    );
   });
 
   it('says what the plan in force gives when that is not what is explained', () => {

@@ -26,8 +26,9 @@ function network({ configuredNetworkSeconds: seconds }: Explained): string {
   return `The network is by measurement; ${(1_000 * seconds).toFixed(1)} ms are configured.\n`;
 }
 
-function inForce({ weightInForce, failure, explanation }: Explained): string {
+function inForce({ weightInForce, failure, explanation, isPlain }: Explained): string {
   if (weightInForce === null) return '';
+  if (isPlain) return ` gives it ${percent(weightInForce)}, which is plain: no solve found it`;
   if (Math.abs(weightInForce - explanation.engine.weight) < LEAST_SHOWN_DIFFERENCE) return '';
   const reason = failure === null ? ': the difference is too small to move conversations for' : '';
   return ` gives it ${percent(weightInForce)}${reason}`;

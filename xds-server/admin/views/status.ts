@@ -1,5 +1,7 @@
 import type { Alarm } from '../../control/alarms/alarms.js';
 import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import { plainRowsText } from '../../plan/fallback.js';
+import type { Plan } from '../../plan/plan.js';
 import type { EngineTraffic, FrontendTraffic } from '../../signals/usage/recent-traffic.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { EngineView, EnvoyView, Overview } from './overview.js';
@@ -9,7 +11,7 @@ export interface Status {
   readonly atMs: number;
   readonly startedAtMs: number;
   /** Null before the first one is published. */
-  readonly plan: { readonly id: string; readonly sequence: number; readonly createdAtMs: number } | null;
+  readonly plan: PlanStatus | null;
   /** Address of the control server that makes the plans; null when this one does. */
   readonly plannedBy: string | null;
   /** Share of the keys of which decisions are followed. */
@@ -18,6 +20,14 @@ export interface Status {
   readonly frontends: readonly FrontendStatus[];
   readonly engines: readonly EngineStatus[];
   readonly envoys: readonly EnvoyView[];
+}
+
+export interface PlanStatus {
+  readonly id: string;
+  readonly sequence: number;
+  readonly createdAtMs: number;
+  /** What is to be known of it where it is not all by a solve; null when it is. */
+  readonly plain: string | null;
 }
 
 export interface FrontendStatus {
@@ -51,7 +61,7 @@ export function serverStatus(overview: Overview): Status {
   return {
     atMs,
     startedAtMs,
-    plan: plan === null ? null : { id: plan.id, sequence: plan.sequence, createdAtMs: plan.createdAtMs },
+    plan: plan && planStatus(plan),
     plannedBy,
     steered,
     alarms,
@@ -59,6 +69,11 @@ export function serverStatus(overview: Overview): Status {
     engines: overview.engines.map((engine) => engineStatus(overview, engine)),
     envoys,
   };
+}
+
+function planStatus(plan: Plan): PlanStatus {
+  const { id, sequence, createdAtMs } = plan;
+  return { id, sequence, createdAtMs, plain: plainRowsText(plan) ?? null };
 }
 
 /** What is shown of one frontend. */

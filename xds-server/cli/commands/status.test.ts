@@ -16,7 +16,7 @@ it('indents further lines of an alarm', () => {
 });
 
 it('says when not all decisions are followed', () => {
-  const plan = { id: 'abc', sequence: 7, createdAtMs: atMs };
+  const plan = { id: 'abc', sequence: 7, createdAtMs: atMs, plain: null };
   const text = (steered: number) => statusText({ ...empty, plan, steered });
   expect(text(1)).not.toContain('steered');
   expect(text(0.3)).toContain(
@@ -25,6 +25,11 @@ it('says when not all decisions are followed', () => {
   const { steered: _, ...fromBefore } = { ...empty, plan };
   expect(statusText(fromBefore as Status)).toBe(text(1));
   expect(text(0)).toContain('\nnothing is steered (policy.mode or policy.steerPercent)');
+});
+
+it('says when the plan is not all by a solve', () => {
+  const plan = { id: 'abc', sequence: 7, createdAtMs: atMs, plain: 'all weights are plain' };
+  expect(statusText({ ...empty, plan })).toContain('plan 7 (abc) for 0 s\nall weights are plain\n');
 });
 
 it('counts all alarms, and shows of many some of each kind', () => {

@@ -52,7 +52,7 @@ function serverLines({ atMs, startedAtMs, plan, plannedBy, steered = 1 }: Status
   const by = plannedBy === null ? '' : `, made by the control server at ${plannedBy}`;
   if (plan === null) return `${up}\nno plan is published yet`;
   const inForce = `plan ${plan.sequence} (${plan.id}) for ${ageText(plan.createdAtMs, atMs)}${by}`;
-  return [up, inForce, steeringText(steered)].filter((line) => line !== '').join('\n');
+  return [up, inForce, plan.plain ?? '', steeringText(steered)].filter((line) => line !== '').join('\n');
 }
 
 function alarmLines({ alarms, atMs }: Status): string {

@@ -4,6 +4,7 @@ import type { SnapshotView } from '../../../wire/snapshot-view.js';
 import type { Config } from '../../config/config.js';
 import { WardropError } from '../../errors.js';
 import type { OptimizerInput } from '../../optimizer/solution.js';
+import { plainRowsText } from '../../plan/fallback.js';
 import { makePlan, optimizerInput, type PlanInput, type PlanSolver } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
 import { buildSnapshotView } from '../../plan/snapshot-view.js';
@@ -74,7 +75,7 @@ async function startOf(written: Config): Promise<Start> {
 
 async function planned(solver: PlanSolver, input: PlanInput, nowMs: number): Promise<Plan> {
   const { plan, failure } = await makePlan(solver, input, () => nowMs);
-  if (plan === null) throw failure!;
+  if (plan === null || (failure !== undefined && plainRowsText(plan) !== undefined)) throw failure!;
   return plan;
 }
 

@@ -78,6 +78,35 @@ it('an alarm tells for as long as a bound cannot be followed', async () => {
   );
 });
 
+it('an alarm says that weights are plain for as long as nothing could be solved yet', async () => {
+  let isBroken = true;
+  const { planning, alarms } = planningOf({
+    optimizer: {
+      solveChecked: async (input) => {
+        if (isBroken) throw new WardropError('WARDROP_SOLVER_TIMEOUT', 'no answer in time');
+        return optimizer.solveChecked(input);
+      },
+    },
+  });
+  await planning.run();
+  expect(alarms.list).toMatchObject([
+    {
+      id: 'planning',
+      message: expect.stringMatching(
+        /^WARDROP_SOLVER_TIMEOUT: no answer in time; all weights are plain until/,
+      ),
+    },
+  ]);
+  expect(planning.plan!.rows[0]!.weights.map(({ engineId }) => engineId)).toEqual(['a', 'b']);
+  isBroken = false;
+  await planning.run();
+  expect(alarms.list).toEqual([]);
+  expect(planning.plan!.rows[0]!.isPlain).toBeUndefined();
+  isBroken = true;
+  await planning.run();
+  expect(alarms.list[0]!.message).toContain('the last good plan stays in force');
+});
+
 it('alarms about plans that were made here end once another control server makes them', async () => {
   const failing = {
     solveChecked: async () => {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { WardropError } from '../../errors.js';
 import type { OptimizerInput, Solution } from '../../optimizer/index.js';
+import { plainRowsText } from '../../plan/fallback.js';
 import { makePlan, type PlanInput, type PlanSolver } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
 import type { Alarms } from '../alarms/alarms.js';
@@ -110,7 +111,7 @@ export class Planning {
       this.#solved = { input: outcome.input, solution };
       this.#reportWarnings(solution.warnings);
     }
-    this.#reportFailure(failure, plan !== null);
+    this.#reportFailure(failure, plan);
     if (plan === null) return;
     if (plan !== this.#plan) {
       const { id: planId, sequence } = plan;
@@ -132,7 +133,7 @@ export class Planning {
     alarms.raise('plan-input', more > 0 ? `${told}; and ${more} more` : told);
   }
 
-  #reportFailure(failure: WardropError | undefined, hasPlan: boolean): void {
+  #reportFailure(failure: WardropError | undefined, plan: Plan | null): void {
     const { schedule, alarms, log } = this.#options;
     schedule.end(failure === undefined);
     this.#failure = failure?.message ?? null;
@@ -140,10 +141,15 @@ export class Planning {
       alarms.clear('planning');
       return;
     }
-    const stays = hasPlan ? 'the last good plan stays in force' : 'there is no plan to fall back on';
     log.error({ code: failure.code, err: failure }, 'planning failed');
-    alarms.raise('planning', `${failure.code}: ${failure.message}; ${stays}`);
+    alarms.raise('planning', `${failure.code}: ${failure.message}; ${inForceInstead(plan)}`);
   }
+}
+
+/** What holds after a failure. */
+function inForceInstead(plan: Plan | null): string {
+  if (plan === null) return 'there is no plan to fall back on';
+  return plainRowsText(plan) ?? 'the last good plan stays in force';
 }
 
 function noted(times: number[], nowMs: number): number {

@@ -28,6 +28,8 @@ export interface Explained {
   readonly failure: string | null;
   /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
   readonly weightInForce: number | null;
+  /** Whether no solve found the weights in force of the row. */
+  readonly isPlain: boolean;
   /** What is configured where the round trip is measured; null where the configured one counts. */
   readonly configuredNetworkSeconds: number | null;
   /** What the engine was measured to be able to do. */
@@ -78,6 +80,7 @@ export function explainSolved(query: ExplainQuery, source: ExplainSource): Expla
     failure,
     weightInForce:
       row?.weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? (row ? 0 : null),
+    isPlain: row?.isPlain === true,
     configuredNetworkSeconds: signals.correctedNetworkSeconds(pair.frontendId, pair.engineId) ?? null,
     capacity: capacities.find(({ engineId }) => engineId === pair.engineId) ?? null,
     explanation: explain(input, solution, pair),

@@ -2,7 +2,9 @@ import { WardropError } from '../../errors.js';
 import { type OptimizerInput, whatChanged } from '../../optimizer/index.js';
 import type { Following } from '../../peers/following.js';
 import type { Peers } from '../../peers/peers.js';
+import { plainRowsText } from '../../plan/fallback.js';
 import type { Solver } from '../../plan/make-plan.js';
+import type { Plan } from '../../plan/plan.js';
 import type { SignalsView } from '../../signals/signals.js';
 import type { Changed, PastPlan } from '../planning/plan-history.js';
 import type { Planning } from '../planning/planning.js';
@@ -40,7 +42,7 @@ export class Questions {
   explain(query: ExplainQuery): Explained {
     const { signals, view } = this.#options;
     const { solved, plan, failure } = this.#ownPlans();
-    if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', 'nothing is solved yet');
+    if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', whyUnsolved(plan, failure));
     return explainSolved(query, { ...solved, plan, failure, signals, capacities: view().capacities });
   }
 
@@ -88,4 +90,9 @@ export class Questions {
       this.#isAsked = false;
     }
   }
+}
+
+function whyUnsolved(plan: Plan | null, failure: string | null): string {
+  const plain = plan && plainRowsText(plan);
+  return ['nothing is solved yet', failure, plain].filter(Boolean).join('; ');
 }

@@ -1,13 +1,11 @@
 import { groupBy, mean, sum } from '../../collections.js';
-import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import { effectiveCapacity, LEAST_CAPACITY } from '../../fleet/fleet-state.js';
 import type { Profile, TokenMix } from '../../profiles/profile.js';
 import { workSeconds } from '../../profiles/profile.js';
 import type { Matrix, ReferenceMix, SolverEngine, SolverInput } from '../solution.js';
 import { Congestion } from './congestion.js';
 import { meanOfPools, type PooledDemand, pooledDemand, poolOf } from './demand.js';
 
-/** Less than this of a replica is no capacity. */
-const LEAST_CAPACITY = 1e-6;
 /** Weights in force may be this far from the members' proportion and still count as proportional; they are quantised. */
 const PROPORTION_TOLERANCE = 1e-8;
 

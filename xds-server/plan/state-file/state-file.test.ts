@@ -33,6 +33,12 @@ describe('state format', () => {
     expect(decodeState(encodeState(empty))).toEqual(empty);
   });
 
+  it('keeps which rows no solve found', () => {
+    const rows = plan().rows.map((row, at) => (at === 0 ? { ...row, isPlain: true as const } : row));
+    const plain = { ...state(), plan: { ...plan(), rows } };
+    expect(decodeState(encodeState(plain))).toEqual(plain);
+  });
+
   it('keeps what operators ordered, and replicas that were found', () => {
     const operations = {
       drains: [{ engineId: 'e0', address: null, sinceMs: 1, overSeconds: 30, untilMs: 9 }],

@@ -29,6 +29,7 @@ interface StoredRow {
   readonly segments: readonly (readonly [number, number, number])[];
   /** [start, end, engine], latest first. */
   readonly former: readonly (readonly [number, number, number])[];
+  readonly isPlain?: true;
 }
 
 export type StoredPlan = Omit<Plan, 'rows'> & { readonly rows: readonly StoredRow[] };
@@ -68,16 +69,19 @@ function tuple(...items: object[]): object {
 }
 
 const rowsSchema = list(
-  record({
-    frontendId: id,
-    poolId: id,
-    demandRps: amount,
-    retryRatio: fraction,
-    shed: list(record({ priority: { type: 'integer' }, fraction })),
-    engineIds: list(id),
-    segments: list(tuple(point, index, { type: 'integer', minimum: -1 })),
-    former: list(tuple(point, point, index)),
-  }),
+  record(
+    {
+      frontendId: id,
+      poolId: id,
+      demandRps: amount,
+      retryRatio: fraction,
+      shed: list(record({ priority: { type: 'integer' }, fraction })),
+      engineIds: list(id),
+      segments: list(tuple(point, index, { type: 'integer', minimum: -1 })),
+      former: list(tuple(point, point, index)),
+    },
+    { isPlain: { const: true } },
+  ),
 );
 
 export const planSchema = record({
@@ -206,6 +210,7 @@ function storeRow(row: PlanRow): StoredRow {
       backupId === null ? -1 : indexes.get(backupId)!,
     ]),
     former: former.map(({ start, end, engineId }) => [start, end, indexes.get(engineId)!]),
+    ...(row.isPlain && { isPlain: true }),
   };
 }
 
@@ -248,6 +253,7 @@ function restoreRow(stored: StoredRow, where: string): PlanRow {
       if (start >= end) throw new Error(`${where}/former/${position} runs from ${start} to ${end}`);
       return { start, end, engineId: engine(owner, `former/${position}`) };
     }),
+    ...(stored.isPlain && { isPlain: true }),
     retryRatio: stored.retryRatio,
     shed: stored.shed,
   };

@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { sum } from '../collections.js';
+import { WardropError } from '../errors.js';
+import type { WeightBound } from '../fleet/policy.js';
+import { Optimizer } from '../optimizer/index.js';
+import type { OptimizerInput } from '../optimizer/solution.js';
+import { randomInput, randomNumbers } from '../optimizer/testing/random.js';
+import { simpleProfile, type World, worldInput } from '../optimizer/testing/world.js';
+import { checkPlan } from './check-plan.js';
+import { makePlan, type PlanSolver } from './make-plan.js';
+import type { Plan, PlanRow } from './plan.js';
+
+const optimizer = new Optimizer();
+afterAll(() => optimizer.close());
+
+const broken: PlanSolver = {
+  solveChecked: async () => {
+    throw new WardropError('WARDROP_PLAN_REJECTED', 'it broke');
+  },
+};
+
+async function planOf(
+  { state, profiles, policy }: OptimizerInput,
+  previous: Plan | null = null,
+  solver = broken,
+): Promise<Plan> {
+  const { plan, failure } = await makePlan(solver, { previous, state, profiles, policy }, () => 0);
+  expect(failure?.message).toBe(solver === broken ? 'it broke' : undefined);
+  return plan!;
+}
+
+const weightsOf = ({ weights }: PlanRow) =>
+  Object.fromEntries(weights.map(({ engineId, weight }) => [engineId, Number(weight.toFixed(3))]));
+
+/** Two engines beside the frontend and one far away, each good for 100 requests/s. */
+const world: World = {
+  frontends: ['f'],
+  engines: [
+    { id: 'far', profile: simpleProfile(100) },
+    { id: 'near', profile: simpleProfile(100) },
+    { id: 'next', profile: simpleProfile(100) },
+  ],
+  pools: { chat: ['far', 'near', 'next'] },
+  networkMs: [[80, 5, 6]],
+  demands: [],
+};
+const asking = (requestsPerSecond: number, rest: Partial<World> = {}) =>
+  worldInput({ ...world, demands: [{ frontendId: 'f', requestsPerSecond }], ...rest });
+
+describe('without any plan, when the solver breaks', () => {
+  it('the nearest engines are filled to the target, then the next, then all to the limit, and the rest is refused', async () => {
+    const rowAt = async (rps: number) => (await planOf(asking(rps))).rows[0]!;
+    expect(weightsOf(await rowAt(100))).toEqual({ near: 0.5, next: 0.5 });
+    expect(weightsOf(await rowAt(200))).toEqual({ far: 0.1, near: 0.45, next: 0.45 });
+    expect(weightsOf(await rowAt(300))).toEqual({ far: 0.333, near: 0.333, next: 0.333 });
+    expect((await rowAt(300)).shed).toEqual([]);
+    expect((await rowAt(30_000)).shed).toEqual([{ priority: 0, fraction: expect.closeTo(0.99, 3) }]);
+    expect(weightsOf(await rowAt(0))).toEqual({ far: 0.333, near: 0.333, next: 0.333 });
+  });
+
+  it('guaranteed shares are refused last, before them the more important classes', async () => {
+    const demand = (priority: number, requestsPerSecond: number) => ({
+      ...{ frontendId: 'f', priority, requestsPerSecond },
+    });
+    const { rows } = await planOf(
+      asking(0, {
+        demands: [demand(5, 200), demand(0, 100), demand(-5, 100)],
+        policy: { minShares: [{ poolId: 'chat', priority: -5, share: 0.1 }] },
+      }),
+    );
+    expect(rows[0]!.shed).toEqual([
+      { priority: 0, fraction: expect.closeTo(0.1, 2) },
+      { priority: -5, fraction: expect.closeTo(0.9, 2) },
+    ]);
+  });
+
+  it('every row has a plan that passes the checks and keeps the bounds of operators, whatever the fleet', async () => {
+    const load = fc.double({ min: 0.1, max: 100, noNaN: true });
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), load, fc.boolean(), async (seed, at, isBounded) => {
+        const random = randomNumbers(seed);
+        const input = randomInput(seed, {
+          frontends: 1 + Math.floor(6 * random()),
+          engines: 1 + Math.floor(20 * random()),
+          pools: 1 + Math.floor(5 * random()),
+          eligibility: 0.2 + 0.8 * random(),
+          load: at,
+        });
+        const bounds = isBounded ? boundsOf(input, random) : [];
+        const bounded = { ...input, policy: { ...input.policy, bounds } };
+        const plan = await planOf(bounded);
+        expect(checkPlan({ ...bounded, plan })).toEqual([]);
+        expect(plan.rows.every(({ isPlain, weights }) => isPlain === true && weights.length > 0)).toBe(true);
+        for (const { frontendId, poolId, engineId, min, max } of bounds) {
+          const row = plan.rows.find((each) => each.frontendId === frontendId && each.poolId === poolId)!;
+          const weight = row.weights.find((each) => each.engineId === engineId)?.weight ?? 0;
+          expect(weight).toBeGreaterThanOrEqual(min * 0.999 - 1e-6);
+          expect(weight).toBeLessThanOrEqual(max * 1.001 + 1e-6);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('weights follow demand until there is a solve, which is said of rows no longer', async () => {
+    const first = await planOf(asking(100));
+    const later = await planOf(asking(200), first);
+    expect(weightsOf(later.rows[0]!)).toMatchObject({ far: 0.1 });
+    expect(await planOf(asking(200), later)).toBe(later);
+    const solved = await planOf(asking(200), later, optimizer);
+    expect(solved.rows.map(({ isPlain }) => isPlain)).toEqual([undefined]);
+    expect(await planOf(asking(250), solved)).toBe(solved);
+  });
+
+  it('a fleet that cannot be placed has no plan, and both reasons are told', async () => {
+    const { state, profiles, policy } = asking(Number.NaN);
+    const { plan, failure } = await makePlan(broken, { previous: null, state, profiles, policy }, () => 0);
+    expect(plan).toBeNull();
+    expect(failure).toMatchObject({ code: 'WARDROP_PLAN_REJECTED' });
+    expect(failure!.message).toMatch(/^it broke; nor is there a plain plan: .*NaN/);
+  });
+});
+
+describe('with a plan, when the solver breaks', () => {
+  const two = { chat: ['far', 'near'], code: ['near', 'next'] };
+  const demands = [
+    { frontendId: 'f', poolId: 'chat', requestsPerSecond: 150 },
+    { frontendId: 'f', poolId: 'code', requestsPerSecond: 100 },
+  ];
+
+  it('rows that it says nothing of are placed on what others leave, and the others stay as they are', async () => {
+    const before = await planOf(asking(150, { pools: { chat: two.chat } }), null, optimizer);
+    const plan = await planOf(worldInput({ ...world, pools: two, demands }), before);
+    expect(plan.rows[0]).toBe(before.rows[0]);
+    expect(plan.rows[1]).toMatchObject({ poolId: 'code', isPlain: true });
+    expect(weightsOf(plan.rows[1]!).next).toBeGreaterThan(0.7);
+    expect(sum(plan.engines.map(({ rho }) => rho))).toBeCloseTo(2.5, 2);
+  });
+
+  it('a row that nobody could serve is placed once somebody can', async () => {
+    const input = asking(50);
+    const engines = input.state.engines.map((engine) => ({ ...engine, health: 0 }));
+    const lost = { ...input, state: { ...input.state, engines } };
+    const before = await planOf(lost, null, optimizer);
+    expect(await planOf(lost, before)).toBe(before);
+    expect(weightsOf((await planOf(input, before)).rows[0]!)).toEqual({ near: 0.5, next: 0.5 });
+  });
+});
+
+/** A bound that can be followed for every other row with several engines. */
+function boundsOf({ state }: OptimizerInput, random: () => number): WeightBound[] {
+  return state.fleet.frontends.flatMap(({ id: frontendId }) =>
+    state.fleet.pools.flatMap(({ id: poolId, engineIds }): WeightBound[] => {
+      if (engineIds.length < 2 || random() < 0.5) return [];
+      const engineId = engineIds[Math.floor(random() * engineIds.length)]!;
+      const max = random();
+      return [{ frontendId, poolId, engineId, min: random() < 0.5 ? 0 : max * random(), max }];
+    }),
+  );
+}

@@ -1,0 +1,81 @@
+import { groupBy } from '../../collections.js';
+import type { ShedFraction } from '../../optimizer/solution.js';
+import type { Room } from './plain-flows.js';
+
+/** One class of a row whose weights are known. */
+export interface PlainClass {
+  readonly row: number;
+  readonly priority: number;
+  readonly requestsPerSecond: number;
+  /** Share that is served whatever the priority. */
+  readonly minShare: number;
+  /** Replica-seconds that one request means for each engine of the row: its work there times the weight, above 0. */
+  readonly work: readonly (readonly [engineId: string, seconds: number])[];
+}
+
+/** Part of a class that is decided together with others. */
+interface Part {
+  readonly of: PlainClass;
+  readonly requestsPerSecond: number;
+}
+
+/** An engine with no more room than this share of what it had is full. */
+const FULL = 1e-9;
+
+/**
+ * What is refused of each class, in the same order: guaranteed shares come first, then priorities from high to low. In each, the same
+ * share of all is served, until an engine is full; who uses it gets no more, and the others go on.
+ */
+export function plainShed(classes: readonly PlainClass[], room: Room): ShedFraction[] {
+  const left = new Map(room);
+  const served = new Map<PlainClass, number>();
+  const guaranteed = classes.map((of) => partOf(of, of.minShare));
+  const rest = classes.map((of) => partOf(of, 1 - of.minShare));
+  const byPriority = [...groupBy(rest, ({ of }) => of.priority)].sort(([a], [b]) => b - a);
+  for (const level of [guaranteed, ...byPriority.map(([, parts]) => parts)]) {
+    serve(
+      level.filter(({ requestsPerSecond }) => requestsPerSecond > 0),
+      room,
+      left,
+      served,
+    );
+  }
+  return classes.map((each) => {
+    const { priority, requestsPerSecond } = each;
+    const got = served.get(each) ?? 0;
+    return { priority, fraction: requestsPerSecond > 0 ? Math.max(0, 1 - got / requestsPerSecond) : 0 };
+  });
+}
+
+function partOf(of: PlainClass, share: number): Part {
+  return { of, requestsPerSecond: share * of.requestsPerSecond };
+}
+
+function serve(
+  level: readonly Part[],
+  room: Room,
+  left: Map<string, number>,
+  served: Map<PlainClass, number>,
+): void {
+  const isFull = (engineId: string): boolean => left.get(engineId)! <= FULL * room.get(engineId)!;
+  let share = 0;
+  for (;;) {
+    const open = level.filter(
+      ({ of }) => of.work.length > 0 && !of.work.some(([engineId]) => isFull(engineId)),
+    );
+    if (open.length === 0 || share >= 1) return;
+    const asked = new Map<string, number>();
+    for (const { of, requestsPerSecond } of open) {
+      for (const [engineId, seconds] of of.work) {
+        asked.set(engineId, (asked.get(engineId) ?? 0) + requestsPerSecond * seconds);
+      }
+    }
+    let step = 1 - share;
+    for (const [engineId, work] of asked) step = Math.min(step, left.get(engineId)! / work);
+    for (const { of, requestsPerSecond } of open) {
+      served.set(of, (served.get(of) ?? 0) + step * requestsPerSecond);
+    }
+    for (const [engineId, work] of asked) left.set(engineId, left.get(engineId)! - step * work);
+    share += step;
+  }
+}

@@ -1,0 +1,167 @@
+import { compare, groupBy, sum } from '../../collections.js';
+import { type Demand, effectiveCapacity, type FleetState } from '../../fleet/fleet-state.js';
+import type { Policy } from '../../fleet/policy.js';
+import { type RowName, rowKey } from '../../fleet/row-key.js';
+import { followable } from '../../optimizer/index.js';
+import type { BackupShares, EngineWeight, Solution, SolutionRow } from '../../optimizer/solution.js';
+import { type Profile, workSeconds } from '../../profiles/profile.js';
+import { EngineWork } from '../engine-work.js';
+import { Usability } from '../usability.js';
+import { type Place, type Placeable, plainFlows } from './plain-flows.js';
+import { type PlainClass, plainShed } from './plain-shed.js';
+
+/** Each engine is backed by so many others, the nearest. */
+const MOST_BACKUPS = 8;
+/** Part of a weight that rounding may leave out. */
+const ROUNDING = 1e-12;
+
+export interface PlainInput {
+  /** The rows to find weights for. */
+  readonly rows: readonly RowName[];
+  /** Replica-seconds of work per second that engines have from other rows, by id. */
+  readonly loads: ReadonlyMap<string, number>;
+  readonly state: FleetState;
+  /** By profile id. */
+  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly policy: Policy;
+}
+
+interface Row extends RowName, Placeable {
+  readonly demands: readonly Demand[];
+}
+
+/**
+ * Weights that are safe, not best, found without the optimizer and nothing of it: each row fills the nearest engines up to
+ * `targetUtilization`, then to the hard limit; what has no room is refused, the least important first. In the form of a solution
+ * without prices, so that plans are made of it in the same way.
+ */
+export function plainSolution(input: PlainInput): Solution {
+  const { state, profiles, policy, loads } = input;
+  const rows = rowsOf(input);
+  const capacities = new Map(state.engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
+  const below = (limit: number) =>
+    new Map([...capacities].map(([id, capacity]) => [id, limit * capacity - (loads.get(id) ?? 0)]));
+  const target = below(Math.min(policy.targetUtilization, policy.maxUtilization));
+  const limit = below(policy.maxUtilization);
+  const between = new Map([...limit].map(([id, room]) => [id, room - target.get(id)!]));
+  const weights = plainFlows(rows, [target, between]).map((flows, at) => {
+    const { places } = rows[at]!;
+    const all = sum(flows);
+    return all > 0 ? Array.from(flows, (flow) => flow / all) : sharesByCapacity(places, capacities);
+  });
+  const classes = rows.flatMap((row, at) => classesOf(row, at, weights[at]!, input));
+  const shed = groupBy(
+    plainShed(classes, limit).map((fraction, at) => ({ ...fraction, row: classes[at]!.row })),
+    ({ row }) => row,
+  );
+  const solved = rows.map((row, at) => solutionRow(row, weights[at]!, shed.get(at) ?? [], capacities));
+  const own = new EngineWork(state, profiles).loads(solved);
+  return {
+    rows: solved,
+    engines: [...capacities].map(([engineId, effectiveCapacity]) => {
+      const load = (loads.get(engineId) ?? 0) + (own.get(engineId) ?? 0);
+      const rho = effectiveCapacity > 0 ? load / effectiveCapacity : 0;
+      return { engineId, effectiveCapacity, rho, congestionPriceSeconds: 0, scarcityPriceSeconds: 0 };
+    }),
+    objectiveSeconds: 0,
+    lowerBoundSeconds: 0,
+    mixErrorSeconds: 0,
+    warnings: [],
+  };
+}
+
+function rowsOf({ rows, state, profiles, policy }: PlainInput): Row[] {
+  const { fleet } = state;
+  const usability = new Usability(state);
+  const demands = groupBy(state.demands, rowKey);
+  const bounds = groupBy(policy.bounds, rowKey);
+  return rows.map(({ frontendId, poolId }): Row => {
+    const own = demands.get(rowKey({ frontendId, poolId })) ?? [];
+    const requestsPerSecond = sum(own.map((demand) => demand.requestsPerSecond));
+    const network = fleet.networkSeconds[fleet.frontends.findIndex(({ id }) => id === frontendId)]!;
+    const ids = fleet.pools.find(({ id }) => id === poolId)!.engineIds;
+    const usable = new Set(ids.filter((id) => usability.canServe(frontendId, poolId, id)));
+    const followed = followable(bounds.get(rowKey({ frontendId, poolId })) ?? [], [...usable], []);
+    const places = fleet.engines.flatMap(({ id, profile }, at): Place[] => {
+      if (!usable.has(id)) return [];
+      const work = sum(own.map((one) => one.requestsPerSecond * workSeconds(profiles.get(profile)!, one)));
+      const { min, max } = followed.get(id) ?? { min: 0, max: 1 };
+      const perRequest = requestsPerSecond > 0 ? work / requestsPerSecond : 0;
+      return [{ engineId: id, networkSeconds: network[at]!, workSeconds: perRequest, min, max }];
+    });
+    places.sort((a, b) => a.networkSeconds - b.networkSeconds || compare(a.engineId, b.engineId));
+    return { frontendId, poolId, requestsPerSecond, demands: own, places };
+  });
+}
+
+/** Where there is nothing to place, or no room for any of it: in proportion to capacity, within bounds. */
+function sharesByCapacity(places: readonly Place[], capacities: ReadonlyMap<string, number>): number[] {
+  const weights = places.map(({ min }) => min);
+  let rest = 1 - sum(weights);
+  let open = places.map((_, at) => at);
+  while (rest > ROUNDING && open.length > 0) {
+    const all = sum(open.map((at) => capacities.get(places[at]!.engineId)!));
+    const given = rest;
+    for (const at of open) {
+      const { engineId, max } = places[at]!;
+      const more = Math.min((given * capacities.get(engineId)!) / all, max - weights[at]!);
+      weights[at]! += more;
+      rest -= more;
+    }
+    open = open.filter((at) => weights[at]! < places[at]!.max);
+  }
+  return weights;
+}
+
+function classesOf(
+  { demands, places, poolId }: Row,
+  row: number,
+  weights: readonly number[],
+  { state, profiles, policy }: PlainInput,
+): PlainClass[] {
+  const profileOf = new Map(state.fleet.engines.map(({ id, profile }) => [id, profiles.get(profile)!]));
+  return demands.map((demand) => {
+    const { priority, requestsPerSecond } = demand;
+    const minShare = policy.minShares.find((each) => each.poolId === poolId && each.priority === priority);
+    const work = places.flatMap(({ engineId }, at) =>
+      weights[at]! > 0
+        ? [[engineId, weights[at]! * workSeconds(profileOf.get(engineId)!, demand)] as const]
+        : [],
+    );
+    return { row, priority, requestsPerSecond, minShare: minShare?.share ?? 0, work };
+  });
+}
+
+function solutionRow(
+  { frontendId, poolId, requestsPerSecond, places }: Row,
+  weights: readonly number[],
+  shed: SolutionRow['shed'],
+  capacities: ReadonlyMap<string, number>,
+): SolutionRow {
+  const owners = places.flatMap(({ engineId }, at): EngineWeight[] =>
+    weights[at]! > 0 ? [{ engineId, weight: weights[at]! }] : [],
+  );
+  const bounds = places.filter(({ min, max }) => min > 0 || max < 1);
+  return {
+    frontendId,
+    poolId,
+    demandRps: requestsPerSecond,
+    flows: [],
+    weights: owners,
+    shed,
+    backups: owners.map(({ engineId }) => backupsOf(engineId, places, capacities)),
+    bounds: bounds.map(({ engineId, min, max }) => ({ engineId, min, max, binding: null })),
+  };
+}
+
+/** The nearest others, in proportion to capacity. */
+function backupsOf(
+  ownerId: string,
+  places: readonly Place[],
+  capacities: ReadonlyMap<string, number>,
+): BackupShares {
+  const others = places.filter(({ engineId, max }) => engineId !== ownerId && max > 0).slice(0, MOST_BACKUPS);
+  const all = sum(others.map(({ engineId }) => capacities.get(engineId)!));
+  const shares = others.map(({ engineId }) => ({ engineId, weight: capacities.get(engineId)! / all }));
+  return { ownerId, shares };
+}
