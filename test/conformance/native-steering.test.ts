@@ -41,9 +41,14 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
     };
 
     let listen: string;
-    const publish = async (endpoints: Record<string, string[]>, weights: Record<string, number>) => {
+    const publish = async (
+      endpoints: Record<string, string[]>,
+      weights: Record<string, number>,
+      notReady: readonly string[] = [],
+    ) => {
       const fleet = fleetOf(listen, endpoints);
-      const input = { fleet, frontendId: 'west', plan: planOf(fleet, weights), engines: statesOf(fleet) };
+      const engines = statesOf(fleet, notReady);
+      const input = { fleet, frontendId: 'west', plan: planOf(fleet, weights), engines };
       server.setResources(
         'west',
         buildResources({ ...input, wasmModule, filter: { frontendId: 'west' }, steering }),
@@ -115,6 +120,18 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       // Five standard deviations of a binomial share.
       expect(Math.abs(counts.get('b')! - 200)).toBeLessThan(50);
       expect(Math.abs(counts.get('a1')! - 100)).toBeLessThan(44);
+    });
+
+    it('asks nobody who is not ready while somebody is, however few they are', async () => {
+      const { a1, a2, b } = stubs;
+      const endpoints = { a: [a1.address, a2.address], b: [b.address] };
+      const weights = { a: 0.5, b: 0.5 };
+      await publish(endpoints, weights, [a1.address, a2.address]);
+      await eventually('requests at b alone', async () => {
+        for (let i = 0; i < 40; i++) if ((await send({ [decide.hash]: `one ${i}` })).stub !== 'b') return false;
+        return true;
+      });
+      await publish(endpoints, weights);
     });
 
     it('keeps to the weights while they change all the time', async () => {

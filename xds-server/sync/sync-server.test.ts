@@ -287,6 +287,14 @@ describe('POST /v1/sync', () => {
     expect(reports).toEqual([]);
   });
 
+  it('ends the connection of a call that it has not read to its end, and of no other', async () => {
+    const { call } = await start();
+    const endless = await call(0, { body: new Uint8Array(8 * 2 ** 20 + 1) });
+    expect([endless.status, endless.headers.get('connection')]).toEqual([413, 'close']);
+    const garbled = await call(0, { body: new Uint8Array([1, 2, 3]) });
+    expect([garbled.status, garbled.headers.get('connection')]).toEqual([400, 'keep-alive']);
+  });
+
   it('lets nobody in without the token and never logs it', async () => {
     const { board, reports, call, log } = await start({ token: 'the-real-token-0123' });
     board.publish(content());
@@ -368,5 +376,19 @@ describe('SnapshotBoard', () => {
     const restarted = new SnapshotBoard(() => nowMs, board.lastVersion);
     restarted.publish(content());
     expect(restarted.current('west')!.version).toBe(5_002);
+  });
+
+  it('is taken once all Envoys of the frontend hold it that have called within five seconds', () => {
+    let nowMs = 10_000;
+    const board = new SnapshotBoard(() => nowMs);
+    board.publish(content());
+    board.noteHolder('west', 'gone', 0);
+    board.noteHolder('east', 'other', 0);
+    expect(board.isTaken('west')).toBe(false);
+    nowMs += 5_001;
+    board.noteHolder('west', 'here', 0);
+    expect(board.isTaken('west')).toBe(false);
+    board.noteHolder('west', 'here', board.current('west')!.version);
+    expect(board.isTaken('west')).toBe(true);
   });
 });

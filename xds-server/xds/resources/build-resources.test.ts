@@ -113,6 +113,18 @@ describe('the resources of a frontend', () => {
     expect(endpoints.map(({ locality }) => locality.subZone)).toEqual(['a']);
   });
 
+  it('speak to a pool as its engines want it now, while older snapshots may still name others', () => {
+    const next = fleetOf('0.0.0.0:8080', { b: ['10.0.1.1:80'] }, ['m1']);
+    const view = viewOf({
+      fleet: next,
+      engines: statesOf(next),
+      previousFleet: fleet,
+      upstreams: new Map([['b', { tls: { sni: 'engines.example' } }]]),
+    });
+    const { m1, m2 } = json(view)[CLUSTER_TYPE]!;
+    expect([m1, m2].map((cluster) => cluster!.transportSocket !== undefined)).toEqual([true, false]);
+  });
+
   it('carry the module and the configuration of the filter', () => {
     const listener = JSON.stringify(json(viewOf())[LISTENER_TYPE]);
     expect(listener).toContain('"inlineBytes":"AGFzbQ=="');
