@@ -128,7 +128,8 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
       const weights = { a: 0.5, b: 0.5 };
       await publish(endpoints, weights, [a1.address, a2.address]);
       await eventually('requests at b alone', async () => {
-        for (let i = 0; i < 40; i++) if ((await send({ [decide.hash]: `one ${i}` })).stub !== 'b') return false;
+        for (let i = 0; i < 40; i++)
+          if ((await send({ [decide.hash]: `one ${i}` })).stub !== 'b') return false;
         return true;
       });
       await publish(endpoints, weights);
