@@ -163,6 +163,23 @@ describe('checkPlan', () => {
     expect(codes(0.01)).toContain('shed-needless');
   });
 
+  it('accepts that a row is refused while engines have room where an operator bounds its weights', () => {
+    const input = withRow({ shed: [{ priority: 0, fraction: 0.1 }] });
+    const bound = {
+      frontendId: 'west',
+      poolId: input.plan.rows[0]!.poolId,
+      engineId: 'e0',
+      min: 0,
+      max: 0.5,
+    };
+    const codes = (frontendId: string) => {
+      const policy = { ...input.policy, bounds: [{ ...bound, frontendId }] };
+      return checkPlan({ ...input, policy }).map(({ code }) => code);
+    };
+    expect(codes('west')).not.toContain('shed-needless');
+    expect(codes('elsewhere')).toContain('shed-needless');
+  });
+
   it('counts engines of less than a millionth of a replica as none, as solves do', () => {
     const input = evolveInput([{ weights: {} }], [1]);
     const engines = input.state.engines.map((engine) => ({ ...engine, health: 9e-7 }));

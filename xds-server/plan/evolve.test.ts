@@ -228,6 +228,30 @@ describe('evolvePlan', () => {
     expect(moved(plan.rows[0]!, next.rows[0]!)).toBe(0);
   });
 
+  it('is another plan where only the retry ratio or a backup is another, and moves nothing', () => {
+    const rows = (demandRps: number, e0Backup = 'e1') => {
+      const alone = (ownerId: string, engineId: string) => ({ ownerId, shares: [{ engineId, weight: 1 }] });
+      const backups = [alone('e0', e0Backup), alone('e1', 'e0'), alone('e2', 'e0')];
+      return [{ weights: { e0: 0.4, e1: 0.3, e2: 0.3 }, demandRps, backups }];
+    };
+    const plan = evolve(null, rows(255), [1, 1, 1]);
+    const busier = evolve(plan, rows(261), [1, 1, 1]);
+    expect([plan, busier].map((each) => each.rows[0]!.retryRatio)).toEqual([0.1, 0.08]);
+    const guarded = evolve(busier, rows(261, 'e2'), [1, 1, 1]);
+    expect(guarded.rows[0]!.segments[0]).toEqual({ start: 0, ownerId: 'e0', backupId: 'e2' });
+    expect(moved(plan.rows[0]!, guarded.rows[0]!)).toBe(0);
+  });
+
+  it('gives backups to an engine that keeps its weight although the solution gives it none', () => {
+    const plan = evolve(null, [{ weights: { e0: 0.7, e1: 0.296, e2: 0.004 } }], [1, 1, 1]);
+    const next = evolve(plan, [{ weights: { e0: 0.704, e1: 0.296 } }], [1, 1, 1]);
+    const backupsOf = ({ rows }: Plan) =>
+      rows[0]!.segments.filter(({ ownerId }) => ownerId === 'e2').map(({ backupId }) => backupId);
+    expect(weightsOf(next).e2).toBeCloseTo(0.004, 8);
+    expect(backupsOf(next)).toEqual(backupsOf(plan));
+    expect(backupsOf(next)).not.toContain(null);
+  });
+
   it('lets all frontends start from the same order of engines', () => {
     fc.assert(
       fc.property(randomRows, (rows) => {

@@ -115,6 +115,28 @@ it('a small engine that is back is filled while the only row of its own sheds, t
   expect(plan!.engines.find(({ engineId }) => engineId === 'small')!.rho).toBeGreaterThan(0.95);
 });
 
+it('the plan after a lost engine is the next one, however many steps have made it', async () => {
+  const fleet: TestFleet = {
+    engines: { e1: 100, e2: 100 },
+    rttMs: { f: { e1: 5, e2: 5 } },
+    demand: { f: 60 },
+  };
+  const before = await planOf(fleet, null);
+  const after = await planOf({ ...fleet, lost: ['e2'], demand: { f: 80 } }, before);
+  expect(after.sequence).toBe(before.sequence + 1);
+});
+
+it('a plan of which no snapshot can be written is none', async () => {
+  const input = worldInput({
+    frontends: ['f'],
+    engines: [{ id: 'longer than a snapshot may have it '.repeat(4) }],
+    networkMs: [[5]],
+    demands: [{ frontendId: 'f', requestsPerSecond: 1 }],
+  });
+  const { plan, failure } = await makePlan(optimizer, { ...input, previous: null }, () => 0);
+  expect([plan, failure?.code]).toEqual([null, 'WARDROP_SNAPSHOT_INVALID']);
+});
+
 describe('demand above capacity', () => {
   const fleet: TestFleet = {
     engines: { e1: 10, e2: 10 },

@@ -143,17 +143,39 @@ describe('assignBackups', () => {
   });
 
   it('puts the engine next door where a hand-over joins runs', () => {
-    const list = engineIds.slice(0, 3).map((ownerId, index) => ({ start: index * 2 ** 30, ownerId }));
     const even = [
       { engineId: 'e0', weight: 0.5 },
       { engineId: 'e2', weight: 0.5 },
     ];
-    expect(assignBackups(list, [], [{ ownerId: 'e1', shares: even }], everybody)).toEqual([
-      { start: 0, ownerId: 'e0', backupId: null },
-      { start: 2 ** 30, ownerId: 'e1', backupId: 'e0' },
-      { start: 1.5 * 2 ** 30, ownerId: 'e1', backupId: 'e2' },
-      { start: 2 ** 31, ownerId: 'e2', backupId: null },
-    ]);
+    for (const [left, right] of [
+      ['e0', 'e2'],
+      ['e2', 'e0'],
+    ] as const) {
+      const list = [left, 'e1', right].map((ownerId, index) => ({ start: index * 2 ** 30, ownerId }));
+      expect(assignBackups(list, [], [{ ownerId: 'e1', shares: even }], everybody)).toEqual([
+        { start: 0, ownerId: left, backupId: null },
+        { start: 2 ** 30, ownerId: 'e1', backupId: left },
+        { start: 1.5 * 2 ** 30, ownerId: 'e1', backupId: right },
+        { start: 2 ** 31, ownerId: right, backupId: null },
+      ]);
+    }
+  });
+
+  it('leaves out backups with less of an owner than an engine must have to be taken in', () => {
+    const list = [
+      { start: 0, ownerId: 'e0' },
+      { start: HASH_SPACE / 2, ownerId: 'e1' },
+    ];
+    const backupsWith = (e2: number) => {
+      const few = [
+        { engineId: 'e1', weight: 1 - e2 },
+        { engineId: 'e2', weight: e2 },
+      ];
+      const segments = assignBackups(list, [], [{ ownerId: 'e0', shares: few }], everybody);
+      return [...lengths(segments).get('e0')!.keys()].sort();
+    };
+    expect(backupsWith(0.0049)).toEqual(['e1']);
+    expect(backupsWith(0.0051)).toEqual(['e1', 'e2']);
   });
 
   it('bounds the segments of an owner', () => {

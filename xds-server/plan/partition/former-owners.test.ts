@@ -43,13 +43,13 @@ describe('FormerOwners', () => {
   });
 
   it('forgets the oldest first, but keeps half of its memory for owners that are away', () => {
-    const claims = [1, 2, 2, 1, 1].map((owner, index) => ({ start: index, end: index + 1, owner }));
+    const claims = [1, 1, 1, 1, 2, 2, 2].map((owner, index) => ({ start: index, end: index + 1, owner }));
     const former = new FormerOwners(claims);
-    const starts = (limit: number) =>
-      former.remembered(limit, (owner) => owner === 1).map(({ start }) => start);
-    expect(starts(5)).toEqual([0, 1, 2, 3, 4]);
-    expect(starts(4)).toEqual([0, 1, 2, 3]);
-    expect(starts(2)).toEqual([0, 1]);
-    expect(former.remembered(2, (owner) => owner === 2).map(({ start }) => start)).toEqual([0, 1]);
+    const starts = (limit: number, away: number) =>
+      former.remembered(limit, (owner) => owner === away).map(({ start }) => start);
+    expect(starts(7, 2)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect(starts(4, 2)).toEqual([0, 1, 4, 5]);
+    expect(starts(2, 2)).toEqual([0, 4]);
+    expect(starts(2, 1)).toEqual([0, 1]);
   });
 });

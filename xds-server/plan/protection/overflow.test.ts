@@ -92,6 +92,28 @@ describe('overflow', () => {
     expect(queues.turns(1_200)).toBeLessThan(4);
   });
 
+  it('comes back as fast as ever when half an hour has passed with nothing wrong since a return that was too early', () => {
+    const overflow = new Overflow();
+    let second = 0;
+    const hold = (inFlight: number, seconds: number) => {
+      for (const end = second + seconds; second < end; second++) {
+        const load = { id: 'a', inFlight, most: 4, limit: 1_000, requestSeconds: 1, hasRoomElsewhere: true };
+        overflow.update([load], second * 1_000);
+      }
+      return overflow.fractions.get('a') ?? 0;
+    };
+    const returnedIn = (seconds: number) => hold(0, 0) - hold(0, seconds);
+    hold(100, 60);
+    for (let early = 0; early < 4; early++) {
+      hold(0, 200);
+      hold(100, 60);
+    }
+    expect(returnedIn(60)).toBe(0);
+    hold(100, 60);
+    hold(8, 1_860);
+    expect(returnedIn(60)).toBeGreaterThan(0.25);
+  });
+
   it('sees too much also where a limit hides how much it is', () => {
     const overflow = new Overflow();
     for (let second = 0; second < 60; second++) {

@@ -45,6 +45,11 @@ describe('retryRatio', () => {
     );
   });
 
+  it('rises again when the load has gone', () => {
+    expect(retryRatio(0.5, 1, defaults, 0)).toBe(0.2);
+    expect(retryRatio(0.85, 1, defaults, 0.06)).toBe(0.1);
+  });
+
   it('changes by hysteresis: noise of less than a step changes a ratio at most once', () => {
     fc.assert(
       fc.property(

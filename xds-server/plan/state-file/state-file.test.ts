@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -237,6 +237,11 @@ describe('StateFile', () => {
     await file.save(state());
     expect(await file.load()).toEqual({ state: state(), problem: null });
     expect(await readdir(directory)).toEqual(['state.json']);
+  });
+
+  it('lets nobody but its owner read the file: who knows the salt can aim keys at an engine', async () => {
+    await new StateFile(path).save(state());
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
   it('writes the last of many states', async () => {
