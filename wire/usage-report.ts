@@ -79,7 +79,7 @@ export interface EngineUsage {
   readonly retries: number;
   /** Answers that an idle limit ended: the engine had sent headers and then was silent. */
   readonly stalled: number;
-  /** Answers that the engine broke off. */
+  /** Answers that the engine broke off, or ended with an error that is a 5xx. */
   readonly broken: number;
   /** Sum and count of seconds from the request to the first body byte of streamed answers. */
   readonly firstTokenSecondsSum: number;

@@ -73,6 +73,13 @@ export function equalsIgnoringCase(at: usize, length: usize, text: Text): bool {
   return length == text.length && startsWith(at, length, text);
 }
 
+export function contains(at: usize, length: usize, part: Text): bool {
+  for (let i: usize = 0; i + part.length <= length; i++) {
+    if (same(at + i, part.at, part.length)) return true;
+  }
+  return false;
+}
+
 // @ts-ignore: decorator
 @inline
 export function lower(byte: u8): u8 {

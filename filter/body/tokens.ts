@@ -176,7 +176,7 @@ function contentsOf(p: usize, end: usize): usize {
 }
 
 /** The quote that ends a text, `end` if there is none. */
-function endOfText(at: usize, end: usize): usize {
+export function endOfText(at: usize, end: usize): usize {
   let p = at;
   while (p + 16 <= end) {
     const bytes = v128.load(p);
@@ -195,7 +195,7 @@ function endOfText(at: usize, end: usize): usize {
 }
 
 /** Behind a colon and the space around it; `at` itself if there is no colon. */
-function afterColon(at: usize, end: usize): usize {
+export function afterColon(at: usize, end: usize): usize {
   let p = skipSpace(at, end);
   if (p >= end || load<u8>(p) != 0x3a) return at;
   return skipSpace(p + 1, end);
@@ -203,7 +203,7 @@ function afterColon(at: usize, end: usize): usize {
 
 // @ts-ignore: decorator
 @inline
-function skipSpace(at: usize, end: usize): usize {
+export function skipSpace(at: usize, end: usize): usize {
   let p = at;
   while (p < end && load<u8>(p) <= 0x20) p++;
   return p;
@@ -366,7 +366,7 @@ function noteName(tokens: Tokens): void {
   tokens.isPrelude = tokens.failed || isPreludeName(tokens.last);
 }
 
-function isErrorName(last: u64): bool {
+export function isErrorName(last: u64): bool {
   return (last << 24) >> 24 == ERROR || last == FAILED;
 }
 
@@ -396,7 +396,7 @@ function findLineEnd(at: usize, end: usize): usize {
 /** A bit for each byte that ends a line: a line feed, a carriage return, or both, one after the other. */
 // @ts-ignore: decorator
 @inline
-function lineEnds(bytes: v128): i32 {
+export function lineEnds(bytes: v128): i32 {
   return i8x16.bitmask(v128.or(i8x16.eq(bytes, i8x16.splat(LF)), i8x16.eq(bytes, i8x16.splat(CR))));
 }
 

@@ -4,6 +4,7 @@
 import { allocate } from '../abi/blocks';
 import { getBuffer, OK, RESPONSE_BODY } from '../abi/host';
 import { clearBlock, copyBytes, RESULT, resetArena, resultAt, resultLength } from '../abi/memory';
+import { Told, toldAtEnd } from '../body/told-error';
 import { countEvents, hasToken, readUsage, skipMark, Tokens } from '../body/tokens';
 import { Stream } from './streams';
 
@@ -53,9 +54,14 @@ export function readAnswer(stream: Stream, size: u32): bool {
   return true;
 }
 
-/** Whether a stream has told an error where its first token was waited for. */
-export function hasFailed(stream: Stream): bool {
-  return stream.answer != 0 && changetype<Answer>(stream.answer).failed;
+/** What error a stream, now complete, has told; one that has is no answer of any length. */
+export function errorOf(stream: Stream): Told {
+  if (!stream.answer) return Told.NO_ERROR;
+  const answer = changetype<Answer>(stream.answer);
+  const told = toldAtEnd(stream.answer + BYTES, <usize>answer.kept);
+  if (told == Told.NO_ERROR) return answer.failed ? Told.ERROR : told;
+  answer.failed = true;
+  return told;
 }
 
 function readEvents(stream: Stream, answer: Answer, size: u32): bool {

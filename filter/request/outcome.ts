@@ -9,8 +9,9 @@ import {
   RESPONSE_TRAILERS,
 } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { equals, Text } from '../abi/text';
+import { contains, equals, Text } from '../abi/text';
 import { logFields } from '../config';
+import { Told } from '../body/told-error';
 import { hash64 } from '../hash';
 import { RETRY } from '../reasons';
 import { settle } from '../state/budget';
@@ -24,14 +25,16 @@ import {
 } from '../state/counters';
 import {
   ENGINE_FAILURES,
+  Failure,
+  noteBegun,
+  noteEnded,
   noteFailure,
   noteMinorAnswer,
-  noteSuccess,
   REPLICA_FAILURES,
   Verdict,
 } from '../state/guarded';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
-import { closeAnswer, hasFailed, openAnswer, readAnswer } from './answer';
+import { closeAnswer, errorOf, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
 import { tellDecision, tellLetGo } from './decision';
 import { LOAD_HEADER, LOAD_HEADER_BINARY, noteLoadReport } from './load-report';
@@ -85,6 +88,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
   stream.served = stream.flow(entry);
   stream.state = ANSWERED;
   stream.answeredWell = status >= 200 && status < 300;
+  stream.answeredFailure = status >= 500;
   stream.streamed = stream.answeredWell && isStream;
   moveTo(stream, entry);
   if (loadAt) takeLoadReport(stream, RESPONSE_HEADERS, loadAt, loadLength, false);
@@ -194,11 +198,19 @@ export function noteBody(stream: Stream, size: u32, ended: bool): void {
 
 /**
  * The answer has come to its end, which speaks for the engine also when there was no token in it. An error in its place
- * says nothing: it may be the request's as well as the engine's.
+ * says nothing, as it may be the request's, unless it is one that engines blame themselves for.
  */
 function noteWhole(stream: Stream): void {
-  if (stream.streamed && !stream.firstByteSeen && !stream.complete && !hasFailed(stream))
-    noteServed(stream, stream.entry);
+  if (stream.complete) return;
+  const told = stream.streamed ? errorOf(stream) : Told.NO_ERROR;
+  if (told == Told.FAILURE) {
+    count(ANSWERS_BROKEN);
+    stream.served.broken++;
+    noteCutShort(stream);
+  } else if (told == Told.NO_ERROR) {
+    if (stream.streamed && !stream.hasServed) noteServed(stream, stream.entry);
+    if (stream.hasServed) noteEndedWell(stream);
+  }
   noteComplete(stream);
 }
 
@@ -220,9 +232,9 @@ function noteUnanswered(stream: Stream): void {
   finishUnanswered(stream, made);
 }
 
-/** The answer did not come to its end: because of the engine, or because of the client. */
+/** The answer did not come to its end: because of the engine, or because of the client. A failure has been one before. */
 function noteBroken(stream: Stream): void {
-  if (!property(CODE_DETAILS)) return;
+  if (stream.answeredFailure || !property(CODE_DETAILS)) return;
   const at = resultAt();
   const length = resultLength();
   if (equals(at, length, SILENT.at, SILENT.length)) {
@@ -234,7 +246,12 @@ function noteBroken(stream: Stream): void {
   } else {
     return;
   }
-  noteFailed(stream, stream.entry);
+  noteCutShort(stream);
+}
+
+/** The engine has failed after its headers. */
+function noteCutShort(stream: Stream): void {
+  noteFailed(stream, stream.entry, stream.hasServed);
 }
 
 /** The context has gone without a word; whatever has not been accounted for is now. */
@@ -311,11 +328,27 @@ function settleRetries(stream: Stream, made: i32): void {
   if (stream.counted) stream.flow0.retries += used;
 }
 
+/** The answer has begun, which passes no test that wants its end. */
+// @ts-ignore: decorator
+@inline
+function endShortProbes(stream: Stream): void {
+  if (stream.probesEngine && !stream.flow0.engine.wantsEnds) endEngineProbe(stream);
+  if (stream.probesReplica && !stream.replica0.wantsEnds) endReplicaProbe(stream);
+}
+
 /** The first entry has shown whether it serves, or never will. */
 function endProbes(stream: Stream): void {
-  if (stream.probesEngine) stream.flow0.engine.probes--;
-  if (stream.probesReplica) stream.replica0.probes--;
+  if (stream.probesEngine) endEngineProbe(stream);
+  if (stream.probesReplica) endReplicaProbe(stream);
+}
+
+function endEngineProbe(stream: Stream): void {
+  stream.flow0.engine.probes--;
   stream.probesEngine = false;
+}
+
+function endReplicaProbe(stream: Stream): void {
+  stream.replica0.probes--;
   stream.probesReplica = false;
 }
 
@@ -323,10 +356,18 @@ function endProbes(stream: Stream): void {
 // @ts-ignore: decorator
 @inline
 function noteServed(stream: Stream, entry: u32): void {
-  if (entry == 0) endProbes(stream);
+  if (entry == 0) endShortProbes(stream);
   if (!stream.counted && (stream.streamed || status != SWITCHING_PROTOCOLS)) return noteMinor(stream, entry);
-  noteSuccess(stream.replica(entry), stream.startedNs);
-  noteSuccess(stream.flow(entry).engine, stream.startedNs);
+  stream.hasServed = true;
+  noteBegun(stream.replica(entry), stream.startedNs);
+  noteBegun(stream.flow(entry).engine, stream.startedNs);
+}
+
+// @ts-ignore: decorator
+@inline
+function noteEndedWell(stream: Stream): void {
+  noteEnded(replicaOf(stream), stream.startedNs);
+  noteEnded(stream.flow(stream.entry).engine, stream.startedNs);
 }
 
 function noteMinor(stream: Stream, entry: u32): void {
@@ -334,17 +375,18 @@ function noteMinor(stream: Stream, entry: u32): void {
   noteMinorAnswer(stream.flow(entry).engine, stream.startedNs);
 }
 
-function noteFailed(stream: Stream, entry: u32): void {
+/** `late`: after its answer has spoken for the replica. */
+function noteFailed(stream: Stream, entry: u32, late: bool = false): void {
   if (entry == 0) endProbes(stream);
   const started = stream.startedNs;
   const flow = stream.flow(entry);
   if (stream.counted) flow.failures++;
-  const minor = !stream.counted;
-  const verdict = noteFailure(stream.replica(entry), REPLICA_FAILURES, started, minor);
+  const failure = !stream.counted ? Failure.MINOR : late ? Failure.LATE : Failure.USUAL;
+  const verdict = noteFailure(stream.replica(entry), REPLICA_FAILURES, started, failure);
   // What a replica that is already ejected goes on losing says nothing about the others.
   if (verdict == Verdict.IGNORED) return;
   if (verdict == Verdict.EJECTED) count(REPLICA_EJECTIONS);
-  if (noteFailure(flow.engine, ENGINE_FAILURES, started, minor) == Verdict.EJECTED) count(ENGINE_EJECTIONS);
+  if (noteFailure(flow.engine, ENGINE_FAILURES, started, failure) == Verdict.EJECTED) count(ENGINE_EJECTIONS);
 }
 
 /** Whether an error is the engine's: its own answer, or Envoy's because it could not be reached in time. */
@@ -369,13 +411,6 @@ function blame(stream: Stream, entry: u32): bool {
 /** Whether the answer is an engine's, and not made by Envoy or another filter. */
 function isFromEngine(): bool {
   return property(CODE_DETAILS) && equals(resultAt(), resultLength(), VIA_UPSTREAM.at, VIA_UPSTREAM.length);
-}
-
-function contains(at: usize, length: usize, part: Text): bool {
-  for (let i: usize = 0; i + part.length <= length; i++) {
-    if (memory.compare(at + i, part.at, part.length) == 0) return true;
-  }
-  return false;
 }
 
 /** The entry that the last attempt went to, by its address, or -1: Envoy skips entries that it does not know. */

@@ -38,6 +38,10 @@ export class Stream {
   streamed: bool;
   /** The status of its answer is 2xx. */
   answeredWell: bool;
+  /** Its answer has spoken for its replica. */
+  hasServed: bool;
+  /** The status of its answer is 5xx: that it has failed is accounted for. */
+  answeredFailure: bool;
   /** Its tokens count in usage reports, and its pace if it is streamed. */
   countsTokens: bool;
   firstByteSeen: bool;

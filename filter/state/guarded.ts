@@ -8,6 +8,10 @@
 // their models, long before they can serve. Nothing is held against it, so its test widens with time, too: answers may
 // take half a minute, and those that it replaces may be gone before.
 //
+// An answer that has begun speaks for a row, unless those before it failed after they had begun: engines that break off all
+// answers begin each as if they were well. What failed so is made good only by an answer that comes to a good end. A row
+// that was ejected for it is tested by whole answers, and as these take long its test widens with time, too.
+//
 // An outcome counts only if its request started after the last change of state: older requests tell about the time
 // before. Nothing here empties a pool; what happens when everybody is ejected is decided where engines are picked.
 
@@ -29,7 +33,7 @@ const LONGEST_BACK_OFF_MS: u64 = 30_000;
 /** After this long without ejection the back-off starts over. */
 const FORGIVEN_MS: u64 = 60_000;
 const SUCCESSES_TO_RETURN: u8 = 3;
-/** So often the test of a row that has come up and not failed takes twice as many requests at a time. */
+/** So often a test that may take long, and that none has failed, takes twice as many requests at a time. */
 const WIDENING_MS: u64 = 2_000;
 /** More requests at a time than any row has. */
 const MOST_PROBES: u32 = 1 << 20;
@@ -49,7 +53,11 @@ export class Guarded extends Row {
   failures: u8;
   /** Of the failures, those of requests whose answers are no successes. */
   minorFailures: u8;
+  /** Of the others, those of answers that had begun. */
+  lateFailures: u8;
   successes: u8;
+  /** It was ejected for answers that had begun: only those that end well speak for it until it is usable again. */
+  wantsEnds: bool;
   /** Ejections without a forgiving pause between them. */
   ejections: u8;
 }
@@ -63,7 +71,7 @@ export function admits(row: Guarded): bool {
 
 /** Whether the row has come up and neither answered nor failed since. */
 export function isUnproven(row: Guarded): bool {
-  return row.state == TRICKLING && row.untilMs != NEVER;
+  return row.state == TRICKLING && row.untilMs != NEVER && !row.wantsEnds;
 }
 
 /** What an outcome did to a row. */
@@ -74,12 +82,24 @@ export enum Verdict {
   EJECTED,
 }
 
-/** A request that started then has failed; `minor` if its answer would have been no success. */
-export function noteFailure(row: Guarded, limit: u8, startedNs: u64, minor: bool): Verdict {
+/** What a failed request says. */
+export enum Failure {
+  /** It was not answered, or with an error. */
+  USUAL,
+  /** Its answer would have been no success. */
+  MINOR,
+  /** Its answer had begun as a success. */
+  LATE,
+}
+
+/** A request that started then has failed. */
+export function noteFailure(row: Guarded, limit: u8, startedNs: u64, failure: Failure): Verdict {
   if (row.state == EJECTED || startedNs < row.sinceNs) return Verdict.IGNORED;
-  if (minor) row.minorFailures++;
+  if (failure == Failure.MINOR) row.minorFailures++;
+  else if (failure == Failure.LATE) row.lateFailures++;
   if (row.state == USABLE && ++row.failures < limit) return Verdict.COUNTED;
   const now = nowMs();
+  if (row.lateFailures) row.wantsEnds = true;
   if (row.state == USABLE && now * NS_PER_MS - row.sinceNs > FORGIVEN_MS * NS_PER_MS) row.ejections = 0;
   enter(row, EJECTED, now);
   row.untilMs = now + min(FIRST_BACK_OFF_MS << (<u64>min<u8>(row.ejections, 5)), LONGEST_BACK_OFF_MS);
@@ -87,15 +107,28 @@ export function noteFailure(row: Guarded, limit: u8, startedNs: u64, minor: bool
   return Verdict.EJECTED;
 }
 
-/** A request that started then has been answered. */
+/** The answer to a request that started then has begun. */
 // @ts-ignore: decorator
 @inline
-export function noteSuccess(row: Guarded, startedNs: u64): void {
+export function noteBegun(row: Guarded, startedNs: u64): void {
   if (row.state == EJECTED || startedNs < row.sinceNs) return;
-  row.failures = 0;
+  row.failures = row.lateFailures;
   row.minorFailures = 0;
-  if (row.state != TRICKLING) return;
-  row.mostProbes <<= 1;
+  if (row.state == TRICKLING && !row.wantsEnds) passTest(row);
+}
+
+/** The answer to a request that started then has come to a good end; that it had begun has been noted. */
+// @ts-ignore: decorator
+@inline
+export function noteEnded(row: Guarded, startedNs: u64): void {
+  if (row.state == EJECTED || startedNs < row.sinceNs) return;
+  row.failures -= row.lateFailures;
+  row.lateFailures = 0;
+  if (row.state == TRICKLING && row.wantsEnds) passTest(row);
+}
+
+function passTest(row: Guarded): void {
+  row.mostProbes = min(row.mostProbes << 1, MOST_PROBES);
   if (++row.successes == SUCCESSES_TO_RETURN) enter(row, USABLE, nowMs());
 }
 
@@ -106,7 +139,7 @@ export function noteMinorAnswer(row: Guarded, startedNs: u64): void {
   row.minorFailures = 0;
 }
 
-/** Lets an ejected row trickle when its back-off is over, and one that has come up trickle more. */
+/** Lets an ejected row trickle when its back-off is over, and one whose test may take long trickle more. */
 export function passTime(row: Guarded, now: u64): void {
   if (row.state == USABLE || now < row.untilMs) return;
   if (row.state == EJECTED) enter(row, TRICKLING, now);
@@ -130,11 +163,13 @@ export function comeUp(row: Guarded, now: u64): void {
 }
 
 function enter(row: Guarded, state: u8, now: u64): void {
+  if (state == USABLE) row.wantsEnds = false;
   row.state = state;
   row.sinceNs = now * NS_PER_MS;
-  row.untilMs = NEVER;
+  row.untilMs = state == TRICKLING && row.wantsEnds ? now + WIDENING_MS : NEVER;
   row.failures = 0;
   row.minorFailures = 0;
+  row.lateFailures = 0;
   row.successes = 0;
   row.mostProbes = 1;
 }

@@ -153,6 +153,130 @@ describe('the guardrail', () => {
     expect(request(vm).endpoints[0]).toBe(OWNER);
   });
 
+  describe('of an engine that fails after its answers have begun', () => {
+    const SSE: Headers = [['content-type', 'text/event-stream']];
+    const RESET = 'upstream_reset_after_response_started{connection_termination}';
+    const begun = (vm: Vm) => request(vm).respond(200, { headers: SSE }).responseBody('data: token\n\n');
+    const breakOff = (vm: Vm, times = 1) => {
+      for (let i = 0; i < times; i++) begun(vm).end(RESET);
+    };
+    const error = `data: ${JSON.stringify({ error: { code: 500 } })}\n\ndata: [DONE]\n\n`;
+
+    it.each<[string, (vm: Vm) => void]>([
+      ['breaks off each stream behind its first tokens', (vm) => breakOff(vm)],
+      [
+        'breaks off each answer in one piece',
+        (vm) => request(vm).respond(200).responseBody('{"id').end(RESET),
+      ],
+      ['ends each stream with an error of its own', (vm) => begun(vm).responseBody(error, true).end()],
+      [
+        'tells such errors in place of tokens',
+        (vm) => request(vm).respond(200, { headers: SSE }).responseBody(error, true).end(),
+      ],
+      ['falls silent behind the first tokens', (vm) => begun(vm).end('upstream_per_try_idle_timeout')],
+    ])('ejects one that %s', (_, failOnce) => {
+      const vm = started();
+      for (let i = 0; i < 3; i++) {
+        expect(request(vm).endpoints[0]).toBe(OWNER);
+        failOnce(vm);
+      }
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+    });
+
+    it('ejects nobody for clients that leave, and no row of failures ends with them', () => {
+      const vm = started();
+      for (let i = 0; i < 20; i++) {
+        begun(vm).end('downstream_remote_disconnect');
+        request(vm).end('downstream_remote_disconnect');
+      }
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+      breakOff(vm, 2);
+      begun(vm).end('downstream_remote_disconnect');
+      breakOff(vm);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+    });
+
+    it('ejects nobody that breaks off some while others of its answers come to a good end', () => {
+      const vm = started();
+      for (let i = 0; i < 10; i++) {
+        breakOff(vm, 2);
+        begun(vm).responseBody('data: [DONE]\n\n', true).end();
+      }
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+    });
+
+    it('counts a failure once whose answer breaks off', () => {
+      const vm = started();
+      for (let i = 0; i < 2; i++) request(vm).respond(500).end(RESET);
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+    });
+
+    it('ends no row of failures with the good end of an answer that began before', () => {
+      const vm = started();
+      const old = begun(vm);
+      fail(vm, 2);
+      old.responseBody('data: [DONE]\n\n', true).end();
+      fail(vm);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+    });
+
+    it('tests it with whole answers: one that has only begun passes nothing and keeps its place', () => {
+      const vm = started();
+      breakOff(vm, 3);
+      wait(vm, 1100);
+      const test = begun(vm);
+      expect(test.endpoints[0]).toBe(OWNER);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+      test.end(RESET);
+      wait(vm, 1900);
+      expect(request(vm).endpoints[0]).toBe(BACKUP);
+      wait(vm, 200);
+      for (const admitted of [1, 2, 4]) {
+        const tests = Array.from({ length: admitted }, () => begun(vm));
+        for (const each of tests) expect(each.endpoints[0]).toBe(OWNER);
+        expect(request(vm).endpoints[0]).toBe(BACKUP);
+        tests.shift()!.responseBody('data: [DONE]\n\n', true).end();
+        for (const each of tests) each.end('downstream_remote_disconnect');
+      }
+      const many = Array.from({ length: 20 }, () => begun(vm).endpoints[0]);
+      expect(new Set(many)).toEqual(new Set([OWNER]));
+      // And is then judged as any other.
+      fail(vm, 2);
+      begun(vm);
+      fail(vm, 2);
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+    });
+
+    it('widens the test every 2 s, so that long answers keep nobody out who is well again', () => {
+      const vm = started();
+      breakOff(vm, 3);
+      wait(vm, 1100);
+      let admitted = 0;
+      const admit = () => {
+        for (let i = 0; i < 20; i++) if (begun(vm).endpoints[0] === OWNER) admitted++;
+        return admitted;
+      };
+      expect(admit()).toBe(1);
+      for (const most of [2, 4, 8, 16]) {
+        wait(vm, 2000);
+        expect(admit()).toBe(most);
+      }
+    });
+
+    it('sends it no more than its test while it breaks off all', () => {
+      const vm = started();
+      let lost = 0;
+      for (let i = 0; i < 600; i++) {
+        const stream = begun(vm);
+        const isLost = stream.endpoints[0] === OWNER;
+        if (isLost) lost++;
+        stream.responseBody('', !isLost).end(isLost ? RESET : undefined);
+        wait(vm, 200);
+      }
+      expect(lost).toBeLessThanOrEqual(3 + 7);
+    });
+  });
+
   it('takes a stream for a success once it has its first token, or ends well without any', () => {
     const headers: Headers = [['content-type', 'text/event-stream']];
     const beginnings: ((stream: Stream) => void)[] = [

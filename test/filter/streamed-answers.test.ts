@@ -91,15 +91,34 @@ describe('a streamed answer', () => {
     }
   });
 
-  it.each([
-    event({ error: { message: 'EngineCore encountered an issue', type: 'InternalServerError', code: 500 } }),
+  const requestsErrors = [
+    event({ error: { message: 'InternalServerError', type: 'BadRequestError', code: 400 } }),
     event('{ "error" : "input is too long", "error_type": "validation" }'),
+    event({ error: { message: '"code": 500', param: { code: 500 } } }),
     named('error', { error: { type: 'overloaded_error' } }),
+    named('response.failed', { response: { error: { code: 'invalid_prompt' }, code: 'server_error' } }),
+    'event: error\ndata: it did not work\n\n',
+  ];
+  const enginesErrors = [
+    event({ error: { message: 'EngineCore encountered an issue', type: 'InternalServerError', code: 500 } }),
+    event({ error: { message: 'x', type: 'BadRequestError', code: 400 } }) +
+      event({ error: { code: '503' } }),
+    event(
+      '{ "error" : {"message": "\\"code\\": 400}", "param": {"a": [1]}, "type" : "server_error", "code": null} }',
+    ),
     named('response.created') + named('response.failed', { response: { error: { code: 'server_error' } } }),
     named('message_start') + event({ type: 'error', error: { type: 'api_error' } }),
+    named('error', { code: 'internal_error', message: 'x' }),
+    'event: error\ndata: {"detail": {"error": {"status": 500}}}\n\n',
+    event({ error: { message: 'x'.repeat(900), code: 500 } }),
+  ];
+
+  it.each([
+    ...requestsErrors.map((error) => [error, 0] as const),
+    ...enginesErrors.map((error) => [error, 1] as const),
   ])(
-    'that is an error has no first token, and speaks neither for its replica nor against it, case %#',
-    (error) => {
+    'that is an error has no first token, and speaks against its replica only with the status of a failure, case %#',
+    (error, failures) => {
       const bytes = Buffer.from(error + event('[DONE]'));
       for (const pieces of [1, 2, 3, 7, 16, 17, 1_000]) {
         const vm = started();
@@ -110,10 +129,48 @@ describe('a streamed answer', () => {
           stream.responseBody('', true).end();
         };
         for (let i = 0; i < 5; i++) failed();
-        expect(engineOf(vm)).toMatchObject({ firstTokenCount: 0, paceTokens: 0, failures: 0, ended: 5 });
+        expect(engineOf(vm)).toMatchObject({
+          ...{ firstTokenCount: 0, paceTokens: 0, ended: 5 },
+          ...{ failures: 5 * failures, broken: 5 * failures },
+        });
       }
     },
   );
+
+  it.each(enginesErrors)(
+    'that ends in an error of the engine has failed, whatever came before, case %#',
+    (error) => {
+      const vm = started();
+      for (const ending of ['', ': bye\n\n', event('[DONE]')]) {
+        ask(vm)
+          .respond(200, { headers: SSE })
+          .responseBody(token.repeat(50) + error + ending, true)
+          .end();
+      }
+      expect(engineOf(vm)).toMatchObject({ firstTokenCount: 3, paceTokens: 0, failures: 3, broken: 3 });
+    },
+  );
+
+  it('has not failed where what looks like an error is none, or is followed by more', () => {
+    const vm = started();
+    const error = event({ error: { code: 500 } });
+    for (const end of [
+      error + token,
+      event({ choices: [{ delta: { content: error } }] }),
+      event({ choices: [{ error: { code: 500 } }] }),
+      event('{"error": null, "code": 500}'),
+      event({ type: 'response.completed', response: { output: [{ error: { code: 500 } }] } }),
+      event('{"error":{"code":500'.slice(0, 8)),
+      event(''),
+      'data: {"type":"error',
+    ]) {
+      ask(vm)
+        .respond(200, { headers: SSE })
+        .responseBody(token + end, true)
+        .end();
+    }
+    expect(engineOf(vm)).toMatchObject({ failures: 0, broken: 0, ended: 8 });
+  });
 
   it('that is an error says nothing of how long answers are', () => {
     const vm = started();
@@ -138,7 +195,7 @@ describe('a streamed answer', () => {
       ask(vm).respond(500).end();
       ask(vm)
         .respond(200, { headers: SSE })
-        .responseBody(event({ error: { code: 500 } }) + event('[DONE]'), true)
+        .responseBody(event({ error: { code: 400 } }) + event('[DONE]'), true)
         .end();
     }
     expect(home(vm)).not.toBe(first);
