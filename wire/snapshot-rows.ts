@@ -8,6 +8,21 @@ import {
   type SnapshotView,
 } from './snapshot-view.js';
 
+/** Above this many, all are forgotten: more than any fleet has at a time. */
+const MOST_KNOWN = 200_000;
+const knownIds = new Map<string, bigint>();
+
+/** `id64`, which costs much and is of the same names in the snapshots of all frontends. */
+function knownId64(text: string): bigint {
+  let id = knownIds.get(text);
+  if (id === undefined) {
+    if (knownIds.size >= MOST_KNOWN) knownIds.clear();
+    id = id64(text);
+    knownIds.set(text, id);
+  }
+  return id;
+}
+
 /** Takes the fields of one row; `field` is their place in it. */
 export interface Row {
   u32(field: number, value: number): void;
@@ -29,7 +44,7 @@ export interface Section {
 export function sectionsOf(view: SnapshotView): readonly Section[] {
   const { pools, engines, needs = [], classRules = [], nearest = [] } = view;
   const models = view.models
-    .map((model) => ({ ...model, hash: id64(model.name) }))
+    .map((model) => ({ ...model, hash: knownId64(model.name) }))
     .sort((a, b) => (a.hash < b.hash ? -1 : 1));
   const modelPools = models.flatMap((model) => model.pools ?? [model.pool]);
   return [
@@ -92,7 +107,7 @@ function poolRows(pools: SnapshotView['pools']): Rows {
   const segmentsStarts = starts(pools, ({ segments }) => segments.length);
   const classesStarts = starts(pools, (pool) => classesOf(pool).length);
   return pools.map((pool, index) => (row) => {
-    row.u64(L.POOL_HASH, id64(pool.id));
+    row.u64(L.POOL_HASH, knownId64(pool.id));
     row.text(L.POOL_ID, pool.id);
     row.text(L.POOL_CLUSTER, pool.cluster);
     row.u32(L.POOL_ENGINES_START, enginesStarts[index]!);
@@ -125,7 +140,7 @@ function segmentRows({ segments }: SnapshotPool): Rows {
 function engineRows(engines: SnapshotView['engines']): Rows {
   const replicasStarts = starts(engines, ({ replicas }) => replicas.length);
   return engines.map((engine, index) => (row) => {
-    row.u64(L.ENGINE_HASH, id64(engine.id));
+    row.u64(L.ENGINE_HASH, knownId64(engine.id));
     row.text(L.ENGINE_ID, engine.id);
     row.u32(L.ENGINE_REPLICAS_START, replicasStarts[index]!);
     row.u32(L.ENGINE_REPLICAS_COUNT, engine.replicas.length);
@@ -138,7 +153,7 @@ function engineRows(engines: SnapshotView['engines']): Rows {
 
 function replicaRows({ replicas }: SnapshotView['engines'][number]): Rows {
   return replicas.map(({ address, ready, overflow = 0 }) => (row) => {
-    row.u64(L.REPLICA_SEED, id64(address));
+    row.u64(L.REPLICA_SEED, knownId64(address));
     row.text(L.REPLICA_ADDRESS, address);
     row.u32(L.REPLICA_FLAGS, ready ? L.REPLICA_READY : 0);
     row.f64(L.REPLICA_OVERFLOW, overflow);

@@ -132,11 +132,19 @@ function checkEngine(engine: SnapshotEngine, path: string): void {
   check((engine.replicaLimit ?? 0) >= 0, `${path}.replicaLimit`, 'must be 0 or more');
   check((engine.busyAbove ?? 0) >= 0, `${path}.busyAbove`, 'must be 0 or more');
   if (engine.probePath !== undefined) checkName(engine.probePath, `${path}.probePath`, visible);
-  checkUnique(engine.replicas, (replica) => replica.address, `${path}.replicas`, 'address');
-  for (const [index, replica] of engine.replicas.entries()) {
-    checkName(replica.address, `${path}.replicas[${index}].address`, address);
-    check(isShare(replica.overflow ?? 0), `${path}.replicas[${index}].overflow`, 'must be between 0 and 1');
+  if (!rightReplicas.has(engine.replicas)) checkReplicas(engine.replicas, `${path}.replicas`);
+}
+
+/** Lists that have been found right: the snapshots of all frontends share them, and they are most of what there is to check. */
+const rightReplicas = new WeakSet<SnapshotEngine['replicas']>();
+
+function checkReplicas(replicas: SnapshotEngine['replicas'], path: string): void {
+  checkUnique(replicas, (replica) => replica.address, path, 'address');
+  for (const [index, replica] of replicas.entries()) {
+    checkName(replica.address, `${path}[${index}].address`, address);
+    check(isShare(replica.overflow ?? 0), `${path}[${index}].overflow`, 'must be between 0 and 1');
   }
+  rightReplicas.add(replicas);
 }
 
 function checkName(name: string, path: string, pattern?: RegExp): void {

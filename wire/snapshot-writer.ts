@@ -77,22 +77,22 @@ class RowWriter implements Row {
   }
 
   text(field: number, value: string): void {
-    const { offset, bytes } = this.#strings.place(value);
+    const { offset, length } = this.#strings.place(value);
     this.u32(field, offset);
-    this.u32(field + 4, bytes.length);
+    this.u32(field + 4, length);
   }
 }
 
 interface PlacedText {
   readonly offset: number;
-  readonly bytes: Uint8Array;
+  /** In bytes. */
+  readonly length: number;
 }
 
 /** The string table behind all rows; equal strings are stored once. */
 class Strings {
   /** Where the next one goes. */
   end: number;
-  readonly #utf8 = new TextEncoder();
   readonly #placed = new Map<string, PlacedText>();
 
   constructor(start: number) {
@@ -102,13 +102,14 @@ class Strings {
   place(value: string): PlacedText {
     const known = this.#placed.get(value);
     if (known !== undefined) return known;
-    const placed = { offset: this.end, bytes: this.#utf8.encode(value) };
+    const placed = { offset: this.end, length: Buffer.byteLength(value) };
     this.#placed.set(value, placed);
-    this.end += placed.bytes.length;
+    this.end += placed.length;
     return placed;
   }
 
   writeTo(out: Uint8Array): void {
-    for (const { offset, bytes } of this.#placed.values()) out.set(bytes, offset);
+    const buffer = Buffer.from(out.buffer, out.byteOffset, out.byteLength);
+    for (const [value, { offset }] of this.#placed) buffer.write(value, offset);
   }
 }

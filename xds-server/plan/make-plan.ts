@@ -10,7 +10,7 @@ import { emergencyPlan } from './emergency.js';
 import { evolvePlan } from './evolve.js';
 import { fallbackPlan } from './fallback.js';
 import type { Plan } from './plan.js';
-import { buildSnapshotView } from './snapshot-view.js';
+import { SnapshotViews } from './snapshot-view.js';
 
 /** The part of the optimizer that answers questions. */
 export interface Solver {
@@ -95,8 +95,8 @@ function fallback(
  * @throws {WardropError} WARDROP_SNAPSHOT_INVALID
  */
 export function checkSnapshots(plan: Plan, { fleet, engines }: FleetState): void {
-  const rest = { plan, fleet, engines, version: 1, salt: 'any', issuedAtMs: 0 };
-  for (const { id } of fleet.frontends) checkSnapshot(buildSnapshotView({ ...rest, frontendId: id }));
+  const views = new SnapshotViews({ plan, fleet, engines, version: 1, salt: 'any', issuedAtMs: 0 });
+  for (const { id } of fleet.frontends) checkSnapshot(views.of(id));
 }
 
 export function optimizerInput({ previous, state, profiles, policy }: PlanInput): OptimizerInput {

@@ -3,7 +3,9 @@ import type {
   SnapshotClass,
   SnapshotEngine,
   SnapshotModel,
+  SnapshotNeed,
   SnapshotPool,
+  SnapshotReplica,
   SnapshotSegment,
   SnapshotView,
 } from '../../wire/snapshot-view.js';
@@ -11,18 +13,19 @@ import { byName } from '../collections.js';
 import type { Fleet, Pool } from '../fleet/fleet.js';
 import type { EngineState } from '../fleet/fleet-state.js';
 import { prioritiesOf } from '../fleet/priority-class.js';
+import { rowKey } from '../fleet/row-key.js';
 import { handOver } from './partition/hand-over.js';
 import type { Plan, PlanRow } from './plan.js';
 import { noRelief, type Relief } from './protection/relief.js';
 
-export interface SnapshotViewInput {
+/** What the views of all frontends are made of. */
+export interface SnapshotViewsInput {
   readonly plan: Plan;
   readonly fleet: Fleet;
   /** Round trips in force, where they are others than those of the fleet; by frontend and engine. */
   readonly networkSeconds?: Fleet['networkSeconds'];
   /** Engine states now, which may be newer than the plan. */
   readonly engines: readonly EngineState[];
-  readonly frontendId: string;
   readonly version: number;
   readonly salt: string;
   readonly issuedAtMs: number;
@@ -32,67 +35,110 @@ export interface SnapshotViewInput {
   readonly relief?: Relief;
 }
 
+export interface SnapshotViewInput extends SnapshotViewsInput {
+  readonly frontendId: string;
+}
+
 /** Priority of requests that ask for none. */
 const DEFAULT_PRIORITY = 0;
 /** In the id of the need that stands for a class; no part of a need's own. */
 const CLASS_MARK = 'class/';
 
-/**
- * What one frontend's filters need of a plan. Engines are those of the fleet, with their replicas' readiness of now.
- * A pool that the plan does not know yet, or that nobody can serve, has no segments. The plan may be older than the
- * fleet: segments of engines that are no longer eligible go to their backups.
- */
+/** What one frontend's filters need of a plan; see `SnapshotViews`. */
 export function buildSnapshotView(input: SnapshotViewInput): SnapshotView {
-  const { plan, fleet, engines, frontendId, steered = 1, relief = noRelief } = input;
-  const classes = fleet.classes ?? [];
-  const needs = [
-    ...(fleet.needs ?? []).map(({ id, when }) => ({ id, when })),
-    ...classes.map(({ id, when }) => ({ id: CLASS_MARK + id, when })),
-  ];
-  const firstClass = needs.length - classes.length;
-  const rows = new Map(
-    plan.rows.filter((row) => row.frontendId === frontendId).map((row) => [row.poolId, row]),
-  );
-  const network = networkOf(fleet, frontendId);
-  const isMeasured = (engine: number) => fleet.measuresNetwork === true && Number.isFinite(network[engine]);
-  const indexes = new Map(fleet.engines.map(({ id }, index) => [id, index]));
-  const states = new Map(engines.map((engine) => [engine.id, engine]));
-  const uses = usesOf(plan, frontendId);
-  return {
-    version: input.version,
-    planId: plan.id,
-    issuedAtMs: input.issuedAtMs,
-    frontendId,
-    salt: input.salt,
-    ...(steered < 1 && { steered }),
-    models: models(fleet),
-    pools: fleet.pools.map((pool) => {
-      const hasReplica = pool.engineIds.some((id) => (states.get(id)?.replicas.length ?? 0) > 0);
-      return snapshotPool(pool, rows.get(pool.id), indexes, prioritiesOf(fleet), hasReplica);
-    }),
-    engines: fleet.engines.map(
+  return new SnapshotViews(input).of(input.frontendId);
+}
+
+/**
+ * What each frontend's filters need of a plan; what frontends have in common is made once. Engines are those of the fleet, with their
+ * replicas' readiness of now. A pool that the plan does not know yet, or that nobody can serve, has no segments. The plan may be older
+ * than the fleet: segments of engines that are no longer eligible go to their backups.
+ */
+export class SnapshotViews {
+  readonly #input: SnapshotViewsInput;
+  readonly #relief: Relief;
+  readonly #needs: readonly SnapshotNeed[];
+  readonly #models: readonly SnapshotModel[];
+  readonly #priorities: readonly number[];
+  /** By the ids of frontend and pool. */
+  readonly #rows: ReadonlyMap<string, PlanRow>;
+  readonly #indexes: ReadonlyMap<string, number>;
+  readonly #states: ReadonlyMap<string, EngineState>;
+  readonly #replicas: readonly (readonly SnapshotReplica[])[];
+  readonly #uses: ReadonlyMap<string, Use>;
+
+  constructor(input: SnapshotViewsInput) {
+    const { plan, fleet, engines, relief = noRelief } = input;
+    const { needs = [], classes = [] } = fleet;
+    this.#input = input;
+    this.#relief = relief;
+    this.#needs = [
+      ...needs.map(({ id, when }) => ({ id, when })),
+      ...classes.map(({ id, when }) => ({ id: CLASS_MARK + id, when })),
+    ];
+    this.#models = models(fleet);
+    this.#priorities = prioritiesOf(fleet);
+    this.#rows = new Map(plan.rows.map((row) => [rowKey(row), row]));
+    this.#indexes = new Map(fleet.engines.map(({ id }, index) => [id, index]));
+    this.#states = new Map(engines.map((engine) => [engine.id, engine]));
+    this.#replicas = fleet.engines.map(({ id }) => replicasOf(this.#states.get(id), relief));
+    this.#uses = usesOf(plan);
+  }
+
+  of(frontendId: string): SnapshotView {
+    const { plan, fleet, version, issuedAtMs, salt, steered = 1 } = this.#input;
+    const { networkSeconds = fleet.networkSeconds } = this.#input;
+    const { classes = [] } = fleet;
+    const firstClass = this.#needs.length - classes.length;
+    return {
+      version,
+      planId: plan.id,
+      issuedAtMs,
+      frontendId,
+      salt,
+      ...(steered < 1 && { steered }),
+      models: this.#models,
+      pools: fleet.pools.map((pool) => this.#pool(frontendId, pool)),
+      engines: this.#engines(frontendId),
+      ...(this.#needs.length > 0 && { needs: this.#needs }),
+      ...(classes.length > 0 && {
+        classRules: classes.map(({ priority }, index) => ({ need: firstClass + index, priority })),
+      }),
+      nearest: nearestOf({ ...fleet, networkSeconds }, frontendId),
+    };
+  }
+
+  #pool(frontendId: string, pool: Pool): SnapshotPool {
+    const hasReplica = pool.engineIds.some((id) => (this.#states.get(id)?.replicas.length ?? 0) > 0);
+    const row = this.#rows.get(rowKey({ frontendId, poolId: pool.id }));
+    return snapshotPool(pool, row, this.#indexes, this.#priorities, hasReplica);
+  }
+
+  #engines(frontendId: string): SnapshotEngine[] {
+    const { fleet } = this.#input;
+    const { engines, limits, full, envoys } = this.#relief;
+    const network = networkOf(fleet, frontendId);
+    const isMeasured = (engine: number) => fleet.measuresNetwork === true && Number.isFinite(network[engine]);
+    return fleet.engines.map(
       ({ id, healthPath }, index): SnapshotEngine => ({
         id,
         ...(isMeasured(index) && isVisible(healthPath) && { probePath: healthPath }),
-        ...(relief.engines.has(id) && { overflow: relief.engines.get(id)! }),
-        ...(relief.limits.has(id) && { replicaLimit: relief.limits.get(id)! }),
-        ...busyAbove(uses.get(id), relief.full.get(id), relief.envoys.get(frontendId) ?? 1),
-        replicas: (states.get(id)?.replicas ?? []).map(({ address, ready }) => ({
-          address,
-          ready,
-          ...(relief.replicas.has(address) && { overflow: relief.replicas.get(address)! }),
-        })),
+        ...(engines.has(id) && { overflow: engines.get(id)! }),
+        ...(limits.has(id) && { replicaLimit: limits.get(id)! }),
+        ...busyAbove(this.#uses.get(id), frontendId, full.get(id), envoys.get(frontendId) ?? 1),
+        replicas: this.#replicas[index]!,
       }),
-    ),
-    ...(needs.length > 0 && { needs }),
-    ...(classes.length > 0 && {
-      classRules: classes.map(({ priority }, index) => ({ need: firstClass + index, priority })),
-    }),
-    nearest: nearestOf(
-      { ...fleet, networkSeconds: input.networkSeconds ?? fleet.networkSeconds },
-      frontendId,
-    ),
-  };
+    );
+  }
+}
+
+/** Without a relief of any of them the very list of the state, by which others know it again. */
+function replicasOf(state: EngineState | undefined, { replicas }: Relief): readonly SnapshotReplica[] {
+  const list = state?.replicas ?? [];
+  if (replicas.size === 0 || !list.some(({ address }) => replicas.has(address))) return list;
+  return list.map((replica) =>
+    replicas.has(replica.address) ? { ...replica, overflow: replicas.get(replica.address)! } : replica,
+  );
 }
 
 /**
@@ -105,33 +151,26 @@ const BUSY_SIGMA = 3;
 /** What the plan uses of an engine. */
 interface Use {
   readonly rho: number;
-  /** Requests per second from all frontends, and from this one. */
-  readonly all: number;
-  readonly own: number;
-  /** Frontends that it gets requests from. */
-  readonly users: number;
+  /** Requests per second from all frontends, and by the id of each that sends any. */
+  all: number;
+  readonly own: Map<string, number>;
 }
 
-/** By the id of engines that the plan sends requests of this frontend. */
-function usesOf({ rows, engines }: Plan, frontendId: string): ReadonlyMap<string, Use> {
-  const flows = new Map<string, { all: number; own: number; readonly users: Set<string> }>();
-  for (const row of rows) {
-    for (const { engineId, weight } of row.weights) {
-      const flow = row.demandRps * weight;
+/** By the id of engines that the plan sends requests. */
+function usesOf({ rows, engines }: Plan): ReadonlyMap<string, Use> {
+  const rhos = new Map(engines.map(({ engineId, rho }) => [engineId, rho]));
+  const uses = new Map<string, Use>();
+  for (const { frontendId, demandRps, weights } of rows) {
+    for (const { engineId, weight } of weights) {
+      const flow = demandRps * weight;
       if (flow === 0) continue;
-      const sums = flows.get(engineId) ?? { all: 0, own: 0, users: new Set() };
-      flows.set(engineId, sums);
-      sums.all += flow;
-      sums.users.add(row.frontendId);
-      if (row.frontendId === frontendId) sums.own += flow;
+      const use = uses.get(engineId) ?? { rho: rhos.get(engineId) ?? 1, all: 0, own: new Map() };
+      uses.set(engineId, use);
+      use.all += flow;
+      use.own.set(frontendId, (use.own.get(frontendId) ?? 0) + flow);
     }
   }
-  const rhos = new Map(engines.map(({ engineId, rho }) => [engineId, rho]));
-  return new Map(
-    [...flows]
-      .filter(([, { own }]) => own > 0)
-      .map(([id, { users, ...sums }]) => [id, { ...sums, users: users.size, rho: rhos.get(id) ?? 1 }]),
-  );
+  return uses;
 }
 
 /**
@@ -141,12 +180,14 @@ function usesOf({ rows, engines }: Plan, frontendId: string): ReadonlyMap<string
  */
 function busyAbove(
   use: Use | undefined,
+  frontendId: string,
   inFlight: number | undefined,
   envoys: number,
 ): Pick<SnapshotEngine, 'busyAbove'> {
-  if (use === undefined || inFlight === undefined) return {};
+  const own = use?.own.get(frontendId);
+  if (use === undefined || own === undefined || inFlight === undefined) return {};
   const used = Math.min(1, use.rho);
-  const share = (used * use.own) / use.all + (1 - used) / use.users;
+  const share = (used * own) / use.all + (1 - used) / use.own.size;
   const part = (inFlight * share) / envoys;
   const above = part + Math.max(BUSY_SHARE * part, BUSY_SIGMA * Math.sqrt(part));
   return { busyAbove: Number(above.toPrecision(3)) };

@@ -145,7 +145,10 @@ function membersOf(
   engines: ReadonlyMap<string, EngineHosts>,
 ): [engineId: string, EngineHosts][] {
   const ids = fleet?.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
-  return [...engines].filter(([id]) => ids.includes(id));
+  return ids.flatMap((id) => {
+    const hosts = engines.get(id);
+    return hosts === undefined ? [] : [[id, hosts] as [string, EngineHosts]];
+  });
 }
 
 function reachableEngines(fleet: Fleet, frontendId: string): Engine[] {
