@@ -164,12 +164,14 @@ describe('Publisher', () => {
     const fleet = fleetOf('a', 'b');
     const publish = (a: number) => world.publisher.publish(publicationOf(fleet, { a, b: 1 - a }));
     publish(0.5);
+    await turn();
     world.nowMs += 10_000;
     publish(0.51);
     publish(0.6);
     publish(0.7);
     publish(0.75);
     expect(world.events).toEqual(['envoy: a=50 b=50', 'envoy: a=60 b=40']);
+    await turn();
     world.nowMs += 4_990;
     publish(0.8);
     expect(world.events).toHaveLength(2);

@@ -4,10 +4,11 @@ import type { Fleet } from '../../fleet/fleet.js';
 import type { EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
 import type { Relief } from '../../plan/protection/relief.js';
-import { buildSnapshotView } from '../../plan/snapshot-view.js';
-import type { SnapshotBoard } from '../../sync/snapshot-board.js';
+import { SnapshotViews, type SnapshotViewsInput } from '../../plan/snapshot-view.js';
+import type { SnapshotBoard, SnapshotContent } from '../../sync/snapshot-board.js';
 import { buildResources, type EnvoyOptions, type WeightPlan, type XdsServer } from '../../xds/index.js';
 import { weightsToPush } from './pushed-weights.js';
+import { Turns } from './turns.js';
 
 /** A plan with the fleet and the readiness that it is published for. */
 export interface Publication {
@@ -52,13 +53,20 @@ interface Pushed {
   readonly options: EnvoyOptions;
 }
 
-/** Brings plans to the Envoys of all frontends. */
+/**
+ * Brings plans to the Envoys of all frontends, of one after the other: what else there is to do does not wait until all have it. A newer
+ * publication takes the place of one that a frontend has not had its turn for.
+ */
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #turns: Turns;
+  readonly #views: LatestViews;
   readonly #frontends = new Map<string, FrontendPublisher>();
 
   constructor(options: PublisherOptions) {
     this.#options = options;
+    this.#turns = new Turns(options.now);
+    this.#views = new LatestViews(options);
   }
 
   publish(publication: Publication): void {
@@ -72,7 +80,7 @@ export class Publisher {
     for (const id of ids) {
       let frontend = this.#frontends.get(id);
       if (frontend === undefined) {
-        frontend = new FrontendPublisher(id, this.#options);
+        frontend = new FrontendPublisher(id, this.#options, this.#turns, this.#views);
         this.#frontends.set(id, frontend);
       }
       frontend.publish(publication);
@@ -86,12 +94,49 @@ export class Publisher {
 
   /** Resolves when no change of the fleet is under way. */
   async idle(): Promise<void> {
+    await this.#turns.idle();
     await Promise.all([...this.#frontends.values()].map((frontend) => frontend.idle()));
   }
 
   stop(): void {
     for (const frontend of this.#frontends.values()) frontend.stop();
   }
+}
+
+/** Makes the snapshots of a publication; what all frontends share is made once. */
+class LatestViews {
+  readonly #options: PublisherOptions;
+  #latest: { readonly input: SnapshotViewsInput; readonly views: SnapshotViews } | undefined;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+  }
+
+  contentOf(
+    { plan, fleet, engines, networkSeconds = fleet.networkSeconds }: Publication,
+    frontendId: string,
+  ): SnapshotContent {
+    const { salt, steered, relief } = this.#options;
+    const given = {
+      plan,
+      fleet,
+      engines,
+      networkSeconds,
+      salt: salt(),
+      steered: steered(),
+      relief: relief(),
+    };
+    const input: SnapshotViewsInput = { ...given, version: 0, issuedAtMs: 0 };
+    if (this.#latest === undefined || !isSameInput(this.#latest.input, input)) {
+      this.#latest = { input, views: new SnapshotViews(input) };
+    }
+    const { version: _version, issuedAtMs: _issuedAtMs, ...content } = this.#latest.views.of(frontendId);
+    return content;
+  }
+}
+
+function isSameInput(a: SnapshotViewsInput, b: SnapshotViewsInput): boolean {
+  return (Object.keys(b) as (keyof SnapshotViewsInput)[]).every((key) => a[key] === b[key]);
 }
 
 /**
@@ -101,6 +146,12 @@ export class Publisher {
 class FrontendPublisher {
   readonly #id: string;
   readonly #options: PublisherOptions;
+  readonly #turns: Turns;
+  readonly #views: LatestViews;
+  /** What waits for this frontend's turn: the newest publication, and whether to look again at what is published. */
+  #next: Publication | undefined;
+  #isStale = false;
+  #isWaiting = false;
   #target: Publication | undefined;
   /** What endpoints were last pushed for. */
   #pushed: Pushed | undefined;
@@ -113,12 +164,43 @@ class FrontendPublisher {
   #transition: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(id: string, options: PublisherOptions) {
+  constructor(id: string, options: PublisherOptions, turns: Turns, views: LatestViews) {
     this.#id = id;
     this.#options = options;
+    this.#turns = turns;
+    this.#views = views;
   }
 
   publish(target: Publication): void {
+    this.#next = target;
+    this.#soon();
+  }
+
+  refresh(): void {
+    this.#isStale = true;
+    this.#soon();
+  }
+
+  #soon(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    this.#turns.run(() => {
+      this.#isWaiting = false;
+      if (!this.#stopped) this.#goOn();
+    });
+  }
+
+  #goOn(): void {
+    const next = this.#next;
+    const isStale = this.#isStale;
+    this.#next = undefined;
+    this.#isStale = false;
+    // The snapshot of another fleet comes only when that is announced.
+    if (isStale && next?.fleet !== this.#snapshotFleet) this.#issueAgain();
+    if (next !== undefined) this.#take(next);
+  }
+
+  #take(target: Publication): void {
     const isAnnouncing = this.#target !== undefined && this.#target.fleet !== this.#snapshotFleet;
     this.#target = target;
     if (this.#snapshotFleet === undefined) {
@@ -136,7 +218,7 @@ class FrontendPublisher {
   }
 
   /** While a fleet is being announced, the snapshot that follows has it anyway. */
-  refresh(): void {
+  #issueAgain(): void {
     if (this.#target !== undefined && this.#target.fleet === this.#snapshotFleet)
       this.#issueSnapshot(this.#target);
   }
@@ -147,7 +229,7 @@ class FrontendPublisher {
 
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#pushTimer);
+    this.#forgetPush();
   }
 
   async #changeFleet(target: Publication): Promise<void> {
@@ -157,35 +239,20 @@ class FrontendPublisher {
     await xds.settled(this.#id, ANNOUNCE_TIMEOUT_MS);
     if (this.#stopped) return;
     this.#snapshotFleet = this.#target!.fleet;
-    this.#issueSnapshot(this.#target!);
-
+    this.refresh();
+    await this.#turns.idle();
     const deadline = now() + DEPART_TIMEOUT_MS;
     while (!board.isTaken(this.#id) && now() < deadline) await sleep(DEPART_POLL_MS);
     await sleep(INSTALL_GRACE_MS);
-    if (this.#stopped) return;
     this.#departing = undefined;
-    this.#pushEndpoints(this.#target!);
+    this.#turns.run(() => {
+      if (!this.#stopped) this.#pushEndpoints(this.#target!);
+    });
+    await this.#turns.idle();
   }
 
-  #issueSnapshot({ plan, fleet, engines, networkSeconds = fleet.networkSeconds }: Publication): void {
-    const { board, salt, steered, relief } = this.#options;
-    const {
-      version: _version,
-      issuedAtMs: _issuedAtMs,
-      ...content
-    } = buildSnapshotView({
-      plan,
-      fleet,
-      networkSeconds,
-      engines,
-      frontendId: this.#id,
-      salt: salt(),
-      steered: steered(),
-      relief: relief(),
-      version: 0,
-      issuedAtMs: 0,
-    });
-    board.publish(content);
+  #issueSnapshot(target: Publication): void {
+    this.#options.board.publish(this.#views.contentOf(target, this.#id));
   }
 
   /** Pushes health and other options at once; rebuilding load balancers for weights alone is rationed. */
@@ -196,21 +263,35 @@ class FrontendPublisher {
       this.#pushEndpoints(target);
       return;
     }
-    clearTimeout(this.#pushTimer);
+    this.#forgetPush();
     const weights = weightsToPush(pushed.weights, this.#weightsOf(target.plan), leastDifference(options));
     if (!hasSameHealth(pushed.engines, target.engines)) {
       this.#pushEndpoints(target, weights ?? pushed.weights);
     } else if (weights !== undefined) {
       const waitMs = this.#pushedAtMs + this.#options.edsIntervalMs() - this.#options.now();
       if (waitMs <= 0) this.#pushEndpoints(target, weights);
-      // By then there is no newer publication: that would have come here and cleared the timer.
-      else this.#pushTimer = setTimeout(() => this.#pushEndpoints(target, weights), waitMs);
+      else this.#pushLater(target, weights, waitMs);
     }
+  }
+
+  /** Unless there is something newer by then. */
+  #pushLater(target: Publication, weights: WeightPlan, waitMs: number): void {
+    const timer = setTimeout(() => {
+      this.#turns.run(() => {
+        if (this.#pushTimer === timer) this.#pushEndpoints(target, weights);
+      });
+    }, waitMs);
+    this.#pushTimer = timer;
+  }
+
+  #forgetPush(): void {
+    clearTimeout(this.#pushTimer);
+    this.#pushTimer = undefined;
   }
 
   #pushEndpoints({ plan, fleet, engines }: Publication, weights: WeightPlan = this.#weightsOf(plan)): void {
     const { xds, wasmModule, envoy, now } = this.#options;
-    clearTimeout(this.#pushTimer);
+    this.#forgetPush();
     const options = envoy(this.#id);
     this.#pushed = { weights, engines, options };
     this.#pushedAtMs = now();
