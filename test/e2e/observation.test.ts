@@ -281,6 +281,7 @@ it('explains every request in the access log', async () => {
   const log = new Map(lines.map((line) => JSON.parse(line) as Line).map((line) => [line.path, line]));
   expect(log.get('/long')).toMatchObject({
     status: 200,
+    frontend: 'west',
     pool: 'm-3.1',
     limits: 'stream-short',
     engine: expect.stringMatching(/^[ab]$/),

@@ -54,10 +54,10 @@ const but = {
 };
 
 /** Writes a line of JSON for each request: what was asked for, who answered it and why, and how fast. */
-export function accessLogOf(path: string) {
+export function accessLogOf(path: string, frontendId: string) {
   const accessLogFormat = {
     case: 'logFormat' as const,
-    value: { format: { case: 'jsonFormat' as const, value: format } },
+    value: { format: { case: 'jsonFormat' as const, value: { ...format, frontend: frontendId } } },
   };
   switch (path) {
     case '/dev/stdout':

@@ -105,7 +105,7 @@ function connectionManager(input: ListenerInput) {
     streamIdleTimeout: duration(0),
     // Realtime APIs; without it Envoy answers 403.
     upgradeConfigs: [{ upgradeType: 'websocket' }],
-    accessLog: input.accessLog === undefined ? [] : [accessLogOf(input.accessLog)],
+    accessLog: accessLogsOf(input),
     // So that a client can name the line that tells of its request; it learns of no other id, as Envoy draws one.
     alwaysSetRequestIdInResponse: input.accessLog !== undefined,
     localReplyConfig,
@@ -114,4 +114,8 @@ function connectionManager(input: ListenerInput) {
       filter('envoy.filters.http.router', RouterSchema, {}),
     ],
   };
+}
+
+function accessLogsOf({ accessLog, filter }: ListenerInput) {
+  return accessLog === undefined ? [] : [accessLogOf(accessLog, filter.filter.frontendId)];
 }
