@@ -17,7 +17,16 @@ function engine(id: string, change: Partial<EngineState> = {}): Overview['engine
     firstTokenSeconds: 0.1234,
     wholeSeconds: null,
   };
-  return { state, traffic, inFlight: 3, isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] };
+  return {
+    state,
+    traffic,
+    inFlight: 3,
+    measuredShare: 1,
+    isLeftOut: false,
+    drainedReplicas: 0,
+    lastResortOf: [],
+    keptFor: [],
+  };
 }
 
 function plan(poolId: string, engineId: string): Plan {

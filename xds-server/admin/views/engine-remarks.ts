@@ -4,12 +4,14 @@ import type { EngineView } from './overview.js';
 /** What keeps an engine below its capacity, in words. */
 export function engineRemarks({
   state,
+  measuredShare,
   isLeftOut,
   drainedReplicas,
   lastResortOf,
   keptFor,
 }: EngineView): readonly string[] {
   const { health, ramp, drain, penalty, latencyFactor } = state;
+  const left = health / measuredShare;
   const isKept = lastResortOf.length === 0 && keptFor.length > 0 && state.replicas.some(({ ready }) => ready);
   return [
     ...(isLeftOut ? ['left out after failures'] : []),
@@ -17,7 +19,8 @@ export function engineRemarks({
       ? []
       : [`lost or drained, and kept for pools with nobody else: not for ${lastResortOf.join(', ')}`]),
     ...(isKept ? [`seems lost, and is kept for pools with nobody else: ${keptFor.join(', ')}`] : []),
-    ...(health === 1 ? [] : [`gets done ${percent(health, 0)} of its profile`]),
+    ...(measuredShare === 1 ? [] : [`gets done ${percent(measuredShare, 0)} of its profile`]),
+    ...(left > 0.999 ? [] : [`${percent(1 - left, 0)} taken by work from elsewhere`]),
     ...(ramp === 1 ? [] : [`starting, at ${percent(ramp, 0)}`]),
     ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain, 0)}`]),
     ...(drainedReplicas === 0 ? [] : [`${drainedReplicas} of its replicas drained`]),

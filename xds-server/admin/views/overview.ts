@@ -1,6 +1,7 @@
 import type { Alarm } from '../../control/alarms/alarms.js';
 import type { Demand, EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
+import type { CapacityView } from '../../signals/capacity/measured-capacity.js';
 import type { EngineTraffic, FrontendTraffic } from '../../signals/usage/recent-traffic.js';
 import { now } from '../../steady-clock.js';
 import type { NodeView } from '../../xds/index.js';
@@ -30,6 +31,8 @@ export interface EngineView {
   /** Requests there by the reports of Envoys; null while nobody reports. */
   readonly inFlight: number | null;
   readonly traffic: EngineTraffic;
+  /** Share of the capacity by its profile that it is planned with for what it was seen to get done. */
+  readonly measuredShare: number;
   /** Left out of plans for a while, after failures that frontends saw. */
   readonly isLeftOut: boolean;
   /** Ids of pools of which all replicas seem lost, so that the last ones are kept in use. */
@@ -54,7 +57,8 @@ export interface EnvoyView {
 export function overview(server: ShownServer): Overview {
   const atMs = now();
   const inFlight = server.signals.inFlight(atMs);
-  const { state, vetoes, heldPools } = server.view;
+  const { state, vetoes, heldPools, capacities } = server.view;
+  const measured = new Map(capacities.map((capacity) => [capacity.engineId, capacity]));
   const { drains } = server.signals.orders;
   return {
     atMs,
@@ -73,6 +77,7 @@ export function overview(server: ShownServer): Overview {
       state: engine,
       inFlight: inFlight?.get(engine.id) ?? null,
       traffic: server.signals.traffic.engine(engine.id, atMs),
+      measuredShare: shareInForce(measured.get(engine.id)),
       isLeftOut: vetoes.has(engine.id),
       drainedReplicas: drains.filter(({ engineId, address }) => engineId === engine.id && address !== null)
         .length,
@@ -85,6 +90,10 @@ export function overview(server: ShownServer): Overview {
     })),
     envoys: envoyOverview(server),
   };
+}
+
+function shareInForce(capacity: CapacityView | undefined): number {
+  return capacity?.state === 'corrected' ? capacity.share : 1;
 }
 
 function envoyOverview(server: ShownServer): EnvoyView[] {

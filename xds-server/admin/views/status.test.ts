@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Demand, EngineState } from '../../fleet/fleet-state.js';
+import type { EngineTraffic } from '../../signals/usage/recent-traffic.js';
+import { engineRemarks } from './engine-remarks.js';
 import type { Overview } from './overview.js';
 import { serverStatus } from './status.js';
 
@@ -35,7 +37,7 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     engines: [
       {
         ...{ state, traffic: ended, inFlight: 2 },
-        ...{ isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] },
+        ...{ measuredShare: 1, isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] },
       },
     ],
     envoys: [
@@ -77,4 +79,19 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     ],
     envoys: overview.envoys,
   });
+});
+
+it('tells work from elsewhere from what an engine gets done, as what is to be done differs', () => {
+  const engine = (health: number, measuredShare: number) => ({
+    state: { id: 'a', replicas: [], health, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1 },
+    ...{ traffic: {} as EngineTraffic, inFlight: null, measuredShare },
+    ...{ isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] },
+  });
+  expect(engineRemarks(engine(1, 1))).toEqual([]);
+  expect(engineRemarks(engine(0.6, 1))).toEqual(['40 % taken by work from elsewhere']);
+  expect(engineRemarks(engine(0.7, 0.7))).toEqual(['gets done 70 % of its profile']);
+  expect(engineRemarks(engine(0.35, 0.7))).toEqual([
+    'gets done 70 % of its profile',
+    '50 % taken by work from elsewhere',
+  ]);
 });
