@@ -1,5 +1,5 @@
 import { percent } from '../../percent.js';
-import type { EngineCost, EngineUse, Explanation } from './explain.js';
+import type { EngineCost, EngineSupply, EngineUse, Explanation } from './explain.js';
 
 const WIDTH = 20;
 const LEAST_SHOWN_SECONDS = 5e-5;
@@ -102,9 +102,10 @@ function boundLines(engine: EngineCost): string[] {
   return [`A bound ${range}${effect}`];
 }
 
-function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explanation): string[] {
+function loadLines(explanation: Explanation): string[] {
+  const { load, supply, targetUtilization, maxUtilization, engineId } = explanation;
   const { rho, effectiveCapacity, congestionPriceSeconds, scarcityPriceSeconds } = load;
-  if (effectiveCapacity === 0) return [`Engine ${engineId} has no capacity now.`];
+  if (effectiveCapacity === 0) return [`Engine ${engineId} has no capacity now.`, ...supplyLines(supply)];
   const scarcity =
     scarcityPriceSeconds > 0
       ? `it is full, and a replica-second more would be worth ${scarcityPriceSeconds.toFixed(3)} s beyond that`
@@ -115,7 +116,29 @@ function loadLines({ load, targetUtilization, maxUtilization, engineId }: Explan
     `Engine ${engineId} is ${percent(rho)} utilised (target ${percent(targetUtilization)}, limit ` +
       `${percent(maxUtilization)}) of ${effectiveCapacity.toFixed(2)} replicas. A replica-second of work costs the others ` +
       `there ${congestionPriceSeconds.toFixed(3)} s; ${scarcity}.`,
+    ...supplyLines(supply),
   ];
+}
+
+/** What makes the engine another one than its replicas and its profile alone. */
+function supplyLines({ replicas, readyReplicas, health, ramp, drain, penalty, latencyFactor }: EngineSupply) {
+  const parts = [
+    ...(readyReplicas === replicas ? [] : [`${readyReplicas} of ${replicas} replicas are ready`]),
+    ...(health === 1
+      ? []
+      : [
+          `it counts as ${percent(health, 0)} of its profile, by what it gets done and what comes from elsewhere`,
+        ]),
+    ...(ramp === 1 ? [] : [`it is starting, at ${percent(ramp, 0)}`]),
+    ...(drain === 1 ? [] : [drain === 0 ? 'it is drained' : `it is being drained, at ${percent(drain, 0)}`]),
+    ...(penalty === 0 ? [] : [`a penalty takes ${percent(penalty, 0)} of its capacity`]),
+    ...(latencyFactor === 1
+      ? []
+      : [
+          `its latencies count ${latencyFactor.toFixed(1)} times, as it answers so much slower than its profile says`,
+        ]),
+  ];
+  return parts.length === 0 ? [] : [`Its state: ${parts.join('; ')}.`];
 }
 
 function shedLines({ shed, choices, demandRps, maxUtilization }: Explanation): string[] {

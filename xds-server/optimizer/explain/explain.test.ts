@@ -140,6 +140,15 @@ describe('reasons', () => {
     expect(uses).toEqual(['without capacity', 'unreachable', 'not eligible']);
     const text = explanationText(await explained(world, { ...central, engineId: 'd' }));
     expect(text).toContain('Engine d has no capacity now.');
+    const [first, ...others] = threeRegions.engines;
+    const lost = worldInput({ ...threeRegions, engines: [first!, ...others] });
+    const replicas = [{ address: '10.0.0.1:1', ready: false }];
+    const engines = lost.state.engines.map((engine, at) => (at === 0 ? { ...engine, replicas } : engine));
+    const input = { ...lost, state: { ...lost.state, engines } };
+    const pair = { ...central, engineId: first!.id };
+    expect(explanationText(explain(input, await optimizer.solve(input), pair))).toContain(
+      'has no capacity now.\nIts state: 0 of 1 replicas are ready.',
+    );
   });
 
   test('an engine that only other pools have nobody else than says so', async () => {
@@ -199,6 +208,24 @@ test('the text says what a bound of nothing keeps away, and what would not come 
   const far = await textOf('c', 0.1);
   expect(far).toContain('; it would be that without the bound, too.');
   expect(far).toMatch(/this engine is (?!0\.0)\d+\.\d ms short of being used/);
+});
+
+test('the text says what makes an engine another one than its profile says', async () => {
+  const textOf = async (change: object) => {
+    const engines = threeRegions.engines.map((engine) =>
+      engine.id === 'b' ? { ...engine, ...change } : engine,
+    );
+    return explanationText(await explained({ ...threeRegions, engines }, { ...central, engineId: 'b' }));
+  };
+  expect(await textOf({})).not.toContain('Its state:');
+  expect(await textOf({ penalty: 0.85, latencyFactor: 6.5 })).toContain(
+    'Its state: a penalty takes 85 % of its capacity; its latencies count 6.5 times, as it answers so much slower than its profile says.',
+  );
+  expect(await textOf({ drain: 0 })).toContain('Engine b has no capacity now.\nIts state: it is drained.');
+  expect(await textOf({ drain: 0.5, ramp: 0.25, health: 0.6 })).toContain(
+    'Its state: it counts as 60 % of its profile, by what it gets done and what comes from elsewhere; ' +
+      'it is starting, at 25 %; it is being drained, at 50 %.',
+  );
 });
 
 test('the text does not blame capacity for what a bound refuses', async () => {

@@ -10,6 +10,7 @@ import type {
   ShedFraction,
   Solution,
   SolutionRow,
+  SolverEngine,
   SolverInput,
 } from '../solution.js';
 
@@ -72,6 +73,12 @@ export interface EngineCost {
   readonly bound: AppliedBound | null;
 }
 
+/** What the engine's capacity and latencies follow from, beside its profile. */
+export interface EngineSupply extends Omit<SolverEngine, 'id' | 'replicas'> {
+  readonly replicas: number;
+  readonly readyReplicas: number;
+}
+
 export interface Explanation extends ExplainedPair {
   readonly demandRps: number;
   readonly shed: readonly ShedFraction[];
@@ -80,6 +87,7 @@ export interface Explanation extends ExplainedPair {
   /** The engine asked about; without lines when it cannot serve the row. */
   readonly engine: EngineCost;
   readonly load: EngineLoad;
+  readonly supply: EngineSupply;
   readonly targetUtilization: number;
   readonly maxUtilization: number;
   /** All engines that could serve the row, best first. */
@@ -115,10 +123,16 @@ export function explain(input: SolverInput, solution: Solution, pair: ExplainedP
     engine:
       choices.find(({ engineId }) => engineId === pair.engineId) ?? absent(checked, input, pair, engineAt),
     load: solution.engines.find(({ engineId }) => engineId === pair.engineId)!,
+    supply: supplyOf(checked.state.engines[engineAt]!),
     targetUtilization: checked.policy.targetUtilization,
     maxUtilization: checked.policy.maxUtilization,
     choices,
   };
+}
+
+function supplyOf({ replicas, health, ramp, drain, penalty, latencyFactor }: SolverEngine): EngineSupply {
+  const readyReplicas = replicas.filter(({ ready }) => ready).length;
+  return { replicas: replicas.length, readyReplicas, health, ramp, drain, penalty, latencyFactor };
 }
 
 /** Served rate of each demand: the means of a row are over what is served of its classes. */
