@@ -38,6 +38,20 @@ describe('the control server', () => {
     expect(states.lastIndexOf(null)).toBeLessThan(2);
     expect(states.at(-1)).toBe(true);
     expect(replayed.at(-1)!.planId).toBe(server.plan!.id);
+
+    const { planId, sequence } = replayed[0]!;
+    const explain = ['explain', '--recording', file, '--frontend', 'f', '--engine', 'b'];
+    expect(await run([...explain, '--plan', planId!])).toBe(0);
+    expect(said.mock.lastCall![0]).toContain(
+      `This is as it was for plan ${sequence} (${planId}), in force from`,
+    );
+    expect(said.mock.lastCall![0]).toMatch(/f → b, pool m: weight 50.0 %/);
+    expect(await run([...explain, '--plan', 'ffffffffffffffff'])).toBe(2);
+    expect(complained.mock.lastCall![0]).toContain(
+      `plan ffffffffffffffff is not in the recording, which has ${sequence} (${planId}, `,
+    );
+    expect(await run(explain)).toBe(2);
+    expect(complained.mock.lastCall![0]).toContain('--recording needs --plan');
   });
 
   it('shows plan, fleet, Envoys, configuration and metrics', async () => {
@@ -130,6 +144,33 @@ describe('the control server', () => {
     });
   });
 
+  it('explains a weight as it was under a plan of before, by the id that responses and access logs tell', async () => {
+    const [a, b] = [await startEngine(), await startEngine()];
+    const site = await Site.create({ a: a.address, b: b.address });
+    const server = await site.start();
+    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    const { id, sequence, createdAtMs } = server.plan!;
+    a.kill();
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    const path = '/v1/explain?frontend=f&engine=a';
+    expect((await site.get(path)).body).toMatchObject({ past: null, weightInForce: 0 });
+    const { body } = await site.get(`${path}&plan=${id}`);
+    expect(body).toMatchObject({
+      ...{ planId: id, failure: null, weightInForce: 0.5 },
+      past: { sequence, planId: id, createdAtMs, nextAtMs: expect.any(Number) },
+      explanation: { engine: { weight: 0.5 }, supply: { readyReplicas: 1, replicas: 1 } },
+    });
+    expect((await site.get(`${path}&plan=${sequence}`)).body).toEqual(body);
+    expect((await site.get(`/v1/changes?since=${id}`)).body).toMatchObject({ since: { sequence } });
+    const refused = await site.get(`${path}&plan=812`);
+    expect(refused).toMatchObject({ status: 400, body: { code: 'WARDROP_QUERY_INVALID' } });
+    expect(JSON.stringify(refused.body)).toMatch(
+      /plan 812 is not kept; kept: \d+ \([0-9a-f]{16}, .*recording/,
+    );
+    const nonsense = await site.get(`${path}&plan=abc`);
+    expect(JSON.stringify(nonsense.body)).toContain('plan=abc: expected the number or the id of a plan');
+  });
+
   it('says which input changed which weight', async () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });
@@ -138,7 +179,7 @@ describe('the control server', () => {
     expect((await site.get('/v1/changes')).status).toBe(400);
     const nonsense = await site.get('/v1/changes?since=abc');
     expect(nonsense).toMatchObject({ status: 400, body: { code: 'WARDROP_QUERY_INVALID' } });
-    expect(JSON.stringify(nonsense.body)).toContain('since=abc: expected the number of a plan');
+    expect(JSON.stringify(nonsense.body)).toContain('since=abc: expected the number or the id of a plan');
     const { sequence } = server.plan!;
     a.kill();
     await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);

@@ -166,7 +166,7 @@ describe('two control servers', () => {
     const displaced = Buffer.from(await (await sites[0].sync('n0', reportOf(10), version)).arrayBuffer());
     expect(displaced.readBigUInt64LE(displaced.length - 8)).toBe(4n);
 
-    expect(() => two.questions.explain({})).toThrow(
+    await expect(two.questions.explain({})).rejects.toThrow(
       `the control server at ${sites[0].address} makes the plans`,
     );
     two.act({ action: 'drain', target: engine, by: 'me' });

@@ -6,7 +6,7 @@ import type { ServerMetrics } from './metrics/server-metrics.js';
 import { streamRecording } from './record-stream.js';
 import { readDecideRequest } from './requests/decide-request.js';
 import { readOperatorRequest } from './requests/operator-request.js';
-import { planNumber, text } from './requests/query.js';
+import { planName, text } from './requests/query.js';
 import { readChanges } from './requests/what-if-request.js';
 import type { ShownServer } from './shown-server.js';
 import { changedText } from './views/changed-text.js';
@@ -84,12 +84,13 @@ function addViews(app: Express, server: ShownServer): void {
 /** Why they are so, and what would be if. */
 function addQuestions(app: Express, server: ShownServer): void {
   app.get(['/v1/explain', '/v1/changes'], passOn(server));
-  app.get('/v1/explain', (request, response) => {
-    const { frontend, pool, engine } = request.query;
-    const explained = server.questions.explain({
+  app.get('/v1/explain', async (request, response) => {
+    const { frontend, pool, engine, plan } = request.query;
+    const explained = await server.questions.explain({
       frontend: text(frontend),
       pool: text(pool),
       engine: text(engine),
+      plan: planName('plan', text(plan)),
     });
     answer(response, explained, explainedText);
   });
@@ -97,7 +98,7 @@ function addQuestions(app: Express, server: ShownServer): void {
     response.json(decisionView(server, readDecideRequest(request.body)));
   });
   app.get('/v1/changes', async (request, response) => {
-    const changed = await server.questions.changes(planNumber(text(request.query.since)));
+    const changed = await server.questions.changes(planName('since', text(request.query.since)));
     answer(response, changed, changedText);
   });
   app.post('/v1/what-if', express.json({ limit: '64kb' }), async (request, response) => {

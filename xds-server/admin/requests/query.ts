@@ -6,14 +6,14 @@ export function text(parameter: unknown): string | undefined {
 }
 
 /**
- * The number of a plan; undefined when there is none.
+ * How a plan is named, by its number or its id; undefined when it is not.
  *
  * @throws {WardropError} WARDROP_QUERY_INVALID
  */
-export function planNumber(since: string | undefined): number | undefined {
-  if (since === undefined || /^\d{1,15}$/.test(since)) return since === undefined ? undefined : Number(since);
+export function planName(parameter: string, name: string | undefined): string | undefined {
+  if (name === undefined || /^(\d{1,15}|[0-9a-f]{16})$/.test(name)) return name;
   throw new WardropError(
     'WARDROP_QUERY_INVALID',
-    `since=${since}: expected the number of a plan, such as 12`,
+    `${parameter}=${name}: expected the number or the id of a plan, such as 12 or 5f0e9c3a1b2d4c6e`,
   );
 }

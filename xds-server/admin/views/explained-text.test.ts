@@ -24,6 +24,7 @@ function text(change: Partial<Explained>): string {
     isPlain: false,
     configuredNetworkSeconds: null,
     capacity: null,
+    past: null,
     explanation: {
       frontendId: 'west',
       poolId: 'm',
@@ -38,6 +39,9 @@ function text(change: Partial<Explained>): string {
         rho: 0,
         congestionPriceSeconds: 0,
         scarcityPriceSeconds: 0,
+      },
+      supply: {
+        ...{ replicas: 1, readyReplicas: 1, health: 1, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1 },
       },
       targetUtilization: 0.9,
       maxUtilization: 1,
@@ -91,5 +95,16 @@ describe('explainedText', () => {
     expect(text({ weightInForce: 0.5, failure: 'no time' })).toContain(
       'Plan 0123456789abcdef gives it 50.0 %.\nThe last solve failed, this is the one before it: no time\n',
     );
+  });
+
+  it('tells of a plan of the past when it was in force, and what it gave', () => {
+    const past = { planId: '0123456789abcdef', sequence: 7, createdAtMs: 0, nextAtMs: 60_000 };
+    expect(text({ past, weightInForce: 0.006 })).toContain(
+      'This is as it was for plan 7 (0123456789abcdef), in force from 1970-01-01T00:00:00.000Z to 1970-01-01T00:01:00.000Z.\n' +
+        'The plan gave it 0.6 %: the difference was too small to move conversations for.\n',
+    );
+    const failed = text({ past: { ...past, nextAtMs: null }, weightInForce: 0.5, failure: 'no time' });
+    expect(failed).toContain('in force from 1970-01-01T00:00:00.000Z on.\nThe plan gave it 50.0 %.\n');
+    expect(failed).toContain('what had been in force went on where it could: no time\n');
   });
 });

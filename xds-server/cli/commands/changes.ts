@@ -1,8 +1,8 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { ask, type SourceOptions, withSource } from '../source.js';
 
 interface ChangesOptions extends SourceOptions {
-  readonly since?: number;
+  readonly since?: string;
   readonly json?: boolean;
 }
 
@@ -15,17 +15,11 @@ export function registerChanges(program: Command): void {
         'Say which input (demand, capacity, network, profiles, configuration, time) changed which weight between an ' +
           'earlier plan and the one in force, by solving again with one kind of input exchanged after the other.',
       )
-      .option('--since <sequence>', 'number of the earlier plan (default: the one before)', sequence)
+      .option('--since <plan>', 'number or id of the earlier plan (default: the one before)')
       .option('--json', 'print JSON'),
   ).action(async (options: ChangesOptions) => {
-    const query = options.since === undefined ? '' : `?since=${options.since}`;
+    const query = options.since === undefined ? '' : `?${new URLSearchParams({ since: options.since })}`;
     const accept = options.json === true ? 'application/json' : 'text/plain';
     console.log((await ask(options, `/v1/changes${query}`, { accept })).trimEnd());
   });
-}
-
-function sequence(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('expected the number of a plan.');
 }

@@ -116,7 +116,7 @@ export class Planning {
     if (plan !== this.#plan) {
       const { id: planId, sequence } = plan;
       log.info({ planId, sequence, solveMs: now() - startedMs }, 'a new plan is in force');
-      this.history.add(plan, outcome.input);
+      this.history.add(plan, outcome.input, failure?.message ?? null);
       this.#plan = plan;
     }
     onPlan(plan);

@@ -11,6 +11,7 @@ import {
 import type { Plan } from '../../plan/plan.js';
 import type { CapacityView } from '../../signals/capacity/measured-capacity.js';
 import type { Signals } from '../../signals/signals.js';
+import type { NamedPlan, PastPlan } from '../planning/plan-history.js';
 
 /** What somebody wants explained; ids come from outside and may be missing or wrong. */
 export interface ExplainQuery {
@@ -18,22 +19,26 @@ export interface ExplainQuery {
   /** May be left out where the engine is in one pool only. */
   readonly pool?: string | undefined;
   readonly engine?: string | undefined;
+  /** Number or id of the plan that gave the weight; the plan in force where it is left out. */
+  readonly plan?: string | undefined;
 }
 
-/** An explanation, and how it relates to the plan in force. */
+/** An explanation, and how it relates to the plan in force, or to the plan that was named. */
 export interface Explained {
   readonly planId: string | null;
   readonly solvedAtMs: number;
-  /** Why there is no newer solve; null when the last one was good. */
+  /** Why there is no newer solve, or why the plan that was named was not solved for; null when it was good. */
   readonly failure: string | null;
-  /** What the plan in force gives the engine: plans keep what differs too little to move conversations for. */
+  /** What the plan gives the engine: plans keep what differs too little to move conversations for. */
   readonly weightInForce: number | null;
-  /** Whether no solve found the weights in force of the row. */
+  /** Whether no solve found the weights of the row in the plan. */
   readonly isPlain: boolean;
-  /** What is configured where the round trip is measured; null where the configured one counts. */
+  /** What is configured where the round trip is measured; null where the configured one counts, and of a past plan. */
   readonly configuredNetworkSeconds: number | null;
-  /** What the engine was measured to be able to do. */
+  /** What the engine was measured to be able to do; null of a past plan, too. */
   readonly capacity: CapacityView | null;
+  /** The plan that was named, with when the next one was made; null when none was. */
+  readonly past: (NamedPlan & { readonly nextAtMs: number | null }) | null;
   readonly explanation: Explanation;
 }
 
@@ -71,18 +76,51 @@ export interface ExplainSource {
 export function explainSolved(query: ExplainQuery, source: ExplainSource): Explained {
   const { input, solution, plan, failure, signals, capacities } = source;
   const pair = explainedPair(query, input.state.fleet);
-  const row = plan?.rows.find(
-    ({ frontendId, poolId }) => frontendId === pair.frontendId && poolId === pair.poolId,
-  );
+  const row = rowOf(plan?.rows ?? [], pair);
   return {
     planId: plan?.id ?? null,
     solvedAtMs: input.state.atMs,
     failure,
-    weightInForce:
-      row?.weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? (row ? 0 : null),
+    weightInForce: row === undefined ? null : weightIn(row, pair),
     isPlain: row?.isPlain === true,
     configuredNetworkSeconds: signals.correctedNetworkSeconds(pair.frontendId, pair.engineId) ?? null,
     capacity: capacities.find(({ engineId }) => engineId === pair.engineId) ?? null,
+    past: null,
     explanation: explain(input, solution, pair),
   };
+}
+
+/**
+ * Why a weight was what it was under a plan of the past.
+ *
+ * @param solution what its input comes to when it is solved again
+ * @throws {WardropError} WARDROP_QUERY_INVALID
+ */
+export function explainPast(
+  query: ExplainQuery,
+  { input, rows, failure, ...plan }: PastPlan,
+  solution: Solution,
+  next: Pick<NamedPlan, 'createdAtMs'> | undefined,
+): Explained {
+  const pair = explainedPair(query, input.state.fleet);
+  const row = rowOf(rows, pair);
+  return {
+    planId: plan.planId,
+    solvedAtMs: input.state.atMs,
+    failure,
+    weightInForce: row === undefined ? null : weightIn(row, pair),
+    isPlain: row?.isPlain === true,
+    configuredNetworkSeconds: null,
+    capacity: null,
+    past: { ...plan, nextAtMs: next?.createdAtMs ?? null },
+    explanation: explain(input, solution, pair),
+  };
+}
+
+function rowOf(rows: PastPlan['rows'], pair: ExplainedPair): PastPlan['rows'][number] | undefined {
+  return rows.find((row) => row.frontendId === pair.frontendId && row.poolId === pair.poolId);
+}
+
+function weightIn({ weights }: PastPlan['rows'][number], pair: ExplainedPair): number {
+  return weights.find(({ engineId }) => engineId === pair.engineId)?.weight ?? 0;
 }

@@ -6,9 +6,15 @@ import { plainRowsText } from '../../plan/fallback.js';
 import type { Solver } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
 import type { SignalsView } from '../../signals/signals.js';
-import type { Changed, PastPlan } from '../planning/plan-history.js';
+import { type Changed, isNamed, type NamedPlan } from '../planning/plan-history.js';
 import type { Planning } from '../planning/planning.js';
-import { type Explained, type ExplainQuery, type ExplainSource, explainSolved } from './explain.js';
+import {
+  type Explained,
+  type ExplainQuery,
+  type ExplainSource,
+  explainPast,
+  explainSolved,
+} from './explain.js';
 import { type Headroom, headroom } from './headroom.js';
 import { type Changes, type WhatIf, whatIf } from './what-if.js';
 
@@ -35,13 +41,21 @@ export class Questions {
   }
 
   /**
-   * Why a weight is what it is, by the last good solve.
+   * Why a weight is what it is, by the last good solve, or why it was what it was under the plan that is named.
    *
    * @throws {WardropError} WARDROP_QUERY_INVALID or WARDROP_NOT_READY
    */
-  explain(query: ExplainQuery): Explained {
-    const { signals, view } = this.#options;
-    const { solved, plan, failure } = this.#ownPlans();
+  async explain(query: ExplainQuery): Promise<Explained> {
+    const { signals, view, solver } = this.#options;
+    const { solved, plan, failure, history } = this.#ownPlans();
+    const past = query.plan === undefined ? undefined : history.find(query.plan);
+    if (past !== undefined) {
+      const solution = await this.#ask(() => solver.solve({ ...past.input, isTrial: true }));
+      return explainPast(query, past, solution, history.after(past));
+    }
+    // One from before the start or of another control server may be in force still.
+    const isInForce = plan !== null && isNamed({ ...plan, planId: plan.id }, query.plan ?? plan.id);
+    if (query.plan !== undefined && !isInForce) throw history.notKept(query.plan);
     if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', whyUnsolved(plan, failure));
     return explainSolved(query, { ...solved, plan, failure, signals, capacities: view().capacities });
   }
@@ -51,14 +65,13 @@ export class Questions {
     return this.#ask((input) => whatIf(this.#options.solver, input, changes));
   }
 
-  /** Which input changed which weight since the plan with this number; by default, since the one before. */
-  async changes(sequence: number | undefined): Promise<Changed> {
-    const [before, after] = this.#ownPlans().history.since(sequence);
+  /** Which input changed which weight since the plan with this number or id; by default, since the one before. */
+  async changes(since: string | undefined): Promise<Changed> {
+    const [before, after] = this.#ownPlans().history.since(since);
     const { effects, weights } = await this.#ask(() =>
       whatChanged(this.#options.solver, before.input, after.input),
     );
-    const named = ({ input: _input, ...plan }: PastPlan) => plan;
-    return { since: named(before), until: named(after), effects, weights };
+    return { since: nameOf(before), until: nameOf(after), effects, weights };
   }
 
   headroom(): Promise<Headroom> {
@@ -95,4 +108,8 @@ export class Questions {
 function whyUnsolved(plan: Plan | null, failure: string | null): string {
   const plain = plan && plainRowsText(plan);
   return ['nothing is solved yet', failure, plain].filter(Boolean).join('; ');
+}
+
+function nameOf({ sequence, planId, createdAtMs }: NamedPlan): NamedPlan {
+  return { sequence, planId, createdAtMs };
 }
