@@ -33,6 +33,15 @@ describe('operator orders', () => {
     ]);
   });
 
+  it('drain an engine further that is drained again: it does not come back first', () => {
+    const orders = new OperatorOrders();
+    act(orders, { action: 'drain', target: 'a', overSeconds: 40, forSeconds: 60 });
+    act(orders, { action: 'drain', target: 'a', overSeconds: 40, forSeconds: 60 }, 30_000);
+    expect([30, 40].map((second) => orders.drainFactor('a', second * 1_000))).toEqual([0, 0]);
+    orders.expire(fleet, 89_999);
+    expect(orders.drainFactor('a', 89_999)).toBe(0);
+  });
+
   it('drain an engine by the clock of another control server, which may be ahead', () => {
     const orders = new OperatorOrders();
     act(orders, { action: 'drain', target: 'a', overSeconds: 40 }, 3_600_000);

@@ -117,6 +117,21 @@ describe('an engine that turns slow', () => {
     expect(world.watch.severity('b')).toBe(1);
   });
 
+  it('keeps the penalty that it has when another one is slower still, for which its pool has no room', () => {
+    const world = new World([
+      engine('a', 'p', 3),
+      engine('b', 'p', 3),
+      engine('c'),
+      engine('d'),
+      engine('e'),
+    ]);
+    const usual = { c: NORMAL, d: NORMAL, e: NORMAL };
+    world.run(60, { ...usual, a: NORMAL, b: NORMAL });
+    world.run(10, { ...usual, a: 4 * NORMAL, b: NORMAL });
+    world.run(10, { ...usual, a: 4 * NORMAL, b: 10 * NORMAL });
+    expect(['a', 'b'].map((id) => world.view(id).state)).toEqual(['penalised', 'limited']);
+  });
+
   it('loses its penalty when it is down, as a restarted engine is another one', () => {
     const world = new World([engine('a'), engine('b')]);
     world.run(60, { a: NORMAL, b: NORMAL });

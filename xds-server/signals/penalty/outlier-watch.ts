@@ -143,13 +143,14 @@ export class OutlierWatch {
       for (const kind of LATENCY_KINDS) watched.samples[kind].forget();
       watched.penalty.end();
     }
+    const inForce = new Set(engines.map(({ id }) => id).filter((id) => this.#isInForce(id)));
     this.#judge(engines, pools, nowMs);
     for (const { id, slownessLimit } of engines) {
       const { penalty, evidence } = this.#of(id);
       if (isFrozen(id)) continue;
       penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit);
     }
-    this.#limit(engines, pools);
+    this.#limit(engines, pools, inForce);
     this.#findDrift(engines, nowMs);
   }
 
@@ -214,8 +215,13 @@ export class OutlierWatch {
     return worst && { ...worst, slowness };
   }
 
+  #isInForce(engineId: string): boolean {
+    const { penalty, isLimited } = this.#of(engineId);
+    return penalty.sinceMs !== undefined && !isLimited;
+  }
+
   /** Lets penalties stand, those in force first, as long as no pool loses too much by them. */
-  #limit(engines: readonly JudgedEngine[], pools: readonly Pool[]): void {
+  #limit(engines: readonly JudgedEngine[], pools: readonly Pool[], inForce: ReadonlySet<string>): void {
     const capacities = new Map(engines.map(({ id, capacity }) => [id, capacity]));
     const room = new Map(
       pools.map(({ id, engineIds }) => {
@@ -229,8 +235,8 @@ export class OutlierWatch {
     for (const [id, watched] of this.#watched) {
       if (!wanted.some(({ engine }) => engine.id === id)) watched.isLimited = false;
     }
-    const inForce = ({ watched }: (typeof wanted)[number]) => (watched.isLimited ? 1 : 0);
-    wanted.sort((a, b) => inForce(a) - inForce(b) || b.watched.penalty.severity - a.watched.penalty.severity);
+    const isNew = ({ engine }: (typeof wanted)[number]) => (inForce.has(engine.id) ? 0 : 1);
+    wanted.sort((a, b) => isNew(a) - isNew(b) || b.watched.penalty.severity - a.watched.penalty.severity);
     for (const { engine, watched } of wanted) {
       const mine = pools.filter(({ engineIds }) => engineIds.includes(engine.id));
       watched.isLimited = mine.some(({ id }) => room.get(id)! < engine.capacity);
