@@ -11,6 +11,7 @@ import {
   doubtfulRoundTrips,
   downReplicas,
   driftingProfiles,
+  failingEngines,
   lostPools,
   missingSignals,
   rejectingEngines,
@@ -54,6 +55,17 @@ it('names the engine, the signal, the replica and the reason of what has been mi
   );
   const down = () => ({ ...unknownHealth(0), state: 'down' as const });
   expect(missingSignals(fleet, readings, down, 11_000)).toEqual(new Map());
+});
+
+it('tells an engine that does not answer from one that begins answers and ends none', () => {
+  const veto = { sinceMs: 0, untilMs: 10_000, failed: 5 };
+  const vetoes = new Map([
+    ['a', { ...veto, cutsShort: false }],
+    ['b', { ...veto, cutsShort: true }],
+  ]);
+  const messages = failingEngines({ vetoes } as unknown as SignalsView);
+  expect(messages.get('a')).toMatch(/^frontends saw 5 failures and no answer of engine a; it is left out/);
+  expect(messages.get('b')).toMatch(/^engine b begins answers and ends none: .* 5; it is left out/);
 });
 
 it('names an engine that answers 4xx to most of what others of a pool serve, and none where all do or few answers came', () => {

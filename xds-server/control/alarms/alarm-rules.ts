@@ -36,10 +36,12 @@ export function silentFrontends(view: SignalsView): Messages {
 
 export function failingEngines({ vetoes }: SignalsView): Messages {
   return new Map(
-    [...vetoes].map(([id, { failed }]) => [
-      id,
-      `frontends saw ${failed} failures and no answer of engine ${id}; it is left out for a while`,
-    ]),
+    [...vetoes].map(([id, { failed, cutsShort }]) => {
+      const seen = cutsShort
+        ? `engine ${id} begins answers and ends none: it broke off, or ended in an error, ${failed}`
+        : `frontends saw ${failed} failures and no answer of engine ${id}`;
+      return [id, `${seen}; it is left out for a while`];
+    }),
   );
 }
 

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type EngineUsage, noEngineUsage } from '../../../wire/usage-report.js';
 import { EngineEvidence } from './engine-evidence.js';
 
@@ -15,7 +15,7 @@ it('an engine of which frontends see only failures is left out, longer each time
   evidence.add(usage(0, 4), 1_000);
   expect(evidence.veto(1_000)).toBeUndefined();
   evidence.add(usage(0, 1), 2_000);
-  expect(evidence.veto(2_000)).toEqual({ sinceMs: 2_000, untilMs: 12_000, failed: 5 });
+  expect(evidence.veto(2_000)).toEqual({ sinceMs: 2_000, untilMs: 12_000, failed: 5, cutsShort: false });
   expect(evidence.veto(11_999)).toBeDefined();
   expect(evidence.veto(12_000)).toBeUndefined();
   evidence.add(usage(0, 5), 13_000);
@@ -55,4 +55,63 @@ it('one answer is enough to doubt a health page that is only late, and none wher
   expect(evidence.servesWell(4_001, true)).toBe(false);
   evidence.add(usage(1, 1), 4_500);
   expect(evidence.servesWell(4_500, true)).toBe(false);
+});
+
+describe('of an engine whose answers fail after they have begun', () => {
+  /** So many begin; of those that end, so many break off, and so many end well. */
+  const cut = (begun: number, broken: number, well = 0): EngineUsage => ({
+    ...usage(begun, broken),
+    broken,
+    usageCount: well,
+  });
+  /** One that breaks off two answers a second, each a second after it has begun. */
+  const breaking = (forMs: number, well = 0) => {
+    const evidence = new EngineEvidence();
+    evidence.add(cut(2, 0), 0);
+    for (let ms = 1_000; ms <= forMs; ms += 500) {
+      evidence.add(cut(1, 1, well), ms);
+      if (ms < forMs) expect(evidence.veto(ms)).toBeUndefined();
+    }
+    return evidence;
+  };
+
+  it('it is left out when all do for 2 s, although it answers', () => {
+    expect(breaking(3_000).veto(3_000)).toEqual({
+      ...{ sinceMs: 3_000, untilMs: 13_000, failed: 5, cutsShort: true },
+    });
+  });
+
+  it('it is left to the weights while any comes to a good end', () => {
+    expect(breaking(9_000, 1).veto(9_000)).toBeUndefined();
+    const evidence = breaking(2_500);
+    evidence.add({ ...noEngineUsage(1n, 2n), wholeCount: 1 }, 3_000);
+    evidence.add(cut(5, 5), 3_500);
+    expect(evidence.veto(3_500)).toBeUndefined();
+  });
+
+  it('nobody is left out whose connections were all reset at once, nor where clients leave', () => {
+    const evidence = new EngineEvidence();
+    for (let ms = 0; ms < 5_000; ms += 500) evidence.add(cut(10, 0), ms);
+    evidence.add(cut(10, 100), 5_000);
+    evidence.add(cut(10, 20), 5_500);
+    expect(evidence.veto(5_500)).toBeUndefined();
+    for (let ms = 6_000; ms < 30_000; ms += 500) evidence.add(cut(10, 0), ms);
+    expect(evidence.veto(29_500)).toBeUndefined();
+  });
+
+  it('it is left out again for longer with the next that fails, until one has come to a good end', () => {
+    const evidence = breaking(3_000);
+    evidence.veto(3_000);
+    expect(evidence.veto(13_000)).toBeUndefined();
+    evidence.add(cut(4, 0), 13_500);
+    expect(evidence.veto(13_500)).toBeUndefined();
+    evidence.add(cut(0, 1), 14_000);
+    expect(evidence.veto(14_000)).toMatchObject({ untilMs: 34_000, failed: 1, cutsShort: true });
+    expect(evidence.veto(34_000)).toBeUndefined();
+    evidence.add(cut(0, 0, 1), 34_500);
+    evidence.add(cut(4, 4), 46_000);
+    expect(evidence.veto(46_000)).toBeUndefined();
+    evidence.add(cut(4, 4), 48_000);
+    expect(evidence.veto(48_000)!.untilMs).toBe(58_000);
+  });
 });

@@ -58,8 +58,9 @@ const TROUBLES = [
   'fast',
   'all-slow',
 ] as const;
-/** A full engine is slow for a while when it has room again. */
-type Trouble = (typeof TROUBLES)[number] | 'weary';
+type Trouble = (typeof TROUBLES)[number] | 'weary' | 'breaking';
+/** A full engine is slow for a while when it has room again, and one that failed breaks off its answers. */
+const AFTERMATHS: Partial<Record<Trouble, Trouble>> = { full: 'weary', failing: 'breaking' };
 
 /** Tells signals something, or looks at them. */
 export interface Event {
@@ -80,7 +81,10 @@ export function* life(seed: number): Generator<Event> {
   ]);
   const troubles = rounds
     .flat()
-    .flatMap((trouble): Trouble[] => (trouble === 'full' ? ['full', 'weary'] : [trouble]));
+    .flatMap((trouble): Trouble[] => [
+      trouble,
+      ...(AFTERMATHS[trouble] === undefined ? [] : [AFTERMATHS[trouble]]),
+    ]);
   let config = lifeConfig(20);
   let tokens = 0;
   for (let second = 0; second < troubles.length * SECONDS_EACH; second++) {
@@ -283,6 +287,12 @@ class Vm {
       ? Math.min(backlog, random.integer({ min: 0, max: 1 }))
       : Math.max(0, backlog - left);
     usage.ended += ended;
+    if (trouble === 'breaking' && engineId === 'b') {
+      usage.status2xx += ended;
+      usage.broken += ended;
+      usage.failures += ended;
+      return;
+    }
     if (trouble === 'failing' && engineId === 'b') {
       usage.failures += ended;
       return;
