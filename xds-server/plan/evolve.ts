@@ -13,6 +13,7 @@ import { planId } from './plan-id.js';
 import { pooledUtilization, retryRatio } from './protection/retry-ratio.js';
 import { shedEntries } from './protection/shed.js';
 import { describesTheSame, rowsToKeep } from './steadiness.js';
+import { atOnce, type Steps } from './steps.js';
 import { Usability } from './usability.js';
 
 /**
@@ -41,9 +42,14 @@ export interface EvolveInput {
  * itself is returned, so that its id stays and nothing is pushed.
  */
 export function evolvePlan(input: EvolveInput): Plan {
+  return atOnce(evolvingPlan(input));
+}
+
+/** `evolvePlan`, row by row. */
+export function* evolvingPlan(input: EvolveInput): Steps<Plan> {
   const { previous, solution, createdAtMs } = input;
   const work = new EngineWork(input.state, input.profiles);
-  const rows = evolveRows(input, work);
+  const rows = yield* evolvingRows(input, work);
   const content = {
     rows,
     engines: statedEngines(solution, work, rows),
@@ -68,7 +74,14 @@ function statedEngines(solution: Solution, work: EngineWork, rows: readonly Plan
 }
 
 /** The rows of a solution as those of the plan that follows. */
-export function evolveRows({ previous, solution, state, policy }: EvolveInput, work: EngineWork): PlanRow[] {
+export function evolveRows(input: EvolveInput, work: EngineWork): PlanRow[] {
+  return atOnce(evolvingRows(input, work));
+}
+
+function* evolvingRows(
+  { previous, solution, state, policy }: EvolveInput,
+  work: EngineWork,
+): Steps<PlanRow[]> {
   const before = new Map((previous?.rows ?? []).map((row) => [rowKey(row), row]));
   const usability = new Usability(state);
   const pools = new Map(state.fleet.pools.map((pool) => [pool.id, pool]));
@@ -85,20 +98,23 @@ export function evolveRows({ previous, solution, state, policy }: EvolveInput, w
     policy,
   });
 
-  return solution.rows.map((solved) => {
+  const rows: PlanRow[] = [];
+  for (const solved of solution.rows) {
     const key = rowKey(solved);
     const engineIds = pools.get(solved.poolId)?.engineIds ?? [];
     const utilization = pooledUtilization(engineIds.flatMap((id) => loads.get(id) ?? []));
     const row = before.get(key);
-    return {
+    rows.push({
       frontendId: solved.frontendId,
       poolId: solved.poolId,
       demandRps: solved.demandRps,
       ...weightsAndPartition(solved, row, keep.has(key), engineIds.length, usability),
       retryRatio: retryRatio(utilization, policy.maxUtilization, policy.retries, row?.retryRatio),
       shed: shed.get(key)!,
-    };
-  });
+    });
+    yield;
+  }
+  return rows;
 }
 
 function weightsAndPartition(

@@ -7,10 +7,11 @@ import type { OptimizerInput, Solution } from '../optimizer/solution.js';
 import type { Profile } from '../profiles/profile.js';
 import { checkPlan } from './check-plan.js';
 import { emergencyPlan } from './emergency.js';
-import { evolvePlan } from './evolve.js';
+import { evolvingPlan } from './evolve.js';
 import { fallbackPlan } from './fallback.js';
 import type { Plan } from './plan.js';
 import { SnapshotViews } from './snapshot-view.js';
+import { atOnce, inSteps, type Steps } from './steps.js';
 
 /** The part of the optimizer that answers questions. */
 export interface Solver {
@@ -43,26 +44,29 @@ export interface PlanOutcome {
 /**
  * Solves, evolves the plan in force, and checks the plan as well as the solution. What lost engines had is handed to their backups first,
  * as filters have done already: a conversation that moved there moves again only for a gain that pays for it. When
- * the solve or a check fails, that is what stays, and what it says nothing of is placed plainly.
+ * the solve or a check fails, that is what stays, and what it says nothing of is placed plainly. Waits for `pause` between steps that
+ * are short however large the fleet is.
  */
 export async function makePlan(
   solver: PlanSolver,
   planInput: PlanInput,
   now: () => number,
+  pause: () => Promise<void> = async () => {},
 ): Promise<PlanOutcome> {
   const { previous: last, state, profiles, policy } = planInput;
   const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: now() });
   const input = optimizerInput({ ...planInput, previous });
   try {
     const solution = await solver.solveChecked(input);
-    const evolved = evolvePlan({ previous, solution, state, profiles, policy, createdAtMs: now() });
+    const steps = evolvingPlan({ previous, solution, state, profiles, policy, createdAtMs: now() });
+    const evolved = await inSteps(steps, pause);
     const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
     const violations = checkPlan({ plan, state, profiles, policy });
     refuseFaults(
       'the plan',
       violations.map(({ code, message }) => `${code}: ${message}`),
     );
-    checkSnapshots(plan, state);
+    await inSteps(checkingSnapshots(plan, state), pause);
     return { plan, input, solution };
   } catch (error) {
     const failure =
@@ -94,9 +98,16 @@ function fallback(
  *
  * @throws {WardropError} WARDROP_SNAPSHOT_INVALID
  */
-export function checkSnapshots(plan: Plan, { fleet, engines }: FleetState): void {
+export function checkSnapshots(plan: Plan, state: FleetState): void {
+  atOnce(checkingSnapshots(plan, state));
+}
+
+function* checkingSnapshots(plan: Plan, { fleet, engines }: FleetState): Steps<void> {
   const views = new SnapshotViews({ plan, fleet, engines, version: 1, salt: 'any', issuedAtMs: 0 });
-  for (const { id } of fleet.frontends) checkSnapshot(views.of(id));
+  for (const { id } of fleet.frontends) {
+    checkSnapshot(views.of(id));
+    yield;
+  }
 }
 
 export function optimizerInput({ previous, state, profiles, policy }: PlanInput): OptimizerInput {

@@ -2,7 +2,7 @@ import { afterAll, expect, it } from 'vitest';
 import { loadConfig } from '../../config/load.js';
 import { WardropError } from '../../errors.js';
 import { Optimizer } from '../../optimizer/index.js';
-import type { PlanInput } from '../../plan/make-plan.js';
+import { optimizerInput, type PlanInput } from '../../plan/make-plan.js';
 import { Signals } from '../../signals/signals.js';
 import { Alarms } from '../alarms/alarms.js';
 import { Recorders } from '../recording/recorders.js';
@@ -120,4 +120,41 @@ it('alarms about plans that were made here end once another control server makes
   planning.rest();
   expect(alarms.list).toEqual([]);
   expect(planning.failure).toBe(null);
+});
+
+it('the event loop goes on while a plan of many frontends takes long', async () => {
+  const ids = ['f', 'g', 'h', 'i'];
+  const config = loadConfig('/none/fleet.yaml', () =>
+    JSON.stringify({
+      frontends: ids.map((id) => ({ id, region: 'w' })),
+      engines: [{ id: 'a', region: 'w', models: ['m'], profile: 'p', endpoints: ['10.0.0.1:80'] }],
+      profiles: { p: { requestsPerSecond: 10 } },
+    }),
+  );
+  const { state } = new Signals(config, [], 0).evaluate(0);
+  const { profiles, policy } = config;
+  const solution = await optimizer.solveChecked(optimizerInput({ previous: null, state, profiles, policy }));
+  let turns = 0;
+  let isMade = false;
+  const count = () => {
+    turns++;
+    if (!isMade) setImmediate(count);
+  };
+  let nowMs = 0;
+  const { planning } = planningOf({
+    optimizer: {
+      solveChecked: async () => {
+        setImmediate(count);
+        return solution;
+      },
+    },
+    input: (previous) => ({ previous, state, profiles, policy }),
+    onPlan: () => {
+      isMade = true;
+    },
+    now: () => (nowMs += 30),
+  });
+  await planning.run();
+  expect(isMade).toBe(true);
+  expect(turns).toBeGreaterThan(ids.length);
 });

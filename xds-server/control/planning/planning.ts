@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { WardropError } from '../../errors.js';
 import type { OptimizerInput, Solution } from '../../optimizer/index.js';
@@ -11,6 +12,8 @@ import type { SolveSchedule } from './solve-schedule.js';
 
 /** An alarm names this many things that were bounded or not followed, and counts the rest. */
 const MOST_WARNINGS = 3;
+/** So long a plan is worked on without a pause; then sockets and timers have their turn. */
+const SLICE_MS = 20;
 
 export interface PlanningOptions {
   readonly optimizer: PlanSolver;
@@ -102,7 +105,7 @@ export class Planning {
     const input = this.#options.input(this.#plan);
     schedule.begin(begun, input.state, startedMs);
     recorders.record({ kind: 'plan', atMs: startedMs });
-    const outcome = await makePlan(optimizer, input, () => noted(times, now()));
+    const outcome = await makePlan(optimizer, input, () => noted(times, now()), pauses(now));
     onSolved((now() - startedMs) / 1_000, outcome.failure);
     if (this.#isStopped || begun !== generation() || !isWanted()) return;
     const { plan, solution, failure } = outcome;
@@ -150,6 +153,16 @@ export class Planning {
 function inForceInstead(plan: Plan | null): string {
   if (plan === null) return 'there is no plan to fall back on';
   return plainRowsText(plan) ?? 'the last good plan stays in force';
+}
+
+/** Lets the event loop go on whenever it has waited for as long as it may. */
+function pauses(now: () => number): () => Promise<void> {
+  let sinceMs = now();
+  return async () => {
+    if (now() - sinceMs < SLICE_MS) return;
+    await nextTurn();
+    sinceMs = now();
+  };
 }
 
 function noted(times: number[], nowMs: number): number {
