@@ -4,7 +4,7 @@ import { filterModule } from '../../simulator/filter-host/build.js';
 import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
 import { Random } from '../../simulator/random.js';
 import { encodeDisplaced } from '../../wire/displaced-writer.js';
-import { awayHash, keyHash } from '../../wire/hash.js';
+import { awayHash, keyHash, steerPoint } from '../../wire/hash.js';
 import { decodeUsageReport } from '../../wire/usage-report-reader.js';
 import {
   answered,
@@ -200,16 +200,17 @@ it('a key that conversations share stays where one of them has begun', () => {
   expect(answered(send(vm, shared, FIRST))).toEqual({ engine: 0, reason: 'planned' });
 });
 
-it('nothing is displaced where placement is off, or where nothing is steered', () => {
-  const observing = sketch([{ weight: 1 }, { weight: 1 }], { steered: 0 });
-  for (const [view, options] of [
-    [twoEngines, { ...config, placement: false }],
-    [observing, config],
+it('nothing is displaced where placement is off, nor a key that is not steered beside others that are', () => {
+  const half = sketch([{ weight: 1 }, { weight: 1 }], { steered: 0.5 });
+  const isObserved = (key: string) => steerPoint(keyHash(half.salt, '', key)) >= 2 ** 31;
+  for (const [view, options, isMeant] of [
+    [twoEngines, { ...config, placement: false }, () => true],
+    [half, config, isObserved],
   ] as const) {
     const vm = new Host(module).startVm(options);
     deliver(vm, view);
     occupy(vm, view, 0, 40);
-    for (const key of keysOf(view, 0, 1).slice(0, 20)) {
+    for (const key of keysOf(view, 0, 1).filter(isMeant).slice(0, 20)) {
       const stream = send(vm, key, FIRST);
       expect(stream.respond(200).decision.engine).toBe('e0');
     }
