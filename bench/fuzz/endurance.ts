@@ -24,7 +24,7 @@ export function endure(requests: number, random: Random): number {
   const open: Stream[] = [];
   let installs = 0;
   let settled = 0;
-  const warmUp = Math.max(2 * VARIANTS, requests / REQUESTS_PER_INSTALL / 10);
+  const warmUp = Math.max(2 * VARIANTS, Math.ceil(requests / REQUESTS_PER_INSTALL / 10));
   for (let i = 0; i < requests; i++) {
     if (i % REQUESTS_PER_INSTALL === 0) {
       vm.host.nowMs += 2_000;

@@ -37,6 +37,8 @@ const values = [
 
 /** By then, everything that is allocated once has been. */
 const WARM_UP = 3_000;
+/** One in so many is sent a second time. */
+const SENT_AGAIN = 4;
 
 /**
  * Sends requests with any headers through the whole filter: it must not trap, must name engines of the pool only, must let no
@@ -53,8 +55,14 @@ export function fuzzHeaders(inputs: number, random: Random): number {
   let sentOn = 0;
   for (let i = 0; i < inputs; i++) {
     const headers = anyHeaders(random);
-    const endpoint = send(vm, headers, random);
-    if (endpoint !== undefined) sentOn++;
+    const ended = random.below(3) === 0;
+    const sent = send(vm, headers, ended);
+    if (sent !== undefined) sentOn++;
+    if (sent?.reason === 'planned' && i % SENT_AGAIN === 0) {
+      const again = send(vm, headers, ended);
+      if (again?.endpoint !== sent.endpoint)
+        throw new Error(`another endpoint for an equal key: ${JSON.stringify(headers)}`);
+    }
     if (i === WARM_UP) before = vm.memoryBytes;
     if (i % 4_096 === 0) {
       vm.host.nowMs += 100;
@@ -95,9 +103,15 @@ function anyHeaders(random: Random): Headers {
   });
 }
 
-function send(vm: Vm, headers: Headers, random: Random): string | undefined {
+/** Where it went first, and why; undefined when the filter has answered it. */
+interface Sent {
+  readonly endpoint: string | undefined;
+  readonly reason: string | undefined;
+}
+
+function send(vm: Vm, headers: Headers, ended: boolean): Sent | undefined {
   const complain = (what: string) => new Error(`${what}: ${JSON.stringify(headers)}`);
-  const stream = vm.request(headers, { ended: random.below(3) === 0 });
+  const stream = vm.request(headers, { ended });
   if (!stream.forwarded && stream.reply === undefined) stream.send('{"model":"m","user":"u"}', true);
   if (stream.reply !== undefined) {
     JSON.parse(stream.reply.body);
@@ -119,8 +133,9 @@ function send(vm: Vm, headers: Headers, random: Random): string | undefined {
   );
   if (spoofed.length > 0) throw complain('a steering header of the client');
   const [endpoint] = stream.endpoints;
-  stream.respond(200).end();
-  return endpoint;
+  const { reason } = stream.respond(200).decision;
+  stream.end();
+  return { endpoint, reason };
 }
 
 const written = new Set(['x-wardrop-cluster', 'x-gateway-destination-endpoint', 'x-envoy-max-retries']);

@@ -156,6 +156,7 @@ function spentBy(pid: number, thread: string): number {
 /** A few connections that each ask again 2 ms after they were answered. */
 class Load {
   #delays: number[] = [];
+  #failed: unknown;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   #running = true;
   #key = 0;
@@ -164,17 +165,19 @@ class Load {
     for (let i = 0; i < CONNECTIONS; i++) void this.#ask();
   }
 
-  /** How long requests took meanwhile, sorted milliseconds. */
+  /** How long requests took meanwhile, sorted milliseconds; throws when one of them has failed. */
   async during(work: () => Promise<unknown>): Promise<number[]> {
     this.#delays = [];
     await work();
+    if (this.#failed !== undefined) throw new Error(`a request failed: ${this.#failed}`);
     return this.#delays.sort((a, b) => a - b);
   }
 
   async #ask(): Promise<void> {
     while (this.#running) {
       const startMs = performance.now();
-      await request(this.url, this.#agent, `key ${this.#key++}`).catch(() => undefined);
+      const status = await request(this.url, this.#agent, `key ${this.#key++}`).catch(String);
+      if (status !== 200) this.#failed ??= status;
       this.#delays.push(performance.now() - startMs);
       await sleep(2);
     }
