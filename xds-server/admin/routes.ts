@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from 'node:fs';
 import express, { type Express, type RequestHandler, type Response } from 'express';
 import { WardropError } from '../errors.js';
+import { packageFile } from '../package-file.js';
 import { PASSED_ON_HEADER } from '../peers/admin-question.js';
 import { issuedSnapshot } from './issued-snapshot.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
@@ -17,6 +19,7 @@ import { explainedText } from './views/explained-text.js';
 import { fleetView } from './views/fleet-view.js';
 import { overview } from './views/overview.js';
 import { peersView } from './views/peers-view.js';
+import { runbook } from './views/runbook.js';
 import { serverStatus } from './views/status.js';
 
 type Metrics = Pick<ServerMetrics, 'contentType' | 'page'>;
@@ -32,6 +35,9 @@ export function addRoutes(app: Express, server: ShownServer, metrics: Metrics): 
 function addPages(app: Express, server: ShownServer, metrics: Metrics): void {
   app.get('/', (request, response) => {
     response.type('html').send(dashboard(overview(server), text(request.query.pool)));
+  });
+  app.get('/runbook', (_request, response) => {
+    response.type('html').send(runbook(manual()));
   });
   app.get('/live', (_request, response) => {
     response.json({ live: true });
@@ -140,4 +146,11 @@ function passOn(server: ShownServer): RequestHandler {
     const { status, type, body } = await peers.askLeader({ path: request.originalUrl, accept });
     response.status(status).type(type).send(body);
   };
+}
+
+/** @throws {WardropError} WARDROP_QUERY_INVALID where the installation has no manual */
+function manual(): string {
+  const file = packageFile('docs', 'operations.md');
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  throw new WardropError('WARDROP_QUERY_INVALID', 'this installation lacks docs/operations.md, the manual');
 }

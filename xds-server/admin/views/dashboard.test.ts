@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineState } from '../../fleet/fleet-state.js';
+import type { Demand, EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
 import { dashboard } from './dashboard.js';
 import type { Overview } from './overview.js';
@@ -92,8 +92,8 @@ describe('dashboard', () => {
         .split('</td>')
         .map((cell) => cell.replace(/<strong class="odd">(.*)<\/strong>/, '!$1').replace(/<[^>]*>/g, ''))
         .slice(0, -1);
-    expect(cells('west')).toEqual(['west', '0.0', '12.0', '0.0 %', '1.0 %', '250 ms', '1500 ms', '0']);
-    expect(cells('east')).toEqual(['east', '0.0', '8.0', '!10.0 %', '!3.0 %', '250 ms', '1500 ms', '0']);
+    expect(cells('west')).toEqual(['west', '0.0', '', '12.0', '0.0 %', '1.0 %', '250 ms', '1500 ms', '0']);
+    expect(cells('east')).toEqual(['east', '0.0', '', '8.0', '!10.0 %', '!3.0 %', '250 ms', '1500 ms', '0']);
     expect(cells('a')).toEqual(['a', '–', '40.0', '0.2', '4.0 %', '123 ms', '–', '1.00', '1 of 1', '3', '']);
     expect(cells('b')).toEqual([
       'b',
@@ -108,6 +108,41 @@ describe('dashboard', () => {
       '3',
       '',
     ]);
+  });
+
+  it('links every alarm to what its kind means', () => {
+    const alarms = [{ id: 'penalty:d', sinceMs: atMs, message: 'engine d answers slowly' }];
+    expect(dashboard({ ...empty, alarms })).toContain(
+      '<li><a href="/runbook#penalty" title="what it means">penalty</a>: engine d answers slowly (for 0 s)</li>',
+    );
+  });
+
+  it('lets a frontend stand out that is planned for, and that nobody reports of', () => {
+    const latencies = { firstTokenSeconds: null, wholeSeconds: null };
+    const silent = { offeredPerSecond: 0, refusedShare: null, failedShare: null, ...latencies };
+    const demand = { frontendId: 'west', poolId: 'm', requestsPerSecond: 4, source: 'expected' } as Demand;
+    const frontends = [{ id: 'west', traffic: silent }];
+    const row =
+      /<td class="n">4\.0<\/td><td>expected<\/td>.*<td class="n"><strong class="odd">0<\/strong><\/td><\/tr>/;
+    expect(dashboard({ ...empty, frontends, demands: [demand] })).toMatch(row);
+    expect(dashboard({ ...empty, frontends, demands: [{ ...demand, requestsPerSecond: 0 }] })).not.toContain(
+      'odd"',
+    );
+  });
+
+  it('shows of many engines and Envoys those of which there is something to say', () => {
+    const engines = Array.from({ length: 60 }, (_, at) => engine(`e${at}`, at === 7 ? { drain: 0 } : {}));
+    const envoy = { frontendId: 'west', version: '1.40.0', snapshot: { isNewest: true, lastCallAtMs: atMs } };
+    const envoys = Array.from({ length: 60 }, (_, at) => {
+      return { ...envoy, nodeId: `n${at}`, xds: at === 9 ? ('behind' as const) : ('all accepted' as const) };
+    });
+    const page = dashboard({ ...empty, engines, envoys });
+    expect(page).toContain('<td>e7<');
+    expect(page).not.toContain('<td>e8<');
+    expect(page).toContain('<td>n9<');
+    expect(page).not.toContain('<td>n8<');
+    expect(page.match(/… and 59 more, of which there is nothing to say/g)).toHaveLength(2);
+    expect(dashboard({ ...empty, engines: engines.slice(0, 50) })).toContain('<td>e8<');
   });
 
   it('says when not all decisions are followed', () => {
@@ -149,7 +184,7 @@ describe('dashboard', () => {
     const page = dashboard({ ...empty, alarms: [...down, alarm('shedding:west')] });
     expect(page).toContain('the message of replica-down:14');
     expect(page).not.toContain('replica-down:15');
-    expect(page).toContain('and 25 more of replica-down');
+    expect(page).toMatch(/and 25 more of <a [^>]*>replica-down<\/a>: <a href="\/v1\/alarms">all</);
     expect(page).toContain('the message of shedding:west');
     expect(dashboard({ ...empty, alarms: down.slice(0, 20) })).toContain('replica-down:29');
   });

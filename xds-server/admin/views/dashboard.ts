@@ -1,12 +1,11 @@
-import { effectiveCapacity } from '../../fleet/fleet-state.js';
 import { percent } from '../../percent.js';
 import { plainRowsText } from '../../plan/fallback.js';
 import type { Plan, PlanRow } from '../../plan/plan.js';
 import { ageText } from '../age.js';
-import { engineRemarks } from './engine-remarks.js';
-import type { Overview } from './overview.js';
+import { escapeHtml } from './html.js';
+import type { EnvoyView, Overview } from './overview.js';
 import { shownAlarms } from './shown-alarms.js';
-import { frontendStatus } from './status.js';
+import { type EngineStatus, engineStatus, frontendStatus, isRemarkable } from './status.js';
 import { steeringText } from './steering.js';
 import { engineCells, frontendCells, isFailing, isFailingClients } from './traffic-text.js';
 
@@ -19,6 +18,8 @@ const REFRESH_SECONDS = 5;
 const MOST_POOLS = 8;
 const MOST_COLUMNS = 12;
 const MOST_IN_ROW = 6;
+/** Of more engines or Envoys only those are shown of which there is something to say. */
+const MOST_ROWS = 50;
 
 const LINKS = [
   ['/v1/status', 'all of this in short'],
@@ -32,6 +33,7 @@ const LINKS = [
   ['/v1/envoys', 'connected Envoys: what they accepted, rejected and hold'],
   ['/v1/operations', 'what operators did: drains, penalties held or released'],
   ['/v1/alarms', 'what an operator should look at'],
+  ['/runbook', 'what alarms mean'],
   ['/v1/config', 'the configuration in force, without secrets'],
   ['/metrics', 'metrics in Prometheus’ format'],
   ['/ready', '200 once a plan is published'],
@@ -40,14 +42,14 @@ const LINKS = [
 
 const STYLE = `
 :root{color-scheme:light dark;--line:#8884;--bar:#5b9bd566;--over:#e0503a88}
-body{font:15px/1.45 system-ui,sans-serif;max-width:75rem;margin:1.5rem auto;padding:0 1rem}
+body{font:15px/1.45 system-ui,sans-serif;max-width:90rem;margin:1.5rem auto;padding:0 1rem}
 h1{margin:0}h2{font-size:1.15rem;margin:1.6rem 0 .4rem}.scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 .n{text-align:right}td:last-child{white-space:normal}
 .alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0;white-space:pre-line}
-.odd{color:#d55e00}
-.bar{display:inline-block;width:8rem;height:.7rem;background:var(--line);margin-right:.5rem}
+.odd{color:#d55e00}.remarks{min-width:16rem}
+.bar{display:inline-block;width:6rem;height:.7rem;background:var(--line);margin-right:.5rem}
 .bar i{display:block;height:100%;background:var(--bar)}.bar i.over{background:var(--over)}
 `;
 
@@ -96,54 +98,76 @@ function steeringSentence({ steered }: Overview): string {
 function alarmList({ alarms, atMs }: Overview): string {
   const { shown, more } = shownAlarms(alarms);
   const items = [
-    ...shown.map(({ message, sinceMs }) => `<li>${escapeHtml(message)} (for ${ageText(sinceMs, atMs)})</li>`),
+    ...shown.map(
+      ({ id, message, sinceMs }) =>
+        `<li>${kindLink(id)}: ${escapeHtml(message)} (for ${ageText(sinceMs, atMs)})</li>`,
+    ),
     ...more.map(
-      ({ kind, count }) =>
-        `<li>… and ${count} more of ${escapeHtml(kind)}: <a href="/v1/alarms">all</a></li>`,
+      ({ kind, count }) => `<li>… and ${count} more of ${kindLink(kind)}: <a href="/v1/alarms">all</a></li>`,
     ),
   ];
   return `<ul class="alarms">${items.join('')}</ul>`;
 }
 
+/** The kind of an alarm, with a link to what it means. */
+function kindLink(alarmId: string): string {
+  const kind = escapeHtml(alarmId.split(':')[0]!);
+  return `<a href="/runbook#${kind}" title="what it means">${kind}</a>`;
+}
+
 function frontendTable(overview: Overview): string {
   const rows = overview.frontends.map((frontend) => {
-    const { frontendId, requestsPerSecond, traffic, envoys } = frontendStatus(overview, frontend);
+    const { frontendId, requestsPerSecond, sources, traffic, envoys } = frontendStatus(overview, frontend);
+    const isMissing = envoys === 0 && requestsPerSecond > 0 && traffic.offeredPerSecond === 0;
     const [offered, refused, failed, ...latencies] = frontendCells(traffic);
     return [
       escapeHtml(frontendId),
       requestsPerSecond.toFixed(1),
+      sources.join(', '),
       offered!,
       odd(refused!, (traffic.refusedShare ?? 0) > 0),
       odd(failed!, isFailingClients(traffic)),
       ...latencies,
-      String(envoys),
+      odd(String(envoys), isMissing),
     ];
   });
   const traffic = ['>offered', '>refused', '>failed', '>first token', '>whole answer'];
-  return table(['frontend', '>planned for', ...traffic, '>Envoys'], rows);
+  return table(['frontend', '>planned for', 'by', ...traffic, '>Envoys'], rows);
 }
 
 function engineTable({ engines, plan }: Overview): string {
-  const rows = engines.map((engine) => {
-    const { state, inFlight, traffic } = engine;
+  const all = engines.map((engine) => engineStatus({ plan }, engine));
+  const shown = all.length <= MOST_ROWS ? all : all.filter(isRemarkable);
+  const rows = shown.map((engine) => {
+    const { engineId, utilization, traffic, effectiveCapacity, readyReplicas, replicas, inFlight } = engine;
     const [requests, failures, ...latencies] = engineCells(traffic);
-    const planned = plan?.engines.find(({ engineId }) => engineId === state.id);
-    const ready = state.replicas.filter((replica) => replica.ready).length;
     return [
-      escapeHtml(state.id),
-      planned === undefined ? '–' : `${bar(planned.rho)}${odd(percent(planned.rho, 0), planned.rho >= 1)}`,
+      escapeHtml(engineId),
+      utilization === null ? '–' : `${bar(utilization)}${odd(percent(utilization, 0), utilization >= 1)}`,
       requests!,
       odd(failures!, isFailing(traffic)),
       ...latencies,
-      effectiveCapacity(state).toFixed(2),
-      odd(`${ready} of ${state.replicas.length}`, ready < state.replicas.length),
+      effectiveCapacity.toFixed(2),
+      odd(`${readyReplicas} of ${replicas}`, readyReplicas < replicas),
       inFlight === null ? '–' : String(inFlight),
-      odd(escapeHtml(engineRemarks(engine).join(', ')), true),
+      remarksCell(engine),
     ];
   });
   const traffic = ['>requests', '>failures', '>4xx', '>first token', '>whole answer'];
   const state = ['>capacity, replicas', '>ready', '>requests there', 'remarks'];
-  return table(['engine', 'planned load', ...traffic, ...state], rows);
+  return `${table(['engine', 'planned load', ...traffic, ...state], rows)}${leftOut(all.length - shown.length)}`;
+}
+
+function remarksCell({ remarks }: EngineStatus): string {
+  if (remarks.length === 0) return '';
+  return `<div class="remarks">${odd(escapeHtml(remarks.join(', ')), true)}</div>`;
+}
+
+/** Note below a table of only those of which there is something to say. */
+function leftOut(count: number): string {
+  return count === 0
+    ? ''
+    : `<p>… and ${count} more, of which there is nothing to say: <a href="/v1/status">all</a></p>`;
 }
 
 function weights(plan: Plan, pools: Overview['pools'], poolId: string | undefined): string {
@@ -198,7 +222,9 @@ function shed({ shed: entries }: PlanRow): string {
 }
 
 function envoyTable({ envoys, atMs }: Overview): string {
-  const rows = envoys.map(({ nodeId, frontendId, version, xds, snapshot }) => [
+  const isOdd = ({ xds, snapshot }: EnvoyView) => xds !== 'all accepted' || snapshot?.isNewest !== true;
+  const shown = envoys.length <= MOST_ROWS ? envoys : envoys.filter(isOdd);
+  const rows = shown.map(({ nodeId, frontendId, version, xds, snapshot }) => [
     escapeHtml(nodeId),
     escapeHtml(frontendId),
     escapeHtml(version),
@@ -206,7 +232,8 @@ function envoyTable({ envoys, atMs }: Overview): string {
     snapshot === null ? 'fetches none' : snapshot.isNewest ? 'newest' : 'not the newest',
     snapshot === null ? '' : `${ageText(snapshot.lastCallAtMs, atMs)} ago`,
   ]);
-  return table(['node', 'frontend', 'Envoy', 'xDS', 'snapshot', 'last heard of'], rows);
+  const header = ['node', 'frontend', 'Envoy', 'xDS', 'snapshot', 'last heard of'];
+  return `${table(header, rows)}${leftOut(envoys.length - shown.length)}`;
 }
 
 /** Columns whose heading begins with `>` are figures, set to the right. */
@@ -228,9 +255,4 @@ function odd(html: string, isOdd: boolean): string {
 function bar(share: number): string {
   const width = Math.min(100, Math.max(0, 100 * share)).toFixed(0);
   return `<span class="bar"><i${share >= 1 ? ' class="over"' : ''} style="width:${width}%"></i></span>`;
-}
-
-function escapeHtml(text: string): string {
-  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-  return text.replace(/[&<>"]/g, (character) => entities[character]!);
 }

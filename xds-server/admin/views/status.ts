@@ -5,6 +5,7 @@ import type { Plan } from '../../plan/plan.js';
 import type { EngineTraffic, FrontendTraffic } from '../../signals/usage/recent-traffic.js';
 import { engineRemarks } from './engine-remarks.js';
 import type { EngineView, EnvoyView, Overview } from './overview.js';
+import { isFailing } from './traffic-text.js';
 
 /** How a control server and its fleet are, in short. */
 export interface Status {
@@ -91,7 +92,19 @@ export function frontendStatus(
   };
 }
 
-function engineStatus({ plan }: Overview, engine: EngineView): EngineStatus {
+/** Whether there is something to say of an engine among many. */
+export function isRemarkable({
+  remarks,
+  readyReplicas,
+  replicas,
+  utilization,
+  traffic,
+}: EngineStatus): boolean {
+  return remarks.length > 0 || readyReplicas < replicas || (utilization ?? 0) >= 1 || isFailing(traffic);
+}
+
+/** What is shown of one engine. */
+export function engineStatus({ plan }: Pick<Overview, 'plan'>, engine: EngineView): EngineStatus {
   const { state, inFlight, traffic } = engine;
   return {
     engineId: state.id,

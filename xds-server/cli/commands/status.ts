@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { ageText } from '../../admin/age.js';
 import { shownAlarms } from '../../admin/views/shown-alarms.js';
-import type { EngineStatus, Status } from '../../admin/views/status.js';
+import { isRemarkable, type Status } from '../../admin/views/status.js';
 import { steeringText } from '../../admin/views/steering.js';
-import { engineCells, frontendCells, isFailing } from '../../admin/views/traffic-text.js';
+import { engineCells, frontendCells } from '../../admin/views/traffic-text.js';
 import { percent } from '../../percent.js';
 import { ExitStatus } from '../exit-status.js';
 import { ask, type SourceOptions, withSource } from '../source.js';
@@ -114,10 +114,6 @@ function engineTable({ engines }: Status): string {
     ],
     OF_THE_REST,
   );
-}
-
-function isRemarkable({ remarks, readyReplicas, replicas, utilization, traffic }: EngineStatus): boolean {
-  return remarks.length > 0 || readyReplicas < replicas || (utilization ?? 0) >= 1 || isFailing(traffic);
 }
 
 function envoyTable({ envoys, atMs }: Status): string {
