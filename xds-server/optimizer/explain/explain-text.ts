@@ -62,11 +62,11 @@ function conclusion({ engine, rowMarginalSeconds, frontendId }: Explanation): st
   if (rowMarginalSeconds === null) return [`No engine can serve these requests of ${frontendId} now.`];
   const best = milliseconds(rowMarginalSeconds);
   if (engine.lines.length === 0)
-    return [`One more request of ${frontendId} costs ${best} where it costs least.`];
+    return [`One more request of ${frontendId} costs all users together ${best} where it costs least.`];
   if (engine.use === 'used') {
     return [
       ...boundLines(engine),
-      `One more request of ${frontendId} costs ${best} wherever it goes among the engines it uses.`,
+      `One more request of ${frontendId} costs all users together ${best} wherever it goes among the engines it uses.`,
     ];
   }
   const short = engine.shortSeconds - Math.min(0, boundSeconds(engine));
@@ -75,7 +75,7 @@ function conclusion({ engine, rowMarginalSeconds, frontendId }: Explanation): st
     : `this engine is ${milliseconds(short)} short of being used`;
   return [
     ...boundLines(engine),
-    `One more request of ${frontendId} costs ${best} where it costs least: ${why}.`,
+    `One more request of ${frontendId} costs all users together ${best} where it costs least: ${why}.`,
   ];
 }
 
@@ -114,8 +114,8 @@ function loadLines(explanation: Explanation): string[] {
         : 'its capacity is not scarce';
   return [
     `Engine ${engineId} is ${percent(rho)} utilised (target ${percent(targetUtilization)}, limit ` +
-      `${percent(maxUtilization)}) of ${effectiveCapacity.toFixed(2)} replicas. A replica-second of work costs the others ` +
-      `there ${congestionPriceSeconds.toFixed(3)} s; ${scarcity}.`,
+      `${percent(maxUtilization)}) of ${effectiveCapacity.toFixed(2)} replicas. A replica-second of work costs ` +
+      `${congestionPriceSeconds.toFixed(3)} s of waiting there, its own and that of others; ${scarcity}.`,
     ...supplyLines(supply),
   ];
 }
