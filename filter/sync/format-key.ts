@@ -13,8 +13,8 @@ const PREFIX = new Text(
 );
 
 /**
- * A key that only filters with the same formats share. After an upgrade, one with others lives on while its listener
- * drains; it could neither be understood nor call in the name of all.
+ * A key that only filters with the same formats share. After an upgrade, one with others lives on while requests
+ * still use it; it could neither be understood nor call in the name of all.
  */
 export function formatKey(name: string, number: u32 = 0): Key {
   return new Key(PREFIX, name, number);

@@ -112,11 +112,11 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
   });
 
-  it('accepts clusters, endpoints, listener and routes', async () => {
+  it('accepts clusters, endpoints, filter, listener and routes', async () => {
     await settled();
     const [node] = server.nodes();
     expect(node).toMatchObject({ nodeId: 'envoy-1', frontendId: 'west', userAgent: 'envoy' });
-    expect(Object.values(node!.types).map(({ status }) => status)).toEqual(Array(5).fill('synced'));
+    expect(Object.values(node!.types).map(({ status }) => status)).toEqual(Array(6).fill('synced'));
   });
 
   it('sends a request to the first endpoint that the filter names and the cluster knows', async () => {

@@ -178,7 +178,7 @@ describe.each(['maglev', 'ring-hash', 'round-robin'] as const)(
 
     it('accepts everything without a suspicious word', () => {
       expect(Object.values(server.nodes()[0]!.types).map(({ status }) => status)).toEqual(
-        Array(5).fill('synced'),
+        Array(6).fill('synced'),
       );
       expect(suspiciousLines(envoy.process.output)).toEqual([]);
     });

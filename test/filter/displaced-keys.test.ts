@@ -251,7 +251,7 @@ describe('the Envoys of a frontend', () => {
     );
   });
 
-  it('are told by a VM that places nothing, too, as it may hold the lease while its listener drains', () => {
+  it('are told by a VM that places nothing, too, as it may hold the lease while requests still use it', () => {
     const host = new Host(module);
     const drains = host.startVm({ ...config, placement: false });
     deliver(drains, twoEngines);

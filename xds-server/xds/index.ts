@@ -3,7 +3,7 @@ export type { BootstrapTls } from './control-clusters.js';
 export type { Nack, NodeView, ResourceSet, TypeStatus, TypeView } from './protocol/control-plane.js';
 export type { NodeIdentity } from './protocol/node.js';
 export type { ResourceStatus } from './protocol/subscription.js';
-export { filterTypes, shortType } from './protocol/type-url.js';
+export { EXTENSION_TYPE, shortType } from './protocol/type-url.js';
 export {
   buildResources,
   type EnvoyOptions,

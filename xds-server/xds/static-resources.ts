@@ -9,12 +9,19 @@ import {
   Cluster_DiscoveryType,
   ClusterSchema,
 } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
+import { TypedExtensionConfigSchema } from '../gen/envoy/config/core/v3/extension_pb.js';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { type Listener, ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
 import { RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
 import { HttpConnectionManagerSchema } from '../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import type { Resource, View } from './protocol/resource.js';
-import { CLUSTER_TYPE, ENDPOINTS_TYPE, LISTENER_TYPE, ROUTE_TYPE } from './protocol/type-url.js';
+import {
+  CLUSTER_TYPE,
+  ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+} from './protocol/type-url.js';
 import { ROUTES_NAME } from './resources/routes.js';
 
 /** What a bootstrap has in it so that Envoy can serve without a control server. */
@@ -38,15 +45,15 @@ export function inlineSnapshot(view: SnapshotView): Uint8Array {
   });
 }
 
-/** The clusters of a view with their endpoints, and its listeners with their routes. */
+/** The clusters of a view with their endpoints, and its listeners with filter and routes. */
 export function staticResources(view: View): StaticResources {
   const of = (type: string) => [...view.get(type)!.resources.values()];
   const assignments = view.get(ENDPOINTS_TYPE)!.resources;
+  const routes = view.get(ROUTE_TYPE)!.resources.get(ROUTES_NAME)!;
+  const filters = view.get(EXTENSION_TYPE)!.resources;
   return {
     clusters: of(CLUSTER_TYPE).map((cluster) => staticCluster(cluster, assignments.get(cluster.name)!)),
-    listeners: of(LISTENER_TYPE).map((listener) =>
-      staticListener(listener, view.get(ROUTE_TYPE)!.resources.get(ROUTES_NAME)!),
-    ),
+    listeners: of(LISTENER_TYPE).map((listener) => staticListener(listener, routes, filters)),
   };
 }
 
@@ -62,7 +69,11 @@ function staticCluster(resource: Resource, endpoints: Resource): Cluster {
   return cluster;
 }
 
-function staticListener(resource: Resource, routes: Resource): Listener {
+function staticListener(
+  resource: Resource,
+  routes: Resource,
+  filters: ReadonlyMap<string, Resource>,
+): Listener {
   const listener = decode(ListenerSchema, resource);
   const routeConfig = decode(RouteConfigurationSchema, routes);
   for (const filter of listener.filterChains.flatMap(({ filters }) => filters)) {
@@ -70,6 +81,11 @@ function staticListener(resource: Resource, routes: Resource): Listener {
     const manager = anyUnpack(filter.configType.value, HttpConnectionManagerSchema);
     if (manager === undefined) continue;
     manager.routeSpecifier = { case: 'routeConfig', value: routeConfig };
+    for (const httpFilter of manager.httpFilters) {
+      if (httpFilter.configType.case !== 'configDiscovery') continue;
+      const { typedConfig } = decode(TypedExtensionConfigSchema, filters.get(httpFilter.name)!);
+      httpFilter.configType = { case: 'typedConfig', value: typedConfig! };
+    }
     filter.configType.value = anyPack(HttpConnectionManagerSchema, manager);
   }
   return listener;

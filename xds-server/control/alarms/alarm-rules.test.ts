@@ -4,7 +4,7 @@ import type { PeerView } from '../../peers/peers.js';
 import { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import { unknownHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
-import type { NodeView } from '../../xds/index.js';
+import { EXTENSION_TYPE, type NodeView } from '../../xds/index.js';
 import {
   correctedEngines,
   differingPeers,
@@ -182,23 +182,23 @@ it('names the Envoy whose filter is of another version, why, and what to do abou
 
 it('an Envoy that took the filter over xDS has an alarm from 10 s without a call on', () => {
   const acknowledged = { version: 'x', atMs: 0 };
-  const resumed = {
-    'type.googleapis.com/envoy.config.listener.v3.Listener': { status: 'synced', acknowledged: null },
+  const resumed = { [EXTENSION_TYPE]: { status: 'synced', acknowledged: null } };
+  const filter = { [EXTENSION_TYPE]: { acknowledged } };
+  const rejecting = {
+    'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged },
+    [EXTENSION_TYPE]: { acknowledged: null },
   };
-  const listener = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged } };
-  const extension = { 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig': { acknowledged } };
-  const rejecting = { 'type.googleapis.com/envoy.config.listener.v3.Listener': { acknowledged: null } };
   const node = (nodeId: string, types: object, frontendId = 'west') =>
     ({ nodeId, frontendId, connectedAtMs: 0, types }) as NodeView;
   const nodes = [
-    node('never', listener),
-    node('no-longer', extension),
-    node('calling', listener),
-    node('unread', listener),
+    node('never', filter),
+    node('no-longer', filter),
+    node('calling', filter),
+    node('unread', filter),
     node('without-filter', {}),
     node('rejecting', rejecting),
     node('back-with-the-same', resumed),
-    node('left-over', listener, 'gone'),
+    node('left-over', filter, 'gone'),
   ];
   const frontends = [{ id: 'west' }];
   const holder = (nodeId: string, atMs: number) => ({ nodeId, frontendId: 'west', version: 1, atMs });

@@ -9,7 +9,7 @@ import type { ReplicaHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
 import type { EngineTraffic } from '../../signals/usage/recent-traffic.js';
 import type { Holder } from '../../sync/snapshot-board.js';
-import { filterTypes, type NodeView, shortType, type TypeView } from '../../xds/index.js';
+import { EXTENSION_TYPE, type NodeView, shortType, type TypeView } from '../../xds/index.js';
 
 /** Alarms of one kind: a message for each name. */
 export type Messages = ReadonlyMap<string, string>;
@@ -282,8 +282,15 @@ export function silentFilters(
   const called = new Set(holders.flatMap(({ nodeId, atMs }) => (atMs > sinceMs ? [nodeId] : [])));
   return new Map(
     nodes.flatMap(({ nodeId, frontendId, connectedAtMs, types }): [string, string][] => {
-      const hasFilter = filterTypes.some((type) => types[type] !== undefined && isHeld(types[type]));
-      if (!hasFilter || connectedAtMs > sinceMs || called.has(nodeId) || unread.has(nodeId)) return [];
+      const filter = types[EXTENSION_TYPE];
+      if (
+        filter === undefined ||
+        !isHeld(filter) ||
+        connectedAtMs > sinceMs ||
+        called.has(nodeId) ||
+        unread.has(nodeId)
+      )
+        return [];
       const consequence = 'it refuses all requests, or goes on with a snapshot that it has from before';
       if (!frontends.some(({ id }) => id === frontendId)) {
         const what = `Envoy ${nodeId} is of frontend ${frontendId}, which is not in the configuration any more`;

@@ -20,9 +20,6 @@ export const sendOrder: readonly string[] = [
   RUNTIME_TYPE,
 ];
 
-/** Either brings the filter to an Envoy: in a listener of ours, or by itself for one of its own. */
-export const filterTypes: readonly string[] = [LISTENER_TYPE, EXTENSION_TYPE];
-
 /**
  * Types whose state-of-the-world responses are complete, so that absence means deletion, and whose first request
  * without names asks for everything.

@@ -60,12 +60,12 @@ const viewOf = (changes: Partial<ResourceInput> = {}, metadata = {}) =>
   buildResources({ ...input, ...changes }).viewOf({ ...node, metadata });
 
 describe('the resources of a frontend', () => {
-  it('are a cluster with its endpoints per pool, one filter, one listener and its routes', () => {
+  it('are a cluster with its endpoints per pool, and a filter and routes for one listener of ours and for others', () => {
     const names = [...viewOf()].map(([type, { resources }]) => [type, [...resources.keys()]]);
     expect(Object.fromEntries(names)).toEqual({
       [CLUSTER_TYPE]: ['m1', 'm2'],
       [ENDPOINTS_TYPE]: ['m1', 'm2'],
-      [EXTENSION_TYPE]: ['wardrop'],
+      [EXTENSION_TYPE]: ['wardrop', 'wardrop-listener'],
       [LISTENER_TYPE]: ['wardrop'],
       [ROUTE_TYPE]: ['wardrop', 'wardrop-listener'],
       [RUNTIME_TYPE]: ['wardrop'],
@@ -97,6 +97,20 @@ describe('the resources of a frontend', () => {
     expect(changed).toEqual([ENDPOINTS_TYPE]);
   });
 
+  it('differ only in the filters when the filter is built or set up anew, as a new listener closes connections', () => {
+    const before = viewOf();
+    for (const changes of [
+      { wasmModule: new Uint8Array([0, 97, 115, 110]) },
+      { filter: { frontendId: 'west', placement: true } },
+    ]) {
+      const after = viewOf(changes);
+      const changed = [...before.keys()].filter(
+        (type) => before.get(type)!.version !== after.get(type)!.version,
+      );
+      expect(changed).toEqual([EXTENSION_TYPE]);
+    }
+  });
+
   it('listen where the frontend says, or where the Envoy itself says', () => {
     const address = (view: View) => json(view)[LISTENER_TYPE]!.wardrop!.address;
     expect(address(viewOf())).toEqual({ socketAddress: { address: '0.0.0.0', portValue: 8080 } });
@@ -126,12 +140,15 @@ describe('the resources of a frontend', () => {
   });
 
   it('carry the module and the configuration of the filter', () => {
-    const listener = JSON.stringify(json(viewOf())[LISTENER_TYPE]);
-    expect(listener).toContain('"inlineBytes":"AGFzbQ=="');
-    expect(listener).toContain('"value":"frontendId=west\\nrouteRetries=2\\n"');
-    expect(listener).toContain(
+    const view = json(viewOf());
+    const filter = JSON.stringify(view[EXTENSION_TYPE]!['wardrop-listener']);
+    expect(filter).toContain('"inlineBytes":"AGFzbQ=="');
+    expect(filter).toContain('"value":"frontendId=west\\nrouteRetries=2\\n"');
+    expect(filter).toContain(
       '"failurePolicy":"FAIL_RELOAD","reloadConfig":{"backoff":{"baseInterval":"0.100s"}}',
     );
+    const listener = JSON.stringify(view[LISTENER_TYPE]);
+    expect(listener).toContain('{"name":"wardrop-listener","configDiscovery":');
     for (const header of CLIENT_STEERING_HEADERS) expect(listener).toContain(`{"remove":"${header}"}`);
   });
 
@@ -143,7 +160,7 @@ describe('the resources of a frontend', () => {
     };
     expect(granted('wardrop-listener')).toEqual(new Set([2]));
     expect(granted('wardrop')).toEqual(new Set([0]));
-    expect(JSON.stringify(view[EXTENSION_TYPE])).not.toContain('routeRetries');
+    expect(JSON.stringify(view[EXTENSION_TYPE]!.wardrop)).not.toContain('routeRetries');
   });
 
   it('read bodies, with room for the longest, only where Envoy keeps them whole', () => {
@@ -155,7 +172,7 @@ describe('the resources of a frontend', () => {
     const shown = (userAgentVersion: string) => {
       const view = json(resources.viewOf({ ...node, userAgent: 'envoy', userAgentVersion }));
       expect(virtualHostOf(view).requestBodyBufferLimit).toBe('5000000');
-      return JSON.stringify([view[LISTENER_TYPE], view[EXTENSION_TYPE]]).match(/readBodies=\w+/g) ?? [];
+      return JSON.stringify(view[EXTENSION_TYPE]).match(/readBodies=\w+/g) ?? [];
     };
     expect(shown('1.40.0')).toEqual(['readBodies=true', 'readBodies=true']);
     expect(shown('1.39.2')).toEqual([]);

@@ -17,7 +17,14 @@ import {
 import { clusterOf } from './clusters.js';
 import { type EngineHosts, endpointsOf, hostsOf } from './endpoints.js';
 import { type EnvoyFeatures, featuresOf, shortcomingsOf } from './envoy-features.js';
-import { type FilterInput, type FilterOptions, filterConfigFor, filterOf } from './filter.js';
+import {
+  COMMON_FILTER_NAME,
+  FILTER_NAME,
+  type FilterInput,
+  type FilterOptions,
+  filterConfigFor,
+  filterOf,
+} from './filter.js';
 import { listenerOf } from './listener.js';
 import { listenOf } from './node-metadata.js';
 import { DEFAULT_TIMEOUTS, ROUTE_RETRIES, routesOf, type Timeouts } from './routes.js';
@@ -88,12 +95,18 @@ export function buildResources(input: ResourceInput): ResourceSet {
           return clusterOf(pool, { ...features, ...(upstream && { upstream }) });
         });
         const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
-        const listener = listenerOf({ listen, filter: ofListener(filter, features), accessLog });
+        const filters = [
+          filterOf(COMMON_FILTER_NAME, filter),
+          filterOf(FILTER_NAME, ofListener(filter, features)),
+        ];
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],
           [ENDPOINTS_TYPE, assignments],
-          [EXTENSION_TYPE, createCollection([filterOf(filter)])],
-          [LISTENER_TYPE, createCollection([listener])],
+          [EXTENSION_TYPE, createCollection(filters)],
+          [
+            LISTENER_TYPE,
+            createCollection([listenerOf({ frontendId: input.frontendId, listen, accessLog })]),
+          ],
           [ROUTE_TYPE, createCollection(routesOf(features.steering, timeouts, input))],
           [RUNTIME_TYPE, runtime],
         ]);

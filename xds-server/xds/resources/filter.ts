@@ -8,8 +8,10 @@ import type { Resource } from '../protocol/resource.js';
 import type { EnvoyFeatures } from './envoy-features.js';
 import { duration, extension, pack, resource } from './pack.js';
 
-/** Name of the filter, in our listener and as a resource for listeners of others. */
-export const FILTER_NAME = 'wardrop';
+/** Of the listener that is ours. */
+export const FILTER_NAME = 'wardrop-listener';
+/** For listeners of others. */
+export const COMMON_FILTER_NAME = 'wardrop';
 
 /** Its requests are refused while a VM that has trapped is down; a new one takes some milliseconds, so there is little to wait for. */
 const RELOAD_BACKOFF_MS = 100;
@@ -45,17 +47,16 @@ export function filterConfigFor(
   };
 }
 
-/** The filter by itself, for a listener that is not ours and finds it by extension discovery. */
-export function filterOf(input: FilterInput): Resource {
-  const named = extension(FILTER_NAME, WasmSchema, wasmConfig(input));
-  return resource(FILTER_NAME, TypedExtensionConfigSchema, named);
+/** The filter by itself: listeners find it by extension discovery. */
+export function filterOf(name: string, input: FilterInput): Resource {
+  return resource(name, TypedExtensionConfigSchema, extension(name, WasmSchema, wasmConfig(input)));
 }
 
 /**
  * A configuration has VMs of its own, told apart by what the VM itself is configured with. In one VM, Envoy does not
- * configure again what it takes back while the listener that had it still drains: what came between would stay in force.
+ * configure again what it takes back while something still uses it: what came between would stay in force.
  */
-export function wasmConfig({ wasmModule, filter }: FilterInput) {
+function wasmConfig({ wasmModule, filter }: FilterInput) {
   const configuration = encodeFilterConfig(filter);
   return {
     config: {

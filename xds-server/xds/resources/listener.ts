@@ -1,6 +1,7 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
 import type { Address } from '../../fleet/fleet.js';
-import { ApiVersion } from '../../gen/envoy/config/core/v3/config_source_pb.js';
+import { ApiVersion, type ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source_pb.js';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.js';
 import { RouterSchema } from '../../gen/envoy/extensions/filters/http/router/v3/router_pb.js';
 import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
@@ -9,7 +10,7 @@ import { HeaderMutationSchema } from '../../gen/envoy/extensions/http/early_head
 import type { Resource } from '../protocol/resource.js';
 import { accessLogOf } from './access-log.js';
 import { envoyAddress } from './address.js';
-import { FILTER_NAME, type FilterInput, wasmConfig } from './filter.js';
+import { FILTER_NAME } from './filter.js';
 import { removals } from './headers.js';
 import { duration, extension, filter, resource } from './pack.js';
 import { ROUTES_NAME } from './routes.js';
@@ -22,8 +23,8 @@ const REQUEST_HEADERS_MS = 10_000;
 export const CONNECTION_BUFFER_BYTES = 1_048_576;
 
 export interface ListenerInput {
+  readonly frontendId: string;
   readonly listen: Address;
-  readonly filter: FilterInput;
   /** Where a line of JSON is written for each request; see `accessLogOf`. Default none. */
   readonly accessLog?: string | undefined;
 }
@@ -52,6 +53,25 @@ export function listenerOf(input: ListenerInput): Resource {
     [ROUTES_NAME],
   );
 }
+
+/** By the same stream as the listener. */
+const ads: MessageInitShape<typeof ConfigSourceSchema> = {
+  resourceApiVersion: ApiVersion.V3,
+  configSourceSpecifier: { case: 'ads', value: {} },
+};
+
+/**
+ * The filter by its name, and not itself: with another filter the listener would be another, and Envoy would close all
+ * its connections, streams under way among them, within the time that it takes for draining. By itself it is replaced for
+ * the next request.
+ */
+const discoveredFilter = {
+  name: FILTER_NAME,
+  configType: {
+    case: 'configDiscovery' as const,
+    value: { configSource: ads, typeUrls: [`type.googleapis.com/${WasmSchema.typeName}`] },
+  },
+};
 
 /**
  * Envoy's own answers, in the shape of OpenAI's errors. The filter's have that shape already; Envoy's are known by their
@@ -83,13 +103,7 @@ function connectionManager(input: ListenerInput) {
     statPrefix: LISTENER_NAME,
     routeSpecifier: {
       case: 'rds' as const,
-      value: {
-        routeConfigName: ROUTES_NAME,
-        configSource: {
-          resourceApiVersion: ApiVersion.V3,
-          configSourceSpecifier: { case: 'ads' as const, value: {} },
-        },
-      },
+      value: { routeConfigName: ROUTES_NAME, configSource: ads },
     },
     // The client's address is the peer's, whatever the client says.
     useRemoteAddress: true,
@@ -109,13 +123,10 @@ function connectionManager(input: ListenerInput) {
     // So that a client can name the line that tells of its request; it learns of no other id, as Envoy draws one.
     alwaysSetRequestIdInResponse: input.accessLog !== undefined,
     localReplyConfig,
-    httpFilters: [
-      filter(FILTER_NAME, WasmSchema, wasmConfig(input.filter)),
-      filter('envoy.filters.http.router', RouterSchema, {}),
-    ],
+    httpFilters: [discoveredFilter, filter('envoy.filters.http.router', RouterSchema, {})],
   };
 }
 
-function accessLogsOf({ accessLog, filter }: ListenerInput) {
-  return accessLog === undefined ? [] : [accessLogOf(accessLog, filter.filter.frontendId)];
+function accessLogsOf({ accessLog, frontendId }: ListenerInput) {
+  return accessLog === undefined ? [] : [accessLogOf(accessLog, frontendId)];
 }
