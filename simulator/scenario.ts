@@ -13,8 +13,10 @@ export interface Scenario {
   readonly engines: readonly ScenarioEngine[];
   /** Round trips in milliseconds, `[frontend][engine]`; Infinity where there is no way. */
   readonly rttMs: readonly (readonly number[])[];
-  /** Kinds of requests that differ in who may serve them and in priority; default: one, that everybody may serve. */
-  readonly classes?: readonly RequestClass[];
+  /** Each a model, or a part of its requests, that certain engines may serve. */
+  readonly pools: readonly ScenarioPool[];
+  /** Kinds of requests that differ in pool and priority. */
+  readonly classes: readonly RequestClass[];
   readonly warmupSeconds: number;
   /** Measured seconds after the warm-up. */
   readonly seconds: number;
@@ -23,13 +25,17 @@ export interface Scenario {
   /** When something outside changed for the last time; absent when nothing does. */
   readonly lastChangeAt?: number;
   readonly faults: readonly Fault[];
-  readonly slo: { readonly ttftSeconds: number; readonly e2eSeconds: number };
+  readonly slo: Slo;
   readonly client: ClientBehaviour;
-  /** Policies start without knowledge of demand or with what held before the scenario; requests/s by frontend. */
-  readonly expectedRps: readonly number[];
   readonly signals: SignalTiming;
   /** The control server's configuration; default: made of the scenario, with profiles that `wardrop fit` made. */
   readonly config?: Config;
+}
+
+/** What a request must meet to count for goodput. */
+export interface Slo {
+  readonly ttftSeconds: number;
+  readonly e2eSeconds: number;
 }
 
 /** What a client does whose request is not answered, as OpenAI's SDKs do. */
@@ -50,12 +56,22 @@ export interface SignalTiming {
 export interface ScenarioFrontend {
   readonly id: string;
   readonly region: string;
-  readonly source: ConversationSource;
-  readonly rate: RateCurve;
-  /** Shares of its conversations by class; default: all of the first. */
-  readonly classShares?: readonly number[];
+  readonly demands: readonly ScenarioDemand[];
   /** Proxies that share its requests, each knowing its own alone; default: 1. */
   readonly envoys?: number;
+}
+
+/** Conversations of one kind that come to a frontend. */
+export interface ScenarioDemand {
+  /** Unique; its conversations are named after it, and drawn by it. */
+  readonly id: string;
+  readonly source: ConversationSource;
+  /** First tries of clients. */
+  readonly rate: RateCurve;
+  /** Requests/s that policies start with: what held before the scenario. */
+  readonly expectedRps: number;
+  /** Shares of its conversations by class. */
+  readonly classShares: readonly number[];
 }
 
 /** The frontend of each Envoy. */
@@ -87,12 +103,32 @@ export interface Sign {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+export interface ScenarioPool {
+  /** As in the scenario's configuration, if it has one. */
+  readonly id: string;
+  /** By engine, whether it may serve it. */
+  readonly eligible: readonly boolean[];
+  /** Default: the scenario's. */
+  readonly slo?: Slo;
+}
+
+/** A frontend and a pool, which is what weights are for. */
+export interface ScenarioRow {
+  readonly frontend: number;
+  readonly pool: number;
+}
+
+/** By frontend, then pool. */
+export function rowsOf({ frontends, pools }: Pick<Scenario, 'frontends' | 'pools'>): ScenarioRow[] {
+  return frontends.flatMap((_, frontend) => pools.map((_, pool) => ({ frontend, pool })));
+}
+
 export interface RequestClass {
   readonly id: string;
   /** What its requests carry besides the conversation's key. */
   readonly headers: Readonly<Record<string, string>>;
-  /** By engine, whether it may serve it. */
-  readonly eligible: readonly boolean[];
+  /** Index of its pool. */
+  readonly pool: number;
   /** Name in the configuration, header that tells it, and labels that an engine must have for it. */
   readonly need?: Sign & { readonly labels: Readonly<Record<string, string>> };
   /** Absent for 0. */
@@ -114,5 +150,32 @@ export type Fault = { readonly from: number; readonly until: number } & (
   /** All signals stand still; what they showed before is shown again. */
   | { readonly kind: 'frozen-signals' }
 );
+
+/** Everybody may serve everything. */
+export function onePool(engines: readonly ScenarioEngine[]): Pick<Scenario, 'pools' | 'classes'> {
+  return {
+    pools: [{ id: 'all', eligible: engines.map(() => true) }],
+    classes: [{ id: 'all', headers: {}, pool: 0 }],
+  };
+}
+
+/** Requests/s that policies start with, `[frontend][pool]`. */
+export function expectedRpsOf({ frontends, pools, classes }: Scenario): number[][] {
+  const first = classes[0]!.pool;
+  return frontends.map(({ demands }) => {
+    const rates = pools.map(() => 0);
+    for (const { expectedRps, classShares } of demands) {
+      // What is of no other pool is of the first class's: all of it where there is one, however shares are rounded.
+      let rest = expectedRps;
+      classes.forEach(({ pool }, index) => {
+        if (pool === first) return;
+        rates[pool]! += expectedRps * classShares[index]!;
+        rest -= expectedRps * classShares[index]!;
+      });
+      rates[first]! += rest;
+    }
+    return rates;
+  });
+}
 
 export const DEFAULT_CLIENT: ClientBehaviour = { timeoutSeconds: 10, retries: 2 };

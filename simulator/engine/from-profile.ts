@@ -12,11 +12,12 @@ const BLOCK_TOKENS = 16;
 /**
  * An engine that behaves as a profile says of requests like these: a step without load takes as long as the profile's
  * time between tokens; the batch is as large as it must be for the profile's time between tokens at full load to let
- * through what its work model says; prompts cost what they cost there.
+ * through what its work model says; prompts cost what they cost there. It has room for the largest request.
  */
 export function engineOf(
   profile: Profile,
   mix: TokenMix & { readonly promptTokens: number },
+  largestTokens: number,
 ): EngineParameters {
   const { work, tbot } = profile;
   const outputTokens = Math.max(1, mix.outputTokens);
@@ -31,6 +32,7 @@ export function engineOf(
   // What a step takes beyond its base, for each sequence in a full batch, without its share of prompts.
   const perSequence = Math.max(0, (perRequest - perPrompt) / outputTokens - idle / running);
   const tokens = mix.promptTokens + outputTokens;
+  const maxModelTokens = Math.max(8192, Math.ceil(32 * tokens), largestTokens);
   return {
     stepBaseSeconds: idle,
     secondsPerSequence: perSequence,
@@ -40,8 +42,8 @@ export function engineOf(
     maxRunning: running,
     maxBatchTokens: Math.max(2048, 2 * running),
     maxWaiting: 4 * running,
-    kvBlocks: Math.ceil((MEMORY * running * tokens) / BLOCK_TOKENS),
+    kvBlocks: Math.ceil(Math.max(MEMORY * running * tokens, maxModelTokens) / BLOCK_TOKENS),
     blockTokens: BLOCK_TOKENS,
-    maxModelTokens: Math.max(8192, Math.ceil(32 * tokens)),
+    maxModelTokens,
   };
 }

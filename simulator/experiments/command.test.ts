@@ -1,7 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { stringify } from 'yaml';
+import { filterModule } from '../filter-host/build.js';
 import { runCompare } from './command.js';
 
 // Runs whole scenarios, on a machine that may be busy.
@@ -59,6 +61,39 @@ describe('a comparison', () => {
     expect(page).toContain('<svg');
     expect(page).not.toMatch(/src=|href=(?!"#)|NaN/);
     expect(printed).toContain('consistent-hash');
+  });
+
+  it('tells of each pool of a configuration, and the SLO of each', async () => {
+    const file = (name: string) => join(folder, name);
+    const engine = (id: string, models: string[], port: number) => ({
+      ...{ id, region: 'r', models, profile: 'p', endpoints: [`10.0.0.1:${port}`] },
+    });
+    const fleet = {
+      frontends: [{ id: 'west', region: 'r' }],
+      engines: [engine('a', ['big'], 80), engine('b', ['big', 'small'], 81), engine('c', ['small'], 82)],
+      profiles: { p: { requestsPerSecond: 60, ttft: { baseSeconds: 0.02 }, tbot: { baseSeconds: 0.005 } } },
+      demand: { west: { models: { big: { requestsPerSecond: 20 } } } },
+    };
+    const mine = {
+      about: 'Two models.',
+      config: 'fleet.yaml',
+      frontends: [{ id: 'west', pools: { small: { requestsPerSecond: 30 } } }],
+      slo: { pools: { big: { e2eSeconds: 9 } } },
+      ...{ seconds: 10, warmupSeconds: 5, seeds: 1, policies: ['round-robin', 'wardrop'] },
+      assertions: [{ policy: 'wardrop', measure: 'goodput', class: 'big', atLeast: 0.9 }],
+    };
+    writeFileSync(file('fleet.yaml'), stringify(fleet));
+    writeFileSync(file('mine.yaml'), stringify(mine));
+    filterModule();
+    await runCompare({ scenarios: [file('mine.yaml')], json: file('a.json'), html: file('a.html') });
+    const { scenarios, assertions } = JSON.parse(readFileSync(file('a.json'), 'utf8'));
+    expect(Object.keys(scenarios.mine.wardrop.byClass)).toEqual(['big', 'small']);
+    expect(assertions).toMatchObject([{ result: 'holds' }]);
+    expect(printed).toContain(
+      'complete within 2000 ms; of big first token within 500 ms, complete within 9000 ms.',
+    );
+    expect(printed).toMatch(/round-robin +small +\d/);
+    expect(readFileSync(file('a.html'), 'utf8')).toContain('shares of requests of west, small');
   });
 
   it.each([

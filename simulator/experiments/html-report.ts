@@ -1,3 +1,4 @@
+import { rowsOf } from '../scenario.js';
 import type { Cell, Checked, Comparison } from './comparison.js';
 import { aboutLine, notes, speedLine, tablesOf } from './text-report.js';
 
@@ -117,7 +118,7 @@ function logAxis(least: number, greatest: number): Axis {
 }
 
 function overTime({ policy, scenario, sample }: Cell): string {
-  const { frontends, engines, warmupSeconds, seconds } = scenario;
+  const { frontends, pools, engines, warmupSeconds, seconds } = scenario;
   const end = warmupSeconds + seconds;
   const samples = sample.samples.filter(({ atSeconds }) => atSeconds <= end);
   const time: Axis = {
@@ -125,19 +126,21 @@ function overTime({ policy, scenario, sample }: Cell): string {
     to: end,
     ticks: [0, 0.25, 0.5, 0.75, 1].map((share) => [share * end, `${Math.round(share * end)} s`]),
   };
-  const shares = frontends.map(({ id }, frontend) => {
+  const shares = rowsOf(scenario).flatMap(({ frontend, pool }, row) => {
+    const total = samples.reduce((sum, { sent }) => sum + sumOf(sent[row]!), 0);
+    if (total === 0) return [];
     const lines = engines.map((engine, index) => ({
       name: engine.id,
       points: samples.map(({ atSeconds, weights, sent }) => {
-        const total = sent[frontend]!.reduce((a, b) => a + b, 0);
         return [
           atSeconds,
-          weights[frontend]?.[index] ?? sent[frontend]![index]! / Math.max(1, total),
+          weights[row]?.[index] ?? sent[row]![index]! / Math.max(1, sumOf(sent[row]!)),
         ] as const;
       }),
     }));
-    const what = samples.every(({ weights }) => weights[frontend]) ? 'weights' : 'shares of requests';
-    return plot(`${what} of ${id}`, lines, time, shareAxis);
+    const what = samples.every(({ weights }) => weights[row]) ? 'weights' : 'shares of requests';
+    const where = frontends[frontend]!.id + (pools.length === 1 ? '' : `, ${pools[pool]!.id}`);
+    return [plot(`${what} of ${where}`, lines, time, shareAxis)];
   });
   const most = Math.max(1, ...samples.flatMap(({ inFlight }) => inFlight));
   const load = engines.map(({ id }, index) => ({
@@ -151,6 +154,10 @@ function overTime({ policy, scenario, sample }: Cell): string {
   };
   const plots = [plot('requests at each engine', load, time, count), ...shares];
   return `<h3>${html(policy)}</h3><div class="plots">${plots.join('')}</div>`;
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
 }
 
 function plot(title: string, lines: readonly Line[], xAxis: Axis, yAxis: Axis, width = 400): string {

@@ -1,5 +1,5 @@
 import type { Measures } from '../measures/measures.js';
-import type { Scenario } from '../scenario.js';
+import type { Scenario, Slo } from '../scenario.js';
 import { indent, table } from '../text-table.js';
 import type { Cell, Comparison } from './comparison.js';
 import { classesOf, figure } from './figures.js';
@@ -20,8 +20,14 @@ export function textReport({ cells, assertions, cpuSeconds, requests }: Comparis
   return `${[...parts, ...(checked.length === 0 ? [] : [checked.join('\n')])].join('\n\n')}\n\n${notes}\n${speed}\n`;
 }
 
-export function aboutLine({ about, slo }: Scenario): string {
-  return `${about} SLO: first token within ${milliseconds(slo.ttftSeconds)}, complete within ${milliseconds(slo.e2eSeconds)}.`;
+export function aboutLine({ about, slo, pools }: Scenario): string {
+  const own = pools.flatMap((pool) => (pool.slo === undefined ? [] : [`of ${pool.id} ${times(pool.slo)}`]));
+  const others = own.length === pools.length ? [] : [times(slo)];
+  return `${about} SLO: ${[...others, ...own].join('; ')}.`;
+}
+
+function times({ ttftSeconds, e2eSeconds }: Slo): string {
+  return `first token within ${milliseconds(ttftSeconds)}, complete within ${milliseconds(e2eSeconds)}`;
 }
 
 function milliseconds(seconds: number): string {
@@ -30,8 +36,8 @@ function milliseconds(seconds: number): string {
 
 /** The tables of one scenario, each with its header first: by policy and, where there are classes, by class. */
 export function tablesOf(cells: readonly Cell[]): string[][][] {
-  const byClass =
-    cells[0]?.scenario.classes === undefined ? [] : [[classHeader, ...cells.flatMap(classRows)]];
+  const isDivided = cells.some(({ scenario }) => scenario.classes.length > 1);
+  const byClass = isDivided ? [[classHeader, ...cells.flatMap(classRows)]] : [];
   return [[header, ...cells.map(row)], ...byClass];
 }
 

@@ -49,7 +49,7 @@ export function measure(scenario: Scenario, recorder: Recorder): Measures {
     peakLoad: Math.max(...loads),
     driftDetected: recorder.driftDetected === undefined ? null : Number(recorder.driftDetected),
     byClass: Object.fromEntries(
-      byClass.map((record, index) => [scenario.classes?.[index]?.id ?? 'all', classFigures(record)]),
+      byClass.map((record, index) => [scenario.classes[index]!.id, classFigures(record)]),
     ),
     loadByEngine: Object.fromEntries(scenario.engines.map(({ id }, index) => [id, loads[index]!])),
   };

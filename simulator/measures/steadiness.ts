@@ -1,17 +1,24 @@
 import { quantile } from '../load/statistics.js';
-import type { Scenario } from '../scenario.js';
-import type { Recorder } from '../virtual/recorder.js';
+import { rowsOf, type Scenario } from '../scenario.js';
+import type { Recorder, Sample } from '../virtual/recorder.js';
 import type { Measures } from './measures.js';
 
 /** Changes of weights that count, and standard deviations of a sampled share that do. */
 const DEAD_BAND = 0.02;
 const DEAD_SIGMAS = 6;
 
-type Weighted = Omit<Recorder['samples'][number], 'weights'> & {
+type Weighted = Omit<Sample, 'weights'> & {
   readonly weights: readonly (readonly number[])[];
 };
 
-/** Samples in which every frontend has weights; none for policies without. */
+/** Indices of the rows that requests came to: weights of others move without harm. */
+function usedRows(scenario: Scenario, samples: readonly Sample[]): number[] {
+  return rowsOf(scenario).flatMap((_, row) =>
+    samples.some(({ sent }) => sent[row]!.some((count) => count > 0)) ? [row] : [],
+  );
+}
+
+/** Samples in which every row has weights; none for policies without. */
 function weightedSamples(
   scenario: Scenario,
   { samples }: Pick<Recorder, 'samples'>,
@@ -25,19 +32,21 @@ function weightedSamples(
   });
 }
 
-/** Mean over frontends, once the scenario has settled; null for policies without weights. */
+/** Mean over rows, once the scenario has settled; null for policies without weights. */
 export function tvPerMinute(scenario: Scenario, recorder: Pick<Recorder, 'samples'>): number | null {
   const samples = weightedSamples(scenario, recorder, scenario.settledFrom);
   if (samples.length < 2) return null;
+  const rows = usedRows(scenario, recorder.samples);
   let sum = 0;
   for (let at = 1; at < samples.length; at++) {
-    samples[at]!.weights.forEach((row, frontend) => {
-      const before = samples[at - 1]!.weights[frontend]!;
-      sum += row.reduce((all, weight, engine) => all + Math.abs(weight - before[engine]!), 0) / 2;
-    });
+    for (const row of rows) {
+      const before = samples[at - 1]!.weights[row]!;
+      const now = samples[at]!.weights[row]!;
+      sum += now.reduce((all, weight, engine) => all + Math.abs(weight - before[engine]!), 0) / 2;
+    }
   }
   const minutes = (samples.at(-1)!.atSeconds - samples[0]!.atSeconds) / 60;
-  return sum / scenario.frontends.length / minutes;
+  return sum / rows.length / minutes;
 }
 
 /** From the last outside change on; null where there is none, and for policies without weights. */
@@ -47,9 +56,10 @@ export function settlingSeconds(scenario: Scenario, recorder: Pick<Recorder, 'sa
   const samples = weightedSamples(scenario, recorder, lastChangeAt);
   const last = samples.at(-1);
   if (last === undefined) return null;
+  const rows = usedRows(scenario, recorder.samples);
   const isAway = ({ weights }: Weighted) =>
-    weights.some((row, frontend) =>
-      row.some((weight, engine) => Math.abs(weight - last.weights[frontend]![engine]!) > DEAD_BAND),
+    rows.some((row) =>
+      weights[row]!.some((weight, engine) => Math.abs(weight - last.weights[row]![engine]!) > DEAD_BAND),
     );
   const away = samples.findLast(isAway);
   return away === undefined ? 0 : away.atSeconds - lastChangeAt;
@@ -66,13 +76,11 @@ export function oscillation(
   const basis = settled.every(({ weights }) => weights.every(Boolean)) ? 'weights' : 'flows';
   let amplitude = 0;
   let reversals = 0;
-  scenario.frontends.forEach((_, frontend) => {
-    const totals = settled.map(({ sent }) => sent[frontend]!.reduce((a, b) => a + b, 0));
+  for (const row of usedRows(scenario, samples)) {
+    const totals = settled.map(({ sent }) => sent[row]!.reduce((a, b) => a + b, 0));
     scenario.engines.forEach((_, engine) => {
       const series = settled.map(({ weights, sent }, index) =>
-        basis === 'weights'
-          ? weights[frontend]![engine]!
-          : sent[frontend]![engine]! / Math.max(1, totals[index]!),
+        basis === 'weights' ? weights[row]![engine]! : sent[row]![engine]! / Math.max(1, totals[index]!),
       );
       // Requests of one conversation come together: the widest a share can spread by chance is that of 0.5.
       const sampling = DEAD_SIGMAS * Math.sqrt(0.25 / Math.max(1, quantile(totals, 0.5)));
@@ -80,7 +88,7 @@ export function oscillation(
       amplitude = Math.max(amplitude, swings.largest);
       reversals += swings.turns;
     });
-  });
+  }
   return { amplitude, reversals: reversals / hours, basis };
 }
 

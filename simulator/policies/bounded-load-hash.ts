@@ -1,3 +1,4 @@
+import { choicesOf, rowOf } from './choices.js';
 import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
@@ -10,17 +11,19 @@ const BOUND = 1.25;
  * Envoy has in flight.
  */
 export const boundedLoadHash: PolicyFactory = ({ scenario, local }) => {
+  const choices = choicesOf(scenario);
   const capacities = scenario.engines.map(({ nominalRps }) => nominalRps);
   return {
     id: 'bounded-load',
-    decide({ frontend, envoy, conversation }) {
+    decide(request) {
+      const { frontend, envoy, conversation } = request;
       const inFlight = local.inFlight[envoy]!;
       const scores = capacities.map((weight, engine) =>
         local.ready[frontend]![engine]
           ? -weight / Math.log((mix(conversation.hash, engine) + 0.5) / 2 ** 32)
           : 0,
       );
-      const order = scores.map((_, engine) => engine).sort((a, b) => scores[b]! - scores[a]!);
+      const order = [...rowOf(choices, request)].sort((a, b) => scores[b]! - scores[a]!);
       let flying = 1;
       let capacity = 0;
       for (const engine of order) {

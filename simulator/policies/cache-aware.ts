@@ -1,4 +1,5 @@
 import { envoysOf } from '../scenario.js';
+import { choicesOf, readyOf, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 import { SessionTable } from './session-table.js';
 
@@ -13,6 +14,7 @@ const BALANCE_RELATIVE = 1.1;
  * the smallest tree. A conversation matches where its last turn was served; each Envoy knows what it sent.
  */
 export const cacheAware: PolicyFactory = ({ scenario, local }) => {
+  const choices = choicesOf(scenario);
   const trees = envoysOf(scenario).map(() => scenario.engines.map(() => 0));
   const table = new SessionTable(scenario);
   return {
@@ -21,8 +23,9 @@ export const cacheAware: PolicyFactory = ({ scenario, local }) => {
       const { frontend, envoy, promptTokens } = request;
       const { engine: lastEngine, tokens: lastTokens } = table.last(request);
       const inFlight = local.inFlight[envoy]!;
-      const ready = scenario.engines.flatMap((_, engine) => (local.ready[frontend]![engine] ? [engine] : []));
-      if (ready.length === 0) return [Math.max(0, lastEngine)];
+      const engines = rowOf(choices, request);
+      const ready = readyOf(engines, local.ready[frontend]!);
+      if (ready.length === 0) return [lastEngine >= 0 ? lastEngine : engines[0]!];
       const byLoad = [...ready].sort((a, b) => inFlight[a]! - inFlight[b]!);
       const least = inFlight[byLoad[0]!]!;
       const most = inFlight[byLoad.at(-1)!]!;

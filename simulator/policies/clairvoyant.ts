@@ -3,6 +3,7 @@ import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
 import type { Fault, Scenario, ScenarioEngine } from '../scenario.js';
+import { rowOf } from './choices.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { pickTwo } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
@@ -23,7 +24,7 @@ export const clairvoyant: PolicyFactory = async ({ scenario: given }) => {
   const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
   const { config, poolIds } = loop;
   const { profiles, policy } = config;
-  /** By frontend and class. */
+  /** By frontend and pool. */
   let weights: (readonly number[])[][] = [];
   let solvedFor = '';
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -50,14 +51,13 @@ export const clairvoyant: PolicyFactory = async ({ scenario: given }) => {
   return {
     id: 'clairvoyant',
     sharesCaches: true,
-    decide: ({ frontend, conversation }) =>
-      pickTwo(conversation.hash, weights[frontend]![conversation.requestClass]!),
+    decide: (request) => pickTwo(request.conversation.hash, rowOf(weights, request)),
     async tick(now) {
       if (now - lookedAt < LOOK_SECONDS) return;
       lookedAt = now;
       await look(now);
     },
-    weights: (frontend, requestClass = 0) => weights[frontend]![requestClass],
+    weights: (frontend, pool) => weights[frontend]![pool],
     async close() {
       await optimizer.close();
       await loop.close();
@@ -69,15 +69,17 @@ export const clairvoyant: PolicyFactory = async ({ scenario: given }) => {
 function trueState(scenario: Scenario, fleet: Fleet, poolIds: readonly string[], now: number): FleetState {
   const { frontends, engines } = scenario;
   const acting = scenario.faults.filter(({ from, until }) => from <= now && now < until);
-  const demands = frontends.flatMap(({ id, rate, source, classShares = [1] }) =>
-    classShares.map((share, requestClass) => ({
-      frontendId: id,
-      poolId: poolIds[requestClass]!,
-      priority: scenario.classes?.[requestClass]?.priority?.value ?? 0,
-      requestsPerSecond: Math.round(share * rate.at(now) * 10) / 10,
-      ...source.expected,
-      source: 'measured' as const,
-    })),
+  const demands = frontends.flatMap(({ id, demands: own }) =>
+    own.flatMap(({ rate, source, classShares }) =>
+      classShares.map((share, requestClass) => ({
+        frontendId: id,
+        poolId: poolIds[scenario.classes[requestClass]!.pool]!,
+        priority: scenario.classes[requestClass]!.priority?.value ?? 0,
+        requestsPerSecond: Math.round(share * rate.at(now) * 10) / 10,
+        ...source.expected,
+        source: 'measured' as const,
+      })),
+    ),
   );
   const cut = acting.flatMap((fault) => (fault.kind === 'region-cut' ? [fault.region] : []));
   return {

@@ -12,7 +12,7 @@ import type { LoadSources } from '../../xds-server/signals/pages/engine-load.js'
 import { ReplicaReading } from '../../xds-server/signals/pages/replica-reading.js';
 import { Signals, type SignalsView } from '../../xds-server/signals/signals.js';
 import { fittedProfile, slowed } from '../fitted-profile.js';
-import { envoysOf, type Scenario } from '../scenario.js';
+import { envoysOf, type Scenario, type ScenarioPool } from '../scenario.js';
 import type { EngineTelemetry } from './policy.js';
 
 const MODEL = 'm';
@@ -48,7 +48,7 @@ export class ControlLoop {
   readonly config: Config;
   plan: Plan | null = null;
   view: SignalsView;
-  /** Pool ids by class of the scenario. */
+  /** Ids of the scenario's pools in the configuration. */
   readonly poolIds: readonly string[];
   readonly #scenario: Scenario;
   readonly #frontendOf: readonly number[];
@@ -65,8 +65,8 @@ export class ControlLoop {
     this.#frontendOf = envoysOf(scenario);
     this.#envoys = new Map(scenario.frontends.map(({ id, envoys = 1 }) => [id, envoys]));
     this.config = { ...config, outlierPenalty: outlierPenalty ?? config.outlierPenalty };
-    this.poolIds = (scenario.classes ?? [undefined]).map((requestClass) =>
-      poolOf(this.config, scenario, requestClass?.eligible),
+    this.poolIds = scenario.pools.map((pool) =>
+      scenario.config === undefined ? idOf(pool, this.config, scenario) : pool.id,
     );
     this.#signals = new Signals(this.config, [], EPOCH_MS);
     this.#optimizer = new Optimizer({ executor: () => new LocalExecutor() });
@@ -122,11 +122,11 @@ export class ControlLoop {
     return isNew || isNews;
   }
 
-  /** Weights of a frontend for a class by replica in the scenario's order. */
-  weightsOf(frontend: number, requestClass = 0): readonly number[] {
+  /** Weights of a frontend for a pool by replica in the scenario's order. */
+  weightsOf(frontend: number, pool: number): readonly number[] {
     const { frontends, engines } = this.#scenario;
     const { id } = frontends[frontend]!;
-    const poolId = this.poolIds[requestClass]!;
+    const poolId = this.poolIds[pool]!;
     const row = this.plan?.rows.find((other) => other.frontendId === id && other.poolId === poolId);
     return engines.map(({ engineId }) => {
       const weight = row?.weights.find((other) => other.engineId === engineId)?.weight ?? 0;
@@ -145,7 +145,7 @@ export class ControlLoop {
 
 /** What an operator would write for this fleet; profiles are what `wardrop fit` made of benchmarks. */
 function configOf(scenario: Scenario): Config {
-  const { frontends, engines, rttMs, classes = [] } = scenario;
+  const { frontends, engines, rttMs, classes } = scenario;
   const engineIds = [...new Set(engines.map(({ engineId }) => engineId))];
   const file = {
     server: { stateFile: 'state.json' },
@@ -166,9 +166,9 @@ function configOf(scenario: Scenario): Config {
     },
     profiles: Object.fromEntries(engines.map(({ profile }) => [profile, fittedProfile(profile)])),
     demand: Object.fromEntries(
-      frontends.map(({ id, source }, index) => [
+      frontends.map(({ id, demands: [demand] }) => [
         id,
-        { requestsPerSecond: scenario.expectedRps[index], ...source.expected },
+        { requestsPerSecond: demand!.expectedRps, ...demand!.source.expected },
       ]),
     ),
     needs: Object.fromEntries(
@@ -191,9 +191,9 @@ function finite(ms: number): number | null {
   return ms < Number.POSITIVE_INFINITY ? ms : null;
 }
 
-/** The pool whose engines are those that may serve the class. */
-function poolOf({ fleet }: Config, { engines }: Scenario, eligible: readonly boolean[] | undefined): string {
-  const ids = new Set(engines.flatMap(({ engineId }, at) => ((eligible?.[at] ?? true) ? [engineId] : [])));
+/** The pool of the configuration whose engines are those that may serve this one. */
+function idOf({ eligible }: ScenarioPool, { fleet }: Config, { engines }: Scenario): string {
+  const ids = new Set(engines.flatMap(({ engineId }, at) => (eligible[at] ? [engineId] : [])));
   const pool = fleet.pools.find(
     ({ engineIds }) => engineIds.length === ids.size && engineIds.every((id) => ids.has(id)),
   );

@@ -31,11 +31,11 @@ export function usable(weights: readonly number[], ready: readonly boolean[]): r
   return rest.some((weight) => weight > 0) ? rest : weights;
 }
 
-/** The engine that wins by weighted rendezvous, and the one that would without it. */
+/** The engine that wins by weighted rendezvous, and the one that would without it; as many as have a weight. */
 export function pickTwo(key: number, weights: readonly number[]): number[] {
   const first = rendezvous(key, weights);
   const second = rendezvous(key, weights, first);
-  return second < 0 ? [first] : [first, second];
+  return [first, second].filter((engine) => engine >= 0);
 }
 
 export function normalised(values: readonly number[]): number[] {

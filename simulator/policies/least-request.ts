@@ -1,4 +1,6 @@
 import { Random } from '../random.js';
+import type { Scenario } from '../scenario.js';
+import { choicesOf, readyOf, rowOf } from './choices.js';
 import type { LocalView, PolicyFactory, RoutedRequest } from './policy.js';
 
 /**
@@ -6,12 +8,7 @@ import type { LocalView, PolicyFactory, RoutedRequest } from './policy.js';
  * this Envoy's own requests in flight for its nominal capacity.
  */
 export const leastRequest: PolicyFactory = ({ scenario, seed, local }) => {
-  const random = new Random(seed, 'least-request');
-  const choice = new TwoChoices(
-    scenario.engines.map(({ nominalRps }) => nominalRps),
-    local,
-    random,
-  );
+  const choice = new TwoChoices(scenario, local, new Random(seed, 'least-request'));
   return {
     id: 'least-request',
     decide: (request) => choice.pick(request),
@@ -20,21 +17,23 @@ export const leastRequest: PolicyFactory = ({ scenario, seed, local }) => {
 
 export class TwoChoices {
   readonly #capacities: readonly number[];
+  readonly #choices: readonly (readonly (readonly number[])[])[];
   readonly #local: LocalView;
   readonly #random: Random;
 
-  constructor(capacities: readonly number[], local: LocalView, random: Random) {
-    this.#capacities = capacities;
+  constructor(scenario: Scenario, local: LocalView, random: Random) {
+    this.#capacities = scenario.engines.map(({ nominalRps }) => nominalRps);
+    this.#choices = choicesOf(scenario);
     this.#local = local;
     this.#random = random;
   }
 
   /** The better one first. */
-  pick({ frontend, envoy }: Pick<RoutedRequest, 'frontend' | 'envoy'>): number[] {
-    const ready = this.#capacities.flatMap((_, engine) =>
-      this.#local.ready[frontend]![engine] ? [engine] : [],
-    );
-    const engines = ready.length > 0 ? ready : this.#capacities.map((_, engine) => engine);
+  pick(request: RoutedRequest): readonly number[] {
+    const { frontend, envoy } = request;
+    const choices = rowOf(this.#choices, request);
+    const ready = readyOf(choices, this.#local.ready[frontend]!);
+    const engines = ready.length > 0 ? ready : choices;
     if (engines.length === 1) return engines;
     const at = this.#random.integer({ min: 0, max: engines.length - 1 });
     const other = (at + this.#random.integer({ min: 1, max: engines.length - 1 })) % engines.length;

@@ -1,3 +1,5 @@
+import type { Scenario } from '../scenario.js';
+import { choicesOf, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 
 /**
@@ -6,35 +8,48 @@ import type { PolicyFactory } from './policy.js';
  * "How useful is old information?", TPDS 2000).
  */
 export const localBest: PolicyFactory = ({ scenario, local }) => {
-  const nearestOf = scenario.rttMs.map((row) => row.indexOf(Math.min(...row)));
+  const choices = choicesOf(scenario);
+  const nearestOf = choices.map((rows, frontend) =>
+    rows.map((engines) => leastBy(engines, (engine) => scenario.rttMs[frontend]![engine]!)),
+  );
+  const answers = scenario.pools.map((_, pool) => answerTokensOf(scenario, pool));
   let best = nearestOf;
-  const engineSeconds = scenario.engines.map(() => 0);
   return {
     id: 'local-best',
     update({ engines }) {
-      engines.forEach((engine, index) => {
-        const { outputTokens } = scenario.frontends[0]!.source.expected;
-        const seconds = engine.ttftSeconds + (outputTokens - 1) * engine.tbotSeconds;
+      const seconds = (engine: number, pool: number) => {
+        const { ttftSeconds, tbotSeconds, waiting } = engines[engine]!;
+        const measured = ttftSeconds + (answers[pool]! - 1) * tbotSeconds;
         // An engine that nobody used is taken for empty, and its queue for what a report of it says.
-        engineSeconds[index] = Number.isNaN(seconds)
-          ? engine.waiting / scenario.engines[index]!.nominalRps
-          : seconds;
-      });
-      best = scenario.rttMs.map((row) => {
-        let chosen = -1;
-        for (let engine = 0; engine < row.length; engine++) {
-          if (!engines[engine]!.ready) continue;
-          const cost = row[engine]! / 1000 + engineSeconds[engine]!;
-          if (chosen < 0 || cost < row[chosen]! / 1000 + engineSeconds[chosen]!) chosen = engine;
-        }
-        return Math.max(0, chosen);
-      });
+        return Number.isNaN(measured) ? waiting / scenario.engines[engine]!.nominalRps : measured;
+      };
+      best = choices.map((rows, frontend) =>
+        rows.map((all, pool) => {
+          const ready = all.filter((engine) => engines[engine]!.ready);
+          const cost = (engine: number) => scenario.rttMs[frontend]![engine]! / 1000 + seconds(engine, pool);
+          return ready.length === 0 ? all[0]! : leastBy(ready, cost);
+        }),
+      );
     },
-    decide({ frontend }) {
-      const first = best[frontend]!;
-      const other =
-        nearestOf[frontend] === first ? (first + 1) % scenario.engines.length : nearestOf[frontend]!;
-      return local.ready[frontend]![first] ? [first, other] : [other, first];
+    decide(request) {
+      const engines = rowOf(choices, request);
+      const first = rowOf(best, request);
+      const near = rowOf(nearestOf, request);
+      const other = near === first ? engines[(engines.indexOf(first) + 1) % engines.length]! : near;
+      return local.ready[request.frontend]![first] ? [first, other] : [other, first];
     },
   };
 };
+
+/** The first of the least. */
+function leastBy(engines: readonly number[], cost: (engine: number) => number): number {
+  return engines.reduce((best, engine) => (cost(engine) < cost(best) ? engine : best));
+}
+
+/** Of the first demand for the pool. */
+function answerTokensOf({ frontends, classes }: Scenario, pool: number): number {
+  const demand = frontends
+    .flatMap(({ demands }) => demands)
+    .find(({ classShares }) => classes.some((each, index) => each.pool === pool && classShares[index]! > 0));
+  return demand?.source.expected.outputTokens ?? 1;
+}

@@ -22,14 +22,16 @@ const PUSHED_DIFFERENCE = 0.02;
 export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) => {
   const loop = new ControlLoop(scenario);
   const maglev = new Maglev(scenario.engines.length);
-  const pools = loop.poolIds.map((id) => id64(id));
+  /** By class. */
+  const poolIds = scenario.classes.map(({ pool }) => id64(loop.poolIds[pool]!));
   const frontendOf = envoysOf(scenario);
   const usages = frontendOf.map(() =>
-    pools.map((pool) =>
+    poolIds.map((pool) =>
       scenario.engines.map(({ engineId }) => ({ ...noEngineUsage(pool, id64(engineId)) }) as Counters),
     ),
   );
-  const offered = frontendOf.map(() => pools.map(() => 0));
+  const offered = frontendOf.map(() => poolIds.map(() => 0));
+  /** By frontend and pool. */
   const weights: (readonly number[])[][] = [];
   const tables: Uint16Array[][] = [];
   let sequence = 0;
@@ -37,7 +39,7 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
 
   const push = (now: number) => {
     const next = scenario.frontends.map((_, frontend) =>
-      loop.poolIds.map((_, requestClass) => loop.weightsOf(frontend, requestClass)),
+      scenario.pools.map((_, pool) => loop.weightsOf(frontend, pool)),
     );
     const differs = next.flat().some((row, at) => {
       const last = weights.flat()[at];
@@ -55,8 +57,8 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
     vms: [
       {
         ...noVmUsage(1n, ++sequence),
-        pools: pools.map((pool, requestClass) => ({
-          ...noPoolUsage(pool, scenario.classes?.[requestClass]?.priority?.value),
+        pools: scenario.classes.map(({ priority }, requestClass) => ({
+          ...noPoolUsage(poolIds[requestClass]!, priority?.value),
           offered: offered[envoy]![requestClass]!,
         })),
         engines: merged(usages[envoy]!.flat()),
@@ -68,10 +70,10 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
   push(0);
   return {
     id: 'native-maglev',
-    decide({ frontend, envoy, conversation }) {
+    decide({ frontend, envoy, pool, conversation }) {
       const { requestClass } = conversation;
       offered[envoy]![requestClass]!++;
-      const table = tables[frontend]![requestClass]!;
+      const table = tables[frontend]![pool]!;
       // Envoy skips hosts that its health checks hold for dead by hashing on.
       for (let attempt = 0; attempt < 16; attempt++) {
         const engine = table[mix(conversation.hash, attempt) % table.length]!;
@@ -104,7 +106,7 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
       await loop.step(atMs);
       push(now);
     },
-    weights: (frontend, requestClass = 0) => weights[frontend]![requestClass],
+    weights: (frontend, pool) => weights[frontend]![pool],
     close: () => loop.close(),
   };
 };

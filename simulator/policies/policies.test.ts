@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { MODEL_HEADER } from '../../wire/names.js';
+import { loadConfig } from '../../xds-server/config/load.js';
 import { engineKinds } from '../engine/parameters.js';
 import { filterModule } from '../filter-host/build.js';
+import { fittedProfile } from '../fitted-profile.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
-import { DEFAULT_CLIENT, type Scenario } from '../scenario.js';
+import { DEFAULT_CLIENT, onePool, type Scenario, type ScenarioDemand } from '../scenario.js';
 import { World } from '../virtual/world.js';
 import { shaped } from '../workloads/conversation-source.js';
 import { steady } from '../workloads/rate-curve.js';
@@ -19,15 +22,22 @@ const engine = (id: string, kind: string, nominalRps: number) => ({
   nominalRps,
 });
 
+const engines = [engine('a', 'sim-100', 100), engine('b', 'sim-100', 100), engine('c', 'sim-80', 80)];
+
+const demand = (id: string, requestsPerSecond: number): ScenarioDemand => ({
+  ...{ id, source, rate: steady(requestsPerSecond), expectedRps: requestsPerSecond, classShares: [1] },
+});
+
 /** Two regions and three engines at a third of their capacity. */
 const calm: Scenario = {
   id: 'calm',
   about: '',
   frontends: [
-    { id: 'west', region: 'west', source, rate: steady(40) },
-    { id: 'east', region: 'east', source, rate: steady(40) },
+    { id: 'west', region: 'west', demands: [demand('west', 40)] },
+    { id: 'east', region: 'east', demands: [demand('east', 40)] },
   ],
-  engines: [engine('a', 'sim-100', 100), engine('b', 'sim-100', 100), engine('c', 'sim-80', 80)],
+  engines,
+  ...onePool(engines),
   rttMs: [
     [4, 40, 80],
     [80, 40, 4],
@@ -38,7 +48,6 @@ const calm: Scenario = {
   faults: [],
   slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
   client: DEFAULT_CLIENT,
-  expectedRps: [40, 40],
   signals: { periodSeconds: 1, delaySeconds: 1 },
 };
 
@@ -82,14 +91,63 @@ describe.each(Object.entries(policies))('policy %s', (_, policy) => {
   });
 });
 
+describe.each(Object.entries(policies))('several pools under policy %s', (_, policy) => {
+  it('are each served by engines that may and that there is a way to, also when those of the pool are dead', async () => {
+    const both = { m: { requestsPerSecond: 20 }, n: { requestsPerSecond: 20 } };
+    const config = loadConfig('fleet.yaml', () =>
+      JSON.stringify({
+        frontends: ['west', 'east'].map((id) => ({ id, region: id })),
+        engines: engines.map(({ id, profile, region }, at) => ({
+          ...{ id, profile, region, models: at === 1 ? ['m', 'n'] : [at === 0 ? 'm' : 'n'] },
+          endpoints: [`10.0.0.${at}:8000`],
+        })),
+        network: { rttMs: { west: { a: 4, b: 40, c: 80 }, east: { a: 80, b: 40, c: null } } },
+        profiles: { 'sim-100': fittedProfile('sim-100'), 'sim-80': fittedProfile('sim-80') },
+        demand: { west: { models: both }, east: { models: both } },
+      }),
+    );
+    const pools = [
+      { id: 'm', eligible: [true, true, false] },
+      { id: 'n', eligible: [false, true, true] },
+    ];
+    const twoModels: Partial<Scenario> = {
+      ...{ config, pools },
+      engines: engines.map((each, at) => ({ ...each, address: `10.0.0.${at}:8000` })),
+      rttMs: [
+        [4, 40, 80],
+        [80, 40, Number.POSITIVE_INFINITY],
+      ],
+      classes: pools.map(({ id }, pool) => ({ id, headers: { [MODEL_HEADER]: id }, pool })),
+      frontends: calm.frontends.map((frontend) => ({
+        ...frontend,
+        demands: pools.map(({ id }, pool) => ({
+          ...demand(`${frontend.id} ${id}`, 20),
+          classShares: [1 - pool, pool],
+        })),
+      })),
+      faults: [{ kind: 'engine-down', engine: 'c', from: 18, until: 30 }],
+    };
+    const record = await run(policy, twoModels);
+    expect(record.ends.failed / record.requests).toBeLessThan(0.02);
+    expect(record.flows[1]![2]).toBe(0);
+    // By row: west m, west n, east m, east n.
+    const sent = record.samples.reduce(
+      (sums, sample) => sums.map((row, at) => row.map((sum, engine) => sum + sample.sent[at]![engine]!)),
+      [0, 1, 2, 3].map(() => [0, 0, 0]),
+    );
+    for (const row of [0, 2]) expect(sent[row]![2]).toBe(0);
+    for (const row of [1, 3]) expect(sent[row]![0]).toBe(0);
+    expect(Math.min(...sent.map((row) => row.reduce((a, b) => a + b, 0)))).toBeGreaterThan(400);
+  });
+});
+
 it('Wardrop refuses the same requests in every run, and clients come back at the same times', async () => {
   const overload = () =>
     run(policies.wardrop, {
       rttMs: calm.rttMs.map(() => [4, 4, Number.POSITIVE_INFINITY]),
       warmupSeconds: 3,
       seconds: 3,
-      expectedRps: [130, 130],
-      frontends: calm.frontends.map((frontend) => ({ ...frontend, rate: steady(130) })),
+      frontends: calm.frontends.map((frontend) => ({ ...frontend, demands: [demand(frontend.id, 130)] })),
     });
   const record = await overload();
   expect(record.clientRetries).toBeGreaterThan(0);

@@ -3,6 +3,7 @@ import type { Scenario } from '../scenario.js';
 /** A request at its frontend. */
 export interface RoutedRequest {
   readonly frontend: number;
+  readonly pool: number;
   /** The Envoy of the frontend that it came to, counted over all frontends. */
   readonly envoy: number;
   readonly conversation: Conversation;
@@ -24,8 +25,6 @@ export interface Conversation {
   readonly hash: number;
   /** Index of its class in the scenario. */
   readonly requestClass: number;
-  /** By engine, whether it may serve the conversation; undefined where all may. */
-  readonly eligible: readonly boolean[] | undefined;
   /** Engine that served the last turn, -1 before. */
   lastEngine: number;
   /** Prompt and answer of the last turn, in tokens; 0 before. */
@@ -45,10 +44,10 @@ export type Decision = readonly number[] | Refusal;
 export interface Telemetry {
   readonly atSeconds: number;
   readonly engines: readonly EngineTelemetry[];
-  /** Requests per second at each frontend in the period, retries of clients included. */
-  readonly demandRps: readonly number[];
-  /** Mean seconds to the complete answer in the period, `[frontend][engine]`; NaN where there was none. */
-  readonly e2eSeconds: readonly (readonly number[])[];
+  /** Requests per second in the period, retries of clients included, `[frontend][pool]`. */
+  readonly demandRps: readonly (readonly number[])[];
+  /** Mean seconds to the complete answer in the period, `[frontend][pool][engine]`; NaN where there was none. */
+  readonly e2eSeconds: readonly (readonly (readonly number[])[])[];
 }
 
 export interface EngineTelemetry {
@@ -79,8 +78,8 @@ export interface ControlView {
 }
 
 /**
- * A way to choose engines. `decide` stands for all Envoys: it may use what its own Envoy knows by itself, and what the
- * last update brought.
+ * A way to choose engines, among those that may serve a request. `decide` stands for all Envoys: it may use what its own
+ * Envoy knows by itself, and what the last update brought.
  */
 export interface Policy {
   readonly id: string;
@@ -89,8 +88,8 @@ export interface Policy {
   observe?(now: number): unknown;
   /** What the period showed, `delaySeconds` after its end. */
   update?(telemetry: Telemetry, now: number, observed: unknown): Promise<void> | void;
-  /** The weights in force at a frontend for a class, the same array as long as they stay; absent without weights. */
-  weights?(frontend: number, requestClass?: number): readonly number[] | undefined;
+  /** The weights in force at a frontend for a pool, the same array as long as they stay; absent without weights. */
+  weights?(frontend: number, pool: number): readonly number[] | undefined;
   /** A little work of the data plane, four times a second. */
   tick?(now: number): Promise<void> | void;
   /** The answer to an attempt begins at the frontend; one that is not streamed is complete with that. */

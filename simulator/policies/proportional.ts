@@ -1,5 +1,6 @@
+import { choicesOf, rowOf } from './choices.js';
 import { normalised, pickTwo, usable } from './hashing.js';
-import type { PolicyFactory } from './policy.js';
+import type { PolicyFactory, Telemetry } from './policy.js';
 
 export interface ProportionalOptions {
   /** Relative change of a weight per period and relative distance from the average. */
@@ -21,36 +22,52 @@ const LARGEST_STEP = 0.5;
  */
 export function proportional({ gain, smoothing }: ProportionalOptions, id = 'proportional'): PolicyFactory {
   return ({ scenario, local }) => {
-    const smoothed = scenario.rttMs.map((row) => row.map(() => Number.NaN));
-    let weights = scenario.rttMs.map((row) => {
-      const least = Math.min(...row);
-      return normalised(row.map((ms) => (ms === least ? 1 : LEAST_WEIGHT)));
-    });
+    const choices = choicesOf(scenario);
+    const smoothed = choices.map((rows) => rows.map(() => scenario.engines.map(() => Number.NaN)));
+    let weights: (readonly number[])[][] = choices.map((rows, frontend) =>
+      rows.map((engines) => {
+        const rtt = scenario.rttMs[frontend]!;
+        const least = Math.min(...engines.map((engine) => rtt[engine]!));
+        return normalised(
+          rtt.map((ms, engine) => (engines.includes(engine) ? (ms === least ? 1 : LEAST_WEIGHT) : 0)),
+        );
+      }),
+    );
+    const nudged = (
+      row: readonly number[],
+      signal: readonly number[],
+      engines: Telemetry['engines'],
+    ): readonly number[] => {
+      const average = weightedMean(signal, row);
+      if (Number.isNaN(average)) return row;
+      return normalised(
+        row.map((weight, engine) => {
+          if (weight === 0) return 0;
+          const value = signal[engine]!;
+          const score = Number.isNaN(value) ? 0 : (average - value) / average;
+          const step = Math.max(-LARGEST_STEP, Math.min(LARGEST_STEP, gain * score));
+          return engines[engine]!.ready ? Math.max(LEAST_WEIGHT, weight * (1 + step)) : LEAST_WEIGHT;
+        }),
+      );
+    };
     return {
       id,
       update({ engines, e2eSeconds }) {
-        weights = weights.map((row, frontend) => {
-          const signal = smoothed[frontend]!;
-          e2eSeconds[frontend]!.forEach((seconds, engine) => {
-            if (Number.isNaN(seconds)) return;
-            const last = signal[engine]!;
-            signal[engine] = Number.isNaN(last) ? seconds : last + smoothing * (seconds - last);
-          });
-          const average = weightedMean(signal, row);
-          if (Number.isNaN(average)) return row;
-          return normalised(
-            row.map((weight, engine) => {
-              const value = signal[engine]!;
-              const score = Number.isNaN(value) ? 0 : (average - value) / average;
-              const step = Math.max(-LARGEST_STEP, Math.min(LARGEST_STEP, gain * score));
-              return engines[engine]!.ready ? Math.max(LEAST_WEIGHT, weight * (1 + step)) : LEAST_WEIGHT;
-            }),
-          );
-        });
+        weights = weights.map((rows, frontend) =>
+          rows.map((row, pool) => {
+            const signal = smoothed[frontend]![pool]!;
+            e2eSeconds[frontend]![pool]!.forEach((seconds, engine) => {
+              if (Number.isNaN(seconds)) return;
+              const last = signal[engine]!;
+              signal[engine] = Number.isNaN(last) ? seconds : last + smoothing * (seconds - last);
+            });
+            return nudged(row, signal, engines);
+          }),
+        );
       },
-      decide: ({ frontend, conversation }) =>
-        pickTwo(conversation.hash, usable(weights[frontend]!, local.ready[frontend]!)),
-      weights: (frontend) => weights[frontend],
+      decide: (request) =>
+        pickTwo(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
+      weights: (frontend, pool) => weights[frontend]![pool],
     };
   };
 }

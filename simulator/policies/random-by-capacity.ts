@@ -1,13 +1,15 @@
 import { Random } from '../random.js';
+import { capacitiesOf, rowOf } from './choices.js';
 import { pickTwo, usable } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
 /** A random engine in proportion to nominal capacity. */
 export const randomByCapacity: PolicyFactory = ({ scenario, seed, local }) => {
   const random = new Random(seed, 'random-by-capacity');
-  const weights = scenario.engines.map(({ nominalRps }) => nominalRps);
+  const weights = capacitiesOf(scenario);
   return {
     id: 'random',
-    decide: ({ frontend }) => pickTwo(random.bits(), usable(weights, local.ready[frontend]!)),
+    decide: (request) =>
+      pickTwo(random.bits(), usable(rowOf(weights, request), local.ready[request.frontend]!)),
   };
 };

@@ -1,18 +1,22 @@
 import { envoysOf } from '../scenario.js';
+import { choicesOf, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 
-/** Each Envoy takes the ready engines in turn: the default of most proxies. */
+/** Each Envoy takes the ready engines of a pool in turn: the default of most proxies. */
 export const roundRobin: PolicyFactory = ({ scenario, local }) => {
-  const turns = envoysOf(scenario).map((_, envoy) => envoy);
-  const { length } = scenario.engines;
+  const choices = choicesOf(scenario);
+  const turns = envoysOf(scenario).map((_, envoy) => scenario.pools.map(() => envoy));
   return {
     id: 'round-robin',
-    decide({ frontend, envoy }) {
-      for (let tries = 0; tries < length; tries++) {
-        const engine = turns[envoy]!++ % length;
-        if (local.ready[frontend]![engine]) return [engine, (engine + 1) % length];
+    decide(request) {
+      const { frontend, envoy, pool } = request;
+      const engines = rowOf(choices, request);
+      const at = (turn: number) => engines[turn % engines.length]!;
+      for (let tries = 0; tries < engines.length; tries++) {
+        const turn = turns[envoy]![pool]!++;
+        if (local.ready[frontend]![at(turn)]) return [at(turn), at(turn + 1)];
       }
-      return [turns[envoy]! % length];
+      return [at(turns[envoy]![pool]!)];
     },
   };
 };

@@ -30,12 +30,7 @@ function pinned(
   { scenario, seed, local }: PolicyContext,
   lastEngine: (request: RoutedRequest) => number,
 ): Policy {
-  const random = new Random(seed, 'session-pinning');
-  const choice = new TwoChoices(
-    scenario.engines.map(({ nominalRps }) => nominalRps),
-    local,
-    random,
-  );
+  const choice = new TwoChoices(scenario, local, new Random(seed, 'session-pinning'));
   return {
     id,
     decide(request) {

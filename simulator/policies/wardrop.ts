@@ -52,9 +52,8 @@ class Wardrop implements Policy {
   readonly #engineOf: ReadonlyMap<string, number>;
   /** By frontend. */
   #snapshots: Uint8Array[] = [];
-  /** By frontend and class. */
+  /** By frontend and pool. */
   #weights: (readonly number[])[][] = [];
-  readonly #headers: readonly Readonly<Record<string, string>>[];
   readonly #displaced: DisplacedBoard;
   #nowMs = EPOCH_MS;
   #version = 0;
@@ -78,9 +77,6 @@ class Wardrop implements Policy {
       return host.startVm({ frontendId, syncPeriodMs: 250, readBodies: true, placement: true });
     });
     this.#engineOf = new Map(scenario.engines.map((_, index) => [addressOf(scenario, index), index]));
-    this.#headers = (scenario.classes ?? [undefined]).map((requestClass) => ({
-      ...requestClass?.headers,
-    }));
   }
 
   /** The first plan is made of what the operator expects. */
@@ -98,7 +94,8 @@ class Wardrop implements Policy {
   decide(request: RoutedRequest, now: number): Decision {
     const vm = this.#vmAt(request.envoy, now);
     const { id, requestClass } = request.conversation;
-    const headers: Record<string, string> = { ...this.#headers[requestClass], 'x-session-id': id };
+    const { headers: signs } = this.#context.scenario.classes[requestClass]!;
+    const headers: Record<string, string> = { ...signs, 'x-session-id': id };
     if (request.clientRetries > 0) headers['x-stainless-retry-count'] = `${request.clientRetries}`;
     const stream = vm.request(headers).send(request.turn.index > 0 ? LATER_BODY : FIRST_BODY, true);
     request.tag = stream;
@@ -204,8 +201,8 @@ class Wardrop implements Policy {
     return driftingProfiles(view, view.state.atMs).size > 0;
   }
 
-  weights(frontend: number, requestClass = 0): readonly number[] | undefined {
-    return this.#weights[frontend]![requestClass];
+  weights(frontend: number, pool: number): readonly number[] | undefined {
+    return this.#weights[frontend]![pool];
   }
 
   close(): Promise<void> {
@@ -238,9 +235,9 @@ class Wardrop implements Policy {
       ),
     );
     this.#weights = scenario.frontends.map((_, frontend) =>
-      this.#loop.poolIds.map((_, requestClass) => {
-        const next = this.#loop.weightsOf(frontend, requestClass);
-        const last = this.#weights[frontend]?.[requestClass];
+      scenario.pools.map((_, pool) => {
+        const next = this.#loop.weightsOf(frontend, pool);
+        const last = this.#weights[frontend]?.[pool];
         return last?.every((weight, engine) => weight === next[engine]) ? last : next;
       }),
     );

@@ -1,3 +1,5 @@
+import { expectedRpsOf } from '../scenario.js';
+import { choicesOf, rowOf } from './choices.js';
 import { pickTwo, usable } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
@@ -5,36 +7,51 @@ import type { PolicyFactory } from './policy.js';
 const FULL = 0.9;
 /** Smoothing of reported demand. */
 const SMOOTHING = 0.2;
+/** Where nothing was asked for yet, there are weights all the same. */
+const LEAST_RPS = 1e-9;
 
 /**
  * Waterfall by region: demand fills the nearest engine up to its capacity and spills over to the next (Google's
  * Traffic Director; the baseline of SLATE, HotNets 2024). Here with the conversation's hash within the shares, which
- * the originals do not have: without it the comparison would be about caches.
+ * the originals do not have: without it the comparison would be about caches. At the same distance, who has fewer choices
+ * is served first.
  */
 export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
-  const pairs = scenario.rttMs
-    .flatMap((row, frontend) => row.map((rtt, engine) => ({ frontend, engine, rtt })))
-    .sort((a, b) => a.rtt - b.rtt);
-  const smoothed = [...scenario.expectedRps];
+  const choices = choicesOf(scenario);
+  const ways = choices
+    .flatMap((rows, frontend) =>
+      rows.flatMap((engines, pool) =>
+        engines.map((engine) => {
+          const rtt = scenario.rttMs[frontend]![engine]!;
+          return { frontend, pool, engine, rtt, choices: engines.length };
+        }),
+      ),
+    )
+    .sort((a, b) => a.rtt - b.rtt || a.choices - b.choices);
+  const smoothed = expectedRpsOf(scenario);
   let weights = fill();
 
-  function fill(): number[][] {
+  function fill(): number[][][] {
     const left = scenario.engines.map(({ nominalRps }, engine) =>
       control.ready[engine] ? FULL * nominalRps : 0,
     );
-    const rest = [...smoothed];
-    const flows = scenario.frontends.map(() => scenario.engines.map(() => 0));
-    for (const { frontend, engine } of pairs) {
-      const flow = Math.min(rest[frontend]!, left[engine]!);
-      flows[frontend]![engine]! += flow;
-      rest[frontend]! -= flow;
+    const demand = smoothed.map((rates) => rates.map((rate) => Math.max(LEAST_RPS, rate)));
+    const rest = demand.map((rates) => [...rates]);
+    const flows = choices.map((rows) => rows.map(() => scenario.engines.map(() => 0)));
+    for (const { frontend, pool, engine } of ways) {
+      const flow = Math.min(rest[frontend]![pool]!, left[engine]!);
+      flows[frontend]![pool]![engine]! += flow;
+      rest[frontend]![pool]! -= flow;
       left[engine]! -= flow;
     }
-    const total = scenario.engines.reduce((sum, { nominalRps }) => sum + nominalRps, 0);
-    return flows.map((row, frontend) =>
-      row.map((flow, engine) => {
-        const spread = (rest[frontend]! * scenario.engines[engine]!.nominalRps) / total;
-        return (flow + spread) / Math.max(1e-9, smoothed[frontend]!);
+    return choices.map((rows, frontend) =>
+      rows.map((engines, pool) => {
+        const total = engines.reduce((sum, engine) => sum + scenario.engines[engine]!.nominalRps, 0);
+        const row = flows[frontend]![pool]!;
+        for (const engine of engines) {
+          row[engine]! += (rest[frontend]![pool]! * scenario.engines[engine]!.nominalRps) / total;
+        }
+        return row.map((flow) => flow / demand[frontend]![pool]!);
       }),
     );
   }
@@ -42,13 +59,15 @@ export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
   return {
     id: 'waterfall',
     update({ demandRps }) {
-      demandRps.forEach((rate, frontend) => {
-        smoothed[frontend]! += SMOOTHING * (rate - smoothed[frontend]!);
+      demandRps.forEach((rates, frontend) => {
+        rates.forEach((rate, pool) => {
+          smoothed[frontend]![pool]! += SMOOTHING * (rate - smoothed[frontend]![pool]!);
+        });
       });
       weights = fill();
     },
-    decide: ({ frontend, conversation }) =>
-      pickTwo(conversation.hash, usable(weights[frontend]!, local.ready[frontend]!)),
-    weights: (frontend) => weights[frontend],
+    decide: (request) =>
+      pickTwo(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
+    weights: (frontend, pool) => weights[frontend]![pool],
   };
 };

@@ -1,45 +1,60 @@
 import type { Config } from '../../xds-server/config/config.js';
-import { workSeconds } from '../../xds-server/profiles/profile.js';
-import { engineOf } from '../engine/from-profile.js';
-import type { ScenarioEngine } from '../scenario.js';
-import {
-  buildFrontend,
-  type ClassNames,
-  checkSizes,
-  type FleetPart,
-  type FrontendPart,
-  kindOf,
-  meanMix,
-} from './fleet-parts.js';
+import type { Path } from '../../xds-server/config/problem.js';
+import type { ScenarioDemand, ScenarioEngine } from '../scenario.js';
+import { steady } from '../workloads/rate-curve.js';
+import { largestRecorded, recorded } from '../workloads/recorded.js';
+import { buildDemand, checkSizes, type FleetPart, kindOf } from './fleet-parts.js';
+import { type PoolDemand, poolsOf, replicasOf, rttMsOf, withSimulatedNeeds } from './known-fleet.js';
 import type { Problems } from './problems.js';
-import type { FrontendEntry, ScenarioFile } from './schema.js';
+import type { DemandEntry, FrontendEntry, ScenarioFile } from './schema.js';
 import type { Workloads } from './workloads.js';
 
-const NO_NAMES: ClassNames = { needs: [], priorities: [] };
+/** Requests of a run may be larger than the largest of those that were drawn for the means: at most by so many times. */
+const DRAWN_MARGIN = 2;
+
+/** What comes for a pool at a frontend, and where the scenario says so. */
+interface RowPart extends PoolDemand {
+  readonly path: Path;
+  /** Undefined where nobody ever asks. */
+  readonly demand?: ScenarioDemand;
+}
 
 /** The fleet of a configuration; what the scenario's own entries say of its frontends and engines comes on top. */
 export function configuredFleet(
   entry: ScenarioFile,
-  config: Config,
+  given: Config,
   workloads: Workloads,
   problems: Problems,
 ): FleetPart | undefined {
+  const config = { ...given, fleet: withSimulatedNeeds(given.fleet) };
   const { fleet } = config;
   checkEntries(entry, config, problems);
-  const frontends = configuredFrontends(entry, config, workloads, problems);
-  if (frontends.length < fleet.frontends.length) return undefined;
-  const engines = configuredEngines(entry, config, frontends, problems);
-  checkSizes(frontends, engines, problems);
-  const rttMs = fleet.networkSeconds.map((row) =>
-    engines.map(({ engineId }) => 1000 * row[fleet.engines.findIndex(({ id }) => id === engineId)]!),
-  );
-  const pool = fleet.pools[0]!;
-  const eligible = engines.map(({ engineId }) => pool.engineIds.includes(engineId));
-  const classes = eligible.every(Boolean) ? {} : { classes: [{ id: pool.id, headers: {}, eligible }] };
-  return { frontends, engines, rttMs, config, ...classes };
+  const rows = fleet.frontends.map(({ id }) => rowsOf(id, entry, config, workloads, problems));
+  if (rows.includes(undefined)) return undefined;
+  const parts = rows.flatMap((own) => own!);
+  const engines = configuredEngines(entry, config, parts, problems);
+  const asked = parts.filter(({ demand }) => demand !== undefined);
+  const { pools, classes } = poolsOf(fleet, engines, new Set(asked.map(({ poolId }) => poolId)));
+  if (pools.length === 0) {
+    problems.add(['config'], 'expects no requests', 'give rates under "frontends", or its "demand"');
+    return undefined;
+  }
+  for (const { path, poolId, demand } of asked) {
+    const { eligible } = pools.find(({ id }) => id === poolId)!;
+    const own = engines.filter((_, engine) => eligible[engine]);
+    checkSizes(demand!, own, path, problems);
+  }
+  const frontends = fleet.frontends.map(({ id, region }, index) => ({
+    ...{ id, region, envoys: entry.frontends?.find((other) => other.id === id)?.envoys ?? 1 },
+    demands: rows[index]!.flatMap(({ demand, poolId }) => {
+      const classShares = classes.map((requestClass) => Number(requestClass.id === poolId));
+      return demand === undefined ? [] : [{ ...demand, classShares }];
+    }),
+  }));
+  return { frontends, engines, rttMs: rttMsOf(fleet, engines), config, pools, classes };
 }
 
-/** The scenario may only add to what the configuration has, which must be of one pool. */
+/** The scenario may only add to what the configuration has. */
 function checkEntries(entry: ScenarioFile, { fleet }: Config, problems: Problems): void {
   if (entry.network !== undefined) problems.add(['network'], 'must not be there: the configuration has one');
   if (Object.keys(entry.needs).length > 0)
@@ -47,72 +62,113 @@ function checkEntries(entry: ScenarioFile, { fleet }: Config, problems: Problems
   if (Object.keys(entry.priorities).length > 0)
     problems.add(['priorities'], 'must not be there: classes of a configuration are not tried');
   const ids = fleet.frontends.map(({ id }) => id);
-  (entry.frontends ?? []).forEach(({ id }, index) => {
-    if (!ids.includes(id)) problems.unknown(['frontends', index, 'id'], 'frontend', id, ids);
+  const poolIds = fleet.pools.map(({ id }) => id);
+  (entry.frontends ?? []).forEach((frontend, index) => {
+    const path = ['frontends', index];
+    if (!ids.includes(frontend.id)) problems.unknown([...path, 'id'], 'frontend', frontend.id, ids);
+    for (const id of Object.keys(frontend.pools ?? {}))
+      if (!poolIds.includes(id)) problems.unknown([...path, 'pools', id], 'pool', id, poolIds);
+    for (const key of ['needs', 'priorities'] as const)
+      if (Object.keys(frontend[key]).length > 0)
+        problems.add([...path, key], 'must not be there: say under "pools" what comes for each');
+    checkRates(frontend, path, poolIds, problems);
   });
   const engineIds = fleet.engines.map(({ id }) => id);
   (entry.engines ?? []).forEach(({ id }, index) => {
     if (!engineIds.includes(id)) problems.unknown(['engines', index, 'id'], 'engine', id, engineIds);
   });
-  if (fleet.pools.length > 1)
+  for (const { id, endpoints } of fleet.engines)
+    if (endpoints.length === 0)
+      problems.add(['config'], `engine ${id} lists no endpoints`, 'give as many as it has replicas');
+}
+
+/** A frontend's own rate is that of the only pool. */
+function checkRates(entry: FrontendEntry, path: Path, poolIds: readonly string[], problems: Problems): void {
+  const { workload, day, bursts, steps, expectedRequestsPerSecond, requestsPerSecond } = entry;
+  const isShaped =
+    steps.length > 0 ||
+    [workload, day, bursts, expectedRequestsPerSecond].some((value) => value !== undefined);
+  if (requestsPerSecond === undefined) {
+    if (isShaped) problems.add(path, 'missing key "requestsPerSecond"');
+    return;
+  }
+  if (poolIds.length > 1 || entry.pools !== undefined)
     problems.add(
-      ['config'],
-      `its fleet has ${fleet.pools.length} pools, and a scenario file tries one`,
-      'give the engines of one model without needs, or replay a recording',
+      [...path, 'requestsPerSecond'],
+      `must not be there: the configuration has the pools ${poolIds.join(', ')}`,
+      'say under "pools" what comes for each',
     );
 }
 
-function configuredFrontends(
+/** What comes for every pool at a frontend; undefined where the scenario is wrong about it. */
+function rowsOf(
+  frontendId: string,
   entry: ScenarioFile,
-  { fleet, expectedDemand }: Config,
+  { fleet: { pools }, expectedDemand }: Config,
   workloads: Workloads,
   problems: Problems,
-): readonly FrontendPart[] {
-  return fleet.frontends.flatMap(({ id, region }) => {
-    const index = entry.frontends?.findIndex((other) => other.id === id) ?? -1;
-    const expected = expectedDemand.find(({ frontendId }) => frontendId === id);
-    const own: FrontendEntry = entry.frontends?.[index] ?? {
-      id,
-      workload: 'chat',
-      envoys: 1,
-      requestsPerSecond: expected?.requestsPerSecond ?? 0,
-      steps: [],
-      needs: {},
-      priorities: {},
+): RowPart[] | undefined {
+  const index = entry.frontends?.findIndex(({ id }) => id === frontendId) ?? -1;
+  const rows = pools.map(({ id: poolId }): RowPart | undefined => {
+    const given = entryOf(entry.frontends?.[index], poolId);
+    const id = pools.length === 1 ? frontendId : `${frontendId} ${poolId}`;
+    if (given === undefined) return expectedRow(id, frontendId, poolId, expectedDemand);
+    const path: Path = ['frontends', index, ...('id' in given ? [] : ['pools', poolId])];
+    const demand = buildDemand(given, { id, classShares: [] }, path, workloads, problems);
+    if (demand === undefined) return undefined;
+    const { expected, largestTokens } = demand.source;
+    return {
+      ...{
+        poolId,
+        requestsPerSecond: given.requestsPerSecond,
+        means: expected,
+        largestTokens: DRAWN_MARGIN * largestTokens,
+        path,
+      },
+      ...(demand.rate.peak > 0 ? { demand } : {}),
     };
-    const parts = buildFrontend(own, ['frontends', index], NO_NAMES, workloads, problems);
-    return parts.map((part) => ({ ...part, region }));
   });
+  return rows.some((row) => row === undefined) ? undefined : (rows as RowPart[]);
+}
+
+/** What the configuration expects, for as long as the scenario takes. */
+function expectedRow(
+  id: string,
+  frontendId: string,
+  poolId: string,
+  expectedDemand: Config['expectedDemand'],
+): RowPart {
+  const { requestsPerSecond, ...means } = expectedDemand.find(
+    (other) => other.frontendId === frontendId && other.poolId === poolId,
+  )!;
+  const row = { poolId, requestsPerSecond, means, largestTokens: largestRecorded(means), path: ['config'] };
+  if (requestsPerSecond === 0) return row;
+  const source = { ...recorded(means), largestTokens: row.largestTokens };
+  const rate = steady(requestsPerSecond);
+  return { ...row, demand: { id, source, rate, expectedRps: requestsPerSecond, classShares: [] } };
+}
+
+function entryOf(frontend: FrontendEntry | undefined, poolId: string): DemandEntry | undefined {
+  if (frontend?.requestsPerSecond === undefined) return frontend?.pools?.[poolId];
+  return { ...frontend, requestsPerSecond: frontend.requestsPerSecond };
 }
 
 /** Each replica is an engine of the scenario. */
 function configuredEngines(
   entry: ScenarioFile,
   { fleet, profiles }: Config,
-  frontends: readonly FrontendPart[],
+  demands: readonly PoolDemand[],
   problems: Problems,
 ): readonly ScenarioEngine[] {
-  const mix = meanMix(frontends);
   return fleet.engines.flatMap((engine) => {
     const index = entry.engines?.findIndex(({ id }) => id === engine.id) ?? -1;
     const own = entry.engines?.[index];
-    const profile = profiles.get(engine.profile)!;
     const parameters =
-      own?.kind === undefined
-        ? engineOf(profile, mix)
-        : kindOf(own, ['engines', index], problems)?.parameters;
-    if (engine.endpoints.length === 0)
-      problems.add(['config'], `engine ${engine.id} lists no endpoints`, 'give as many as it has replicas');
-    if (parameters === undefined) return [];
-    return engine.endpoints.map((address, replica) => ({
-      id: engine.endpoints.length === 1 ? engine.id : `${engine.id}-${replica}`,
-      engineId: engine.id,
-      region: engine.region,
-      parameters,
-      profile: profile.id,
+      own?.kind === undefined ? undefined : kindOf(own, ['engines', index], problems)?.parameters;
+    const profile = profiles.get(engine.profile)!;
+    return replicasOf(engine, profile, fleet.pools, demands, parameters).map((replica) => ({
+      ...replica,
       believedSlowness: own?.believedSlowness ?? 1,
-      nominalRps: 1 / workSeconds(profile, mix),
-      address,
     }));
   });
 }

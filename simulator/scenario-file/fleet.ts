@@ -1,13 +1,22 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../../xds-server/config/load.js';
+import type { Path } from '../../xds-server/config/problem.js';
 import { type Profile, type TokenMix, workSeconds } from '../../xds-server/profiles/profile.js';
 import type { EngineParameters } from '../engine/parameters.js';
-import type { RequestClass, ScenarioEngine } from '../scenario.js';
+import {
+  onePool,
+  type RequestClass,
+  type Scenario,
+  type ScenarioDemand,
+  type ScenarioEngine,
+  type ScenarioPool,
+} from '../scenario.js';
 import { configuredFleet } from './configured-fleet.js';
-import { buildFrontend, checkSizes, type FleetPart, kindOf, meanMix } from './fleet-parts.js';
+import { buildDemand, checkSizes, type FleetPart, kindOf } from './fleet-parts.js';
+import { meanRequest } from './mean-request.js';
 import type { Problems } from './problems.js';
 import { roundTrips } from './round-trips.js';
-import type { EngineEntry, ScenarioFile } from './schema.js';
+import type { EngineEntry, FrontendEntry, ScenarioFile } from './schema.js';
 import type { Workloads } from './workloads.js';
 
 /** The frontends, engines and network of a scenario file; undefined when too much of it is wrong. */
@@ -31,31 +40,82 @@ function ownFleet(entry: ScenarioFile, workloads: Workloads, problems: Problems)
   noneTwice(frontends, 'frontends', problems);
   noneTwice(engines, 'engines', problems);
   const names = { needs: Object.keys(needs), priorities: Object.keys(priorities) };
-  const builtFrontends = frontends.flatMap((frontend, index) =>
-    buildFrontend(frontend, ['frontends', index], names, workloads, problems),
+  const demands = frontends.map((frontend, index) =>
+    ownDemand(frontend, names, ['frontends', index], workloads, problems),
   );
   const kinds = engines.map((engine, index) => kindOf(engine, ['engines', index], problems));
-  if (builtFrontends.length < frontends.length || kinds.includes(undefined) || frontends.length === 0)
-    return undefined;
-  const mix = meanMix(builtFrontends);
+  if (demands.includes(undefined) || kinds.includes(undefined) || frontends.length === 0) return undefined;
+  const mix = meanRequest(
+    demands.map((demand, index) => ({
+      requestsPerSecond: frontends[index]!.requestsPerSecond!,
+      means: demand!.source.expected,
+    })),
+  );
   const replicas = engines.flatMap((engine, index) => {
     const { parameters, profile } = kinds[index]!;
     return replicasOf(engine, parameters, profile, mix);
   });
-  checkSizes(builtFrontends, replicas, problems);
+  demands.forEach((demand, index) => {
+    checkSizes(demand!, replicas, ['frontends', index, 'workload'], problems);
+  });
   const rtts = roundTrips(entry, problems);
   if (rtts === undefined) return undefined;
   const rttMs = rtts.map((row) =>
     replicas.map(({ engineId }) => row[engines.findIndex(({ id }) => id === engineId)]!),
   );
   const isDivided = names.needs.length + names.priorities.length > 0;
-  const classes = isDivided ? classesOf(entry, replicas, problems) : undefined;
   return {
-    frontends: builtFrontends,
+    frontends: frontends.map(({ id, region = id, envoys }, index) => ({
+      ...{ id, region, envoys },
+      demands: [demands[index]!],
+    })),
     engines: replicas,
     rttMs,
-    ...(classes === undefined ? {} : { classes }),
+    ...(isDivided ? dividedPools(entry, replicas, problems) : onePool(replicas)),
   };
+}
+
+/** What shares of a frontend's conversations may be called. */
+interface ClassNames {
+  readonly needs: readonly string[];
+  readonly priorities: readonly string[];
+}
+
+function ownDemand(
+  entry: FrontendEntry,
+  names: ClassNames,
+  path: Path,
+  workloads: Workloads,
+  problems: Problems,
+): ScenarioDemand | undefined {
+  const { id, requestsPerSecond } = entry;
+  if (entry.pools !== undefined)
+    problems.add([...path, 'pools'], 'are those of a configuration', 'name one as config, or use needs');
+  if (requestsPerSecond === undefined) {
+    problems.add(path, 'missing key "requestsPerSecond"');
+    return undefined;
+  }
+  const needs = sharesOf(entry.needs, names.needs, 'need', [...path, 'needs'], problems);
+  const atPriorities = [...path, 'priorities'];
+  const priorities = sharesOf(entry.priorities, names.priorities, 'priority', atPriorities, problems);
+  const classShares = needs.flatMap((need) => priorities.map((priority) => need * priority));
+  return buildDemand({ ...entry, requestsPerSecond }, { id, classShares }, path, workloads, problems);
+}
+
+/** Of conversations of none of the names, and of each. */
+function sharesOf(
+  given: Readonly<Record<string, number>>,
+  names: readonly string[],
+  what: string,
+  path: Path,
+  problems: Problems,
+): number[] {
+  for (const name of Object.keys(given))
+    if (!names.includes(name)) problems.unknown([...path, name], what, name, names);
+  const shares = names.map((name) => given[name] ?? 0);
+  const rest = 1 - shares.reduce((a, b) => a + b, 0);
+  if (rest < -1e-9) problems.add(path, 'shares must not add up to more than 1');
+  return [rest, ...shares];
 }
 
 function noneTwice(entries: readonly { readonly id: string }[], key: string, problems: Problems): void {
@@ -83,14 +143,14 @@ function replicasOf(
   }));
 }
 
-/** Every combination of a need or none with a priority or none, in the order of `classShares`. */
-function classesOf(
+/** A pool for each need and for none; a class for every one of them with a priority or none, in the order of `classShares`. */
+function dividedPools(
   { needs, priorities }: Pick<ScenarioFile, 'needs' | 'priorities'>,
   engines: readonly ScenarioEngine[],
   problems: Problems,
-): RequestClass[] {
-  const byNeed = [
-    { eligible: engines.map(() => true) },
+): Pick<Scenario, 'pools' | 'classes'> {
+  const pools: ScenarioPool[] = [
+    { id: 'none', eligible: engines.map(() => true) },
     ...Object.entries(needs).map(([name, labels]) => {
       const eligible = engines.map((engine) =>
         Object.entries(labels).every(([label, value]) => engine.labels?.[label] === value),
@@ -98,8 +158,14 @@ function classesOf(
       if (!eligible.includes(true)) problems.add(['needs', name], 'no engine has these labels');
       if (!eligible.includes(false))
         problems.add(['needs', name], 'all engines have these labels: it changes nothing');
-      return { eligible, need: { name, headers: { 'x-need': name }, labels } };
+      return { id: name, eligible };
     }),
+  ];
+  const byNeed = [
+    {},
+    ...Object.entries(needs).map(([name, labels]) => ({
+      need: { name, headers: { 'x-need': name }, labels },
+    })),
   ];
   const byPriority = [
     {},
@@ -107,7 +173,8 @@ function classesOf(
       priority: { name, headers: { 'x-priority': name }, value },
     })),
   ];
-  return byNeed.flatMap((a) => byPriority.map((b) => classOf({ ...a, ...b })));
+  const classes = byNeed.flatMap((a, pool) => byPriority.map((b) => classOf({ ...a, ...b, pool })));
+  return { pools, classes };
 }
 
 function classOf(parts: Omit<RequestClass, 'id' | 'headers'>): RequestClass {

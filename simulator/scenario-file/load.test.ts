@@ -69,7 +69,6 @@ describe('a scenario file', () => {
       lastChangeAt: 50,
       client: { timeoutSeconds: 10, retries: 2 },
       signals: { periodSeconds: 1, delaySeconds: 1 },
-      expectedRps: [40, 20],
       rttMs: [
         [5, 5, 50],
         [50, 50, 5],
@@ -80,10 +79,11 @@ describe('a scenario file', () => {
       ['a-1', 'a'],
       ['b', 'b'],
     ]);
-    expect(scenario.frontends[0]!.rate.at(10)).toBe(40);
-    expect(scenario.frontends[0]!.rate.at(20)).toBe(60);
-    expect(scenario.frontends[1]!.classShares).toEqual([0.75, 0.25]);
-    expect(scenario.classes!.map(({ id, eligible }) => [id, eligible])).toEqual([
+    expect(scenario.frontends[0]!.demands[0]!.rate.at(10)).toBe(40);
+    expect(scenario.frontends[0]!.demands[0]!.rate.at(20)).toBe(60);
+    expect(scenario.frontends[1]!.demands[0]!.classShares).toEqual([0.75, 0.25]);
+    expect(scenario.frontends.map(({ demands }) => demands[0]!.expectedRps)).toEqual([40, 20]);
+    expect(scenario.classes.map(({ id, pool }) => [id, scenario.pools[pool]!.eligible])).toEqual([
       ['none', [true, true, true]],
       ['eu', [true, true, false]],
     ]);
@@ -102,11 +102,12 @@ describe('a scenario file', () => {
       ],
       assertions: [{ policy: 'wardrop', measure: 'shedShare', class: 'eu urgent', atMost: 0 }],
     });
-    const shares = scenario.frontends[1]!.classShares!;
+    const shares = scenario.frontends[1]!.demands[0]!.classShares;
     expect(scenario.frontends.map(({ envoys }) => envoys)).toEqual([1, 3]);
     expect(
-      scenario.classes!.map(({ id, headers, eligible, priority }, index) => ({
-        ...{ id, headers, priority: priority?.value, onB: eligible[2], share: shares[index] },
+      scenario.classes.map(({ id, headers, pool, priority }, index) => ({
+        ...{ id, headers, priority: priority?.value, share: shares[index] },
+        onB: scenario.pools[pool]!.eligible[2],
       })),
     ).toEqual([
       { id: 'none', headers: {}, onB: true, share: expect.closeTo(0.3) },
@@ -153,17 +154,101 @@ describe('a scenario file', () => {
       }),
     );
     const { scenario } = load({ about: 'mine', config: 'fleet.yaml', seconds: 30 });
+    expect(scenario.pools).toEqual([{ id: 'm', eligible: [true, true] }]);
     expect(scenario.engines.map(({ id, address }) => [id, address])).toEqual([
       ['a-0', '10.0.0.1:80'],
       ['a-1', '10.0.0.2:80'],
     ]);
     expect(scenario.engines[0]!.parameters.stepBaseSeconds).toBe(0.01);
-    expect(scenario.expectedRps).toEqual([30]);
+    expect(scenario.frontends[0]!.demands[0]!.expectedRps).toBe(30);
+  });
+
+  describe('over a configuration of several pools', () => {
+    const fleet = {
+      frontends: [
+        { id: 'west', region: 'w' },
+        { id: 'east', region: 'e' },
+      ],
+      engines: [
+        { id: 'a', region: 'w', models: ['big'], profile: 'p', endpoints: ['10.0.0.1:80'] },
+        { id: 'b', region: 'w', models: ['big', 'small'], profile: 'p', endpoints: ['10.0.0.2:80'] },
+        { id: 'c', region: 'e', models: ['small'], profile: 'p', endpoints: ['10.0.0.3:80'] },
+      ],
+      network: { rttMs: { west: { a: 2, b: 2, c: 50 }, east: { a: 50, b: 50, c: null } } },
+      profiles: { p: { requestsPerSecond: 40, ttft: { baseSeconds: 0.02 }, tbot: { baseSeconds: 0.01 } } },
+      demand: {
+        west: { models: { big: { requestsPerSecond: 10, promptTokens: 900, outputTokens: 200 } } },
+        east: { models: { small: { requestsPerSecond: 5 } } },
+      },
+    };
+    const mine = { about: 'mine', config: 'fleet.yaml', seconds: 30 };
+    const west = {
+      id: 'west',
+      pools: { small: { requestsPerSecond: 20, steps: [{ at: 40, requestsPerSecond: 30 }] } },
+    };
+    beforeEach(() => {
+      writeFileSync(join(folder, 'fleet.yaml'), stringify(fleet));
+    });
+
+    it('each pool has what the file says comes for it, else what the configuration expects, and an SLO of its own', () => {
+      const { scenario } = load({
+        ...{ ...mine, frontends: [west] },
+        slo: { e2eSeconds: 4, pools: { big: { e2eSeconds: 9 } } },
+      });
+      const demands = scenario.frontends.flatMap((frontend) => frontend.demands);
+      expect(demands.map(({ id, rate, classShares }) => [id, rate.at(0), rate.at(50), classShares])).toEqual([
+        ['east small', 5, 5, [0, 1]],
+        ['west big', 10, 10, [1, 0]],
+        ['west small', 20, 30, [0, 1]],
+      ]);
+      expect(scenario.lastChangeAt).toBe(40);
+      expect(Math.abs(demands[1]!.source.expected.outputTokens / 200 - 1)).toBeLessThan(0.05);
+      expect(scenario.pools).toEqual([
+        { id: 'big', eligible: [true, true, false], slo: { ttftSeconds: 0.5, e2eSeconds: 9 } },
+        { id: 'small', eligible: [false, true, true] },
+      ]);
+      // Prompts of only big, of both, and of only small ones.
+      const [a, b, c] = scenario.engines.map(({ parameters }) => parameters.kvBlocks);
+      expect([a! > b!, b! > c!]).toEqual([true, true]);
+    });
+
+    it.each([
+      [
+        { frontends: [{ id: 'west', requestsPerSecond: 10 }] },
+        /requestsPerSecond: must not be there: the configuration has the pools big, small \(say under "pools"/,
+      ],
+      [
+        { frontends: [{ id: 'west', pools: { bg: { requestsPerSecond: 1 } } }] },
+        /frontends\[0\].pools.bg: there is no pool "bg" \(did you mean "big"\?\)/,
+      ],
+      [
+        { frontends: [{ id: 'west', pools: { big: { requestsPerSecond: 1, workload: 'chit' } } }] },
+        /frontends\[0\].pools.big.workload: there is no workload "chit"/,
+      ],
+      [{ frontends: [{ id: 'west', workload: 'chat' }] }, /frontends\[0\]: missing key "requestsPerSecond"/],
+      [{ frontends: [{ id: 'west', needs: { eu: 1 } }] }, /frontends\[0\].needs: must not be there/],
+      [{ slo: { pools: { medium: { e2eSeconds: 1 } } } }, /slo.pools.medium: there is no pool "medium"/],
+      [
+        {
+          frontends: ['west', 'east'].map((id) => ({
+            ...{ id, pools: { big: { requestsPerSecond: 0 }, small: { requestsPerSecond: 0 } } },
+          })),
+        },
+        /config: expects no requests/,
+      ],
+    ])('a mistake is told: %#', (change, message) => {
+      expect(problems({ ...mine, ...change })).toMatch(message);
+    });
   });
 
   it.each([
     [{ ...small, secnds: 3 }, /small.yaml:\d+:1: secnds: unknown key \(did you mean "seconds"\?\)/],
     [{ about: 'x', seconds: 10 }, /missing key "frontends"/],
+    [{ ...small, frontends: [{ id: 'west' }, small.frontends[1]] }, /missing key "requestsPerSecond"/],
+    [
+      { ...small, frontends: [{ ...small.frontends[0], pools: { m: { requestsPerSecond: 1 } } }] },
+      /frontends\[0\].pools: are those of a configuration/,
+    ],
     [
       { ...small, engines: [{ id: 'a', kind: 'sim-10' }, small.engines[1]] },
       /engines\[0\].kind: there is no kind of engine "sim-10" \(did you mean "sim-100"\?\)/,
@@ -203,7 +288,7 @@ describe('a scenario file', () => {
         workloads: { w: { trace: 'azure-code', tokenScale: 0.1 } },
         frontends: [{ id: 'west', requestsPerSecond: 1, workload: 'w' }, small.frontends[1]],
       },
-      /w has requests of \d+ tokens, and an engine takes 8192 at most/,
+      /frontends\[0\].workload: has requests of \d+ tokens, and an engine takes 8192 at most/,
     ],
     [
       {

@@ -5,11 +5,11 @@ import { YamlSource } from '../../xds-server/config/document/yaml-source.js';
 import { ConfigError, type ConfigProblem } from '../../xds-server/config/problem.js';
 import { suggest } from '../../xds-server/suggest.js';
 import { CLASS_MEASURES } from '../measures/measures.js';
-import type { Scenario } from '../scenario.js';
+import type { Scenario, ScenarioPool } from '../scenario.js';
 import { buildFleet } from './fleet.js';
 import type { Problems } from './problems.js';
 import { type AssertionEntry, type ScenarioFile, scenarioSchema } from './schema.js';
-import { buildFault, buildRate } from './times.js';
+import { buildFault } from './times.js';
 import { Workloads } from './workloads.js';
 
 /** A scenario, and what its file says about trying it. */
@@ -44,7 +44,7 @@ export function loadScenario(file: string, policies: readonly string[]): Scenari
       ),
   };
   const scenario = buildScenario(entry, file, listener);
-  const classIds = scenario?.classes?.map(({ id }) => id) ?? [];
+  const classIds = scenario?.classes.map(({ id }) => id) ?? [];
   for (const [index, assertion] of entry.assertions.entries()) {
     const { policy, measure, class: classId, timesThatOf, beyondThatOf, atLeast, atMost } = assertion;
     const path = ['assertions', index];
@@ -77,14 +77,11 @@ export function loadScenario(file: string, policies: readonly string[]): Scenari
 }
 
 function buildScenario(entry: ScenarioFile, file: string, problems: Problems): Scenario | undefined {
-  const { about, warmupSeconds, seconds, settledFrom = warmupSeconds, slo, client, signals } = entry;
+  const { about, warmupSeconds, seconds, settledFrom = warmupSeconds, client, signals } = entry;
+  const { pools: _, ...everywhere } = entry.slo;
   const workloads = new Workloads(entry.workloads, (path, message) => problems.add(path, message));
   const fleet = buildFleet(entry, dirname(resolve(file)), workloads, problems);
   if (fleet === undefined) return undefined;
-  const frontends = fleet.frontends.map(({ entry: frontend, ...rest }) => ({
-    ...rest,
-    rate: buildRate(frontend),
-  }));
   const endAt = warmupSeconds + seconds;
   if (settledFrom >= endAt) problems.add(['settledFrom'], `must be before the end of the run, ${endAt} s`);
   const faults = entry.faults.flatMap((fault, index) => {
@@ -92,30 +89,39 @@ function buildScenario(entry: ScenarioFile, file: string, problems: Problems): S
     return built === undefined ? [] : [built];
   });
   const changes = [
-    ...fleet.frontends.flatMap(({ entry: { steps } }) => steps.map(({ at }) => at)),
+    ...(entry.frontends ?? [])
+      .flatMap((frontend) => [frontend, ...Object.values(frontend.pools ?? {})])
+      .flatMap(({ steps }) => steps.map(({ at }) => at)),
     ...faults.flatMap(({ from, until }) => [from, until]),
   ].filter((at) => at < endAt);
   return {
     id: basename(file).replace(/\.ya?ml$/, ''),
     about,
-    frontends,
-    engines: fleet.engines,
-    rttMs: fleet.rttMs,
-    ...(fleet.classes === undefined ? {} : { classes: fleet.classes }),
-    ...(fleet.config === undefined ? {} : { config: fleet.config }),
+    ...fleet,
+    pools: withSlos(fleet.pools, entry.slo, problems),
     ...(changes.length === 0 ? {} : { lastChangeAt: Math.max(...changes) }),
     warmupSeconds,
     seconds,
     settledFrom,
     faults,
-    slo,
+    slo: everywhere,
     client,
     signals,
-    expectedRps: fleet.frontends.map(
-      ({ entry: { expectedRequestsPerSecond } }, index) =>
-        expectedRequestsPerSecond ?? frontends[index]!.rate.at(0),
-    ),
   };
+}
+
+function withSlos(
+  pools: readonly ScenarioPool[],
+  { pools: own, ...everywhere }: ScenarioFile['slo'],
+  problems: Problems,
+): ScenarioPool[] {
+  const ids = pools.map(({ id }) => id);
+  for (const id of Object.keys(own))
+    if (!ids.includes(id)) problems.unknown(['slo', 'pools', id], 'pool', id, ids);
+  return pools.map((pool) => {
+    const times = own[pool.id];
+    return times === undefined ? pool : { ...pool, slo: { ...everywhere, ...times } };
+  });
 }
 
 function read(file: string): string {

@@ -47,8 +47,19 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** 40 s: f doubles after 20 s and a fifth of g's requests must stay; b is down from 10 s to 25 s. */
-async function recording(demandFactor = 1, config = fitted): Promise<string> {
+/** Requests in a second by frontend, then pool. */
+type Offered = (second: number) => Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/** f doubles after 20 s, and a fifth of g's requests must stay. */
+const growing =
+  (factor = 1): Offered =>
+  (second) => ({
+    f: { m: factor * (second > 20 ? 80 : 40) },
+    g: { m: factor * 24, 'm~stay': factor * 6 },
+  });
+
+/** 40 s, in which b is down from 10 s to 25 s. */
+async function recording(offered = growing(), config = fitted): Promise<string> {
   const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
   const writer = new RecordingWriter();
   let text = '';
@@ -68,26 +79,19 @@ async function recording(demandFactor = 1, config = fitted): Promise<string> {
     write({ kind: 'solve', input, times: [atMs], plan });
   };
   await solve(0, false);
-  let f = 0;
-  let g = 0;
+  const counts = new Map<string, number>();
   for (let second = 0; second <= 40; second++) {
     if (second === 10) await solve(10_000, true);
     if (second === 25) await solve(25_000, false);
-    f += demandFactor * (second > 20 ? 80 : 40);
-    g += demandFactor * 30;
-    const report = (frontendId: string, pools: Readonly<Record<string, number>>): Recorded => ({
-      ...{ kind: 'report', atMs: 1000 * second, frontendId, nodeId: frontendId },
-      report: {
-        vms: [
-          {
-            ...noVmUsage(1n, second + 1),
-            pools: Object.entries(pools).map(([id, offered]) => ({ ...noPoolUsage(id64(id)), offered })),
-          },
-        ],
-      },
-    });
-    write(report('f', { m: f }));
-    write(report('g', { m: 0.8 * g, 'm~stay': 0.2 * g }));
+    for (const [frontendId, pools] of Object.entries(offered(second))) {
+      const usages = Object.entries(pools).map(([id, requests]) => {
+        const key = `${frontendId} ${id}`;
+        counts.set(key, (counts.get(key) ?? 0) + requests);
+        return { ...noPoolUsage(id64(id)), offered: counts.get(key)! };
+      });
+      const report = { vms: [{ ...noVmUsage(1n, second + 1), pools: usages }] };
+      write({ kind: 'report', atMs: 1000 * second, frontendId, nodeId: frontendId, report });
+    }
   }
   await optimizer.close();
   const file = join(folder, 'fleet.jsonl.gz');
@@ -99,14 +103,15 @@ describe('a recording as a scenario', () => {
   it('has the rates, sizes, outages and needs of what was recorded, and every policy can be tried in it', async () => {
     filterModule();
     const scenario = await scenarioOfRecording(await recording());
-    expect(scenario.frontends.map(({ rate }) => [rate.at(7), rate.at(32)])).toEqual([
-      [40, 80],
-      [30, 30],
+    const demands = scenario.frontends.flatMap((frontend) => frontend.demands);
+    expect(demands.map(({ id, rate }) => [id, rate.at(7), rate.at(32)])).toEqual([
+      ['f m', 40, 80],
+      ['g m', 24, 24],
+      ['g m~stay', 6, 6],
     ]);
-    expect(scenario.classes!.map(({ id }) => id)).toEqual(['m', 'm~stay']);
-    expect(scenario.frontends[1]!.classShares!.map((share) => Number(share.toFixed(2)))).toEqual([0.8, 0.2]);
+    expect(scenario.classes.map(({ id }) => id)).toEqual(['m', 'm~stay']);
     expect(scenario.faults).toEqual([{ kind: 'engine-down', engine: 'b', from: 10, until: 25 }]);
-    const { expected } = scenario.frontends[0]!.source;
+    const { expected } = demands[0]!.source;
     expect(Math.abs(expected.followUpShare - 0.75)).toBeLessThan(0.03);
     expect(Math.abs(expected.outputTokens / 36 - 1)).toBeLessThan(0.05);
     for (const name of ['nearest', 'wardrop']) {
@@ -116,15 +121,65 @@ describe('a recording as a scenario', () => {
     }
   });
 
+  it('tells models apart, which engines may share, and whatever shows that a request has a need', async () => {
+    filterModule();
+    const sizes = 'promptTokens: 300, uncachedPromptTokens: 100, followUpShare: 0.7, turnGapSeconds: 2';
+    const config = loadConfig('/none/fleet.yaml', () =>
+      [
+        'frontends: [{id: f, region: r}, {id: g, region: s}]',
+        'engines:',
+        '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
+        '- {id: b, region: s, models: [m, n], profile: p, labels: {sees: images}, endpoints: ["10.0.0.2:80"]}',
+        '- {id: c, region: s, models: [n], profile: p, endpoints: ["10.0.0.3:80"]}',
+        'network: {rttMs: {f: {a: 2, b: 40, c: 40}, g: {a: 40, b: 2, c: 2}}}',
+        'profiles: {p: {requestsPerSecond: 90, ttft: {baseSeconds: 0.01, queueSeconds: 0.003}, tbot: {baseSeconds: 0.009, kappa: 0.5}}}',
+        'filter: {tenantHeader: x-tenant}',
+        'needs:',
+        '  look: {when: {body: images}, engines: {sees: images}}',
+        '  big: {when: {tenant: acme}, engines: {sees: images}}',
+        'demand:',
+        `  f: {models: {m: {requestsPerSecond: 30, outputTokens: 20, ${sizes}}, n: {outputTokens: 60, ${sizes}}}}`,
+        `  g: {models: {n: {requestsPerSecond: 30, outputTokens: 60, ${sizes}}}}`,
+      ].join('\n'),
+    );
+    const offered: Offered = (second) => ({
+      f: { m: 30, 'm~big': second > 20 ? 10 : 0 },
+      g: { n: second > 20 ? 40 : 20 },
+    });
+    const scenario = { ...(await scenarioOfRecording(await recording(offered, config))), faults: [] };
+    const demands = scenario.frontends.flatMap((frontend) => frontend.demands);
+    expect(demands.map(({ id, rate }) => [id, rate.at(7), rate.at(32)])).toEqual([
+      ['f m', 30, 30],
+      ['f m~big', 0, 10],
+      ['g n', 20, 40],
+    ]);
+    expect(demands.map(({ source }) => Math.round(source.expected.outputTokens / 20))).toEqual([1, 1, 3]);
+    expect(scenario.pools.map(({ id, eligible }) => [id, eligible])).toEqual([
+      ['m', [true, true, false]],
+      ['m~big', [false, true, false]],
+      ['n', [false, true, true]],
+    ]);
+    const [m, , n] = scenario.pools.map(({ slo }) => slo!.e2eSeconds);
+    expect(n! / m!).toBeGreaterThan(2);
+    for (const [name, policy] of Object.entries(policies)) {
+      const record = await World.run(scenario, policy, 1);
+      expect([name, record.ends.answered / record.requests]).toEqual([name, 1]);
+      expect(record.byClass.every(({ e2eSeconds }) => e2eSeconds.length > 50)).toBe(true);
+      expect(record.flows[1]![0]).toBe(0);
+    }
+  });
+
   it('counts answers of engines with room as in time, also where the profile knows a rate only', async () => {
     filterModule();
-    const scenario = await scenarioOfRecording(await recording(0.1, configWith('{requestsPerSecond: 12}')));
+    const scenario = await scenarioOfRecording(
+      await recording(growing(0.1), configWith('{requestsPerSecond: 12}')),
+    );
     const { good, requests } = await World.run({ ...scenario, faults: [] }, policies.nearest!, 1);
     expect(good / requests).toBeGreaterThan(0.9);
   });
 
   it('needs requests', async () => {
-    await expect(scenarioOfRecording(await recording(0))).rejects.toThrow(
+    await expect(scenarioOfRecording(await recording(growing(0)))).rejects.toThrow(
       'no request came while it was recorded',
     );
   });

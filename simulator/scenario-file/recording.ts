@@ -1,21 +1,21 @@
 import { id64 } from '../../wire/hash.js';
-import { MODEL_HEADER } from '../../wire/names.js';
-import type { NeedCondition } from '../../wire/snapshot-view.js';
 import type { Config } from '../../xds-server/config/config.js';
 import { loadConfig } from '../../xds-server/config/load.js';
 import { readRecording } from '../../xds-server/control/recording/read-recording.js';
 import type { RecordedReport } from '../../xds-server/control/recording/recorded-signals.js';
 import type { RecordedSolve } from '../../xds-server/control/recording/recording.js';
 import { WardropError } from '../../xds-server/errors.js';
-import type { Fleet, Pool } from '../../xds-server/fleet/fleet.js';
-import { eligibleIds } from '../../xds-server/fleet/last-resort.js';
+import type { Fleet } from '../../xds-server/fleet/fleet.js';
+import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
 import { idleTtftSeconds } from '../../xds-server/profiles/curves.js';
-import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
-import { engineOf } from '../engine/from-profile.js';
-import type { Fault, RequestClass, Scenario, ScenarioEngine } from '../scenario.js';
+import type { Fault, Scenario, ScenarioEngine, ScenarioPool, Slo } from '../scenario.js';
 import { steps } from '../workloads/rate-curve.js';
-import { type RequestMeans, recorded } from '../workloads/recorded.js';
+import { largestRecorded, type RequestMeans, recorded } from '../workloads/recorded.js';
+import { type PoolDemand, poolsOf, replicasOf, rttMsOf, withSimulatedNeeds } from './known-fleet.js';
+import { meanRequest } from './mean-request.js';
+
+type RowDemand = FleetState['demands'][number];
 
 /** Rates are taken over so long. */
 const BIN_SECONDS = 5;
@@ -28,8 +28,8 @@ const SLO_E2E = 3;
 const CLIENT_TIMEOUT_SECONDS = 120;
 
 /**
- * What a recording tells of a fleet's day as a scenario: the rates of every frontend over time, the sizes of requests
- * as signals took them, who was ready when, and engines that behave as their profiles say.
+ * What a recording tells of a fleet's day as a scenario: the rates of every frontend and pool over time, the sizes of
+ * requests as signals took them, who was ready when, and engines that behave as their profiles say.
  *
  * @throws {WardropError} WARDROP_RECORDING_INVALID
  */
@@ -79,38 +79,55 @@ function build(
   startMs: number,
   endAt: number,
 ): Scenario {
-  const { fleet } = last.input.state;
+  const { profiles, policy, state } = last.input;
+  const fleet = withSimulatedNeeds(state.fleet);
   const warmupSeconds = Math.min(LONGEST_WARMUP_SECONDS, WARMUP_SHARE * endAt);
-  const means = fleet.frontends.map(({ id }) => meansOf(last, id));
-  const engines = enginesOf(last, means);
-  const classes = fleet.pools.map((pool) => classOf(pool, fleet, engines));
+  const rows = fleet.frontends.map((frontend) =>
+    fleet.pools.map(({ id }): PoolDemand => {
+      const means = meansOf(state.demands, frontend.id, id);
+      const requestsPerSecond = counts.of(frontend.id, id) / endAt;
+      return { poolId: id, requestsPerSecond, means, largestTokens: largestRecorded(means) };
+    }),
+  );
+  const demands = rows.flat();
+  const asked = demands.filter(({ requestsPerSecond }) => requestsPerSecond > 0);
+  const engines = fleet.engines.flatMap((engine) =>
+    replicasOf(engine, profiles.get(engine.profile)!, fleet.pools, demands),
+  );
+  const { pools, classes } = poolsOf(fleet, engines, new Set(asked.map(({ poolId }) => poolId)));
+  const withSlo = pools.map((pool) => ({ ...pool, slo: sloOf(pool, last, demands, engines) }));
   const frontends = fleet.frontends.map(({ id, region }, index) => ({
     id,
     region,
-    source: recorded(means[index]!),
-    rate: steps(...counts.ratesOf(id)),
-    classShares: counts.sharesOf(id),
+    demands: rows[index]!.filter(({ requestsPerSecond }) => requestsPerSecond > 0).map(
+      ({ poolId, means, requestsPerSecond }) => {
+        const rate = steps(...counts.ratesOf(id, poolId));
+        return {
+          id: pools.length === 1 ? id : `${id} ${poolId}`,
+          source: recorded(means),
+          rate,
+          expectedRps: requestsPerSecond,
+          classShares: classes.map((requestClass) => Number(requestClass.id === poolId)),
+        };
+      },
+    ),
   }));
-  const rttMs = fleet.networkSeconds.map((row) =>
-    engines.map(({ engineId }) => 1000 * row[fleet.engines.findIndex(({ id }) => id === engineId)]!),
-  );
-  const faults = outages(solves, engines, startMs, endAt);
   return {
     id: 'recording',
     about: `What ${file} tells of ${Math.round(endAt)} s, with engines that behave as their profiles say.`,
     frontends,
     engines,
-    rttMs,
+    rttMs: rttMsOf(fleet, engines),
+    pools: withSlo,
     classes,
     warmupSeconds,
     seconds: endAt - warmupSeconds,
     settledFrom: warmupSeconds,
-    faults,
-    slo: sloOf(last, means, engines),
+    faults: outages(solves, engines, startMs, endAt),
+    slo: withSlo[0]!.slo,
     client: { timeoutSeconds: CLIENT_TIMEOUT_SECONDS, retries: 2 },
-    expectedRps: frontends.map(({ rate }) => rate.at(0)),
     signals: { periodSeconds: 1, delaySeconds: 1 },
-    config: configOf(last),
+    config: configOf({ fleet, profiles, policy }, rows),
   };
 }
 
@@ -118,104 +135,58 @@ function build(
 class Counts {
   readonly #startMs: number;
   readonly #ledger = new UsageLedger();
-  readonly #poolOf: ReadonlyMap<bigint, number>;
-  /** By frontend id: requests in each bin, and by pool. */
-  readonly #bins = new Map<string, { readonly bins: number[]; readonly pools: number[] }>();
+  readonly #poolOf: ReadonlyMap<bigint, string>;
+  readonly #frontendIds: readonly string[];
+  /** Requests in each bin, by frontend and pool id. */
+  readonly #bins = new Map<string, number[]>();
 
-  constructor(fleet: Fleet, startMs: number) {
+  constructor({ frontends, pools }: Fleet, startMs: number) {
     this.#startMs = startMs;
-    this.#poolOf = new Map(fleet.pools.map(({ id }, index) => [id64(id), index]));
-    for (const { id } of fleet.frontends) this.#bins.set(id, { bins: [], pools: fleet.pools.map(() => 0) });
+    this.#poolOf = new Map(pools.map(({ id }) => [id64(id), id]));
+    this.#frontendIds = frontends.map(({ id }) => id);
   }
 
   add({ kind, frontendId, nodeId, report, atMs }: RecordedReport): void {
     const delta = this.#ledger.accept(`${kind} ${frontendId} ${nodeId}`, report, atMs);
-    const counted = this.#bins.get(frontendId);
-    if (delta === undefined || counted === undefined) return;
+    if (delta === undefined || !this.#frontendIds.includes(frontendId)) return;
+    const middle = ((delta.fromMs + delta.toMs) / 2 - this.#startMs) / 1000;
+    const bin = Math.max(0, Math.floor(middle / BIN_SECONDS));
     for (const { pool, offered } of delta.pools) {
-      const index = this.#poolOf.get(pool);
-      if (index === undefined) continue;
-      counted.pools[index]! += offered;
-      const middle = ((delta.fromMs + delta.toMs) / 2 - this.#startMs) / 1000;
-      const bin = Math.max(0, Math.floor(middle / BIN_SECONDS));
-      counted.bins[bin] = (counted.bins[bin] ?? 0) + offered;
+      const poolId = this.#poolOf.get(pool);
+      if (poolId === undefined) continue;
+      const key = `${frontendId} ${poolId}`;
+      const bins = this.#bins.get(key) ?? [];
+      this.#bins.set(key, bins);
+      bins[bin] = (bins[bin] ?? 0) + offered;
     }
   }
 
   get total(): number {
-    return [...this.#bins.values()].flatMap(({ pools }) => pools).reduce((a, b) => a + b, 0);
+    return [...this.#bins.values()].flat().reduce((a, b) => a + b, 0);
   }
 
-  ratesOf(frontendId: string): (readonly [number, number])[] {
-    const { bins } = this.#bins.get(frontendId)!;
-    if (bins.length === 0) return [[0, 0]];
-    return Array.from(bins, (count = 0, bin) => [bin * BIN_SECONDS, count / BIN_SECONDS] as const);
+  of(frontendId: string, poolId: string): number {
+    return this.#ofRow(frontendId, poolId).reduce((a, b) => a + b, 0);
   }
 
-  sharesOf(frontendId: string): number[] {
-    const { pools } = this.#bins.get(frontendId)!;
-    const total = pools.reduce((a, b) => a + b, 0);
-    return pools.map((count, index) => (total === 0 ? (index === 0 ? 1 : 0) : count / total));
-  }
-}
-
-/** Over all pools of a frontend, weighted by their rates. */
-function meansOf({ input }: RecordedSolve, frontendId: string): RequestMeans {
-  const own = input.state.demands.filter((demand) => demand.frontendId === frontendId);
-  const used = own.length > 0 ? own : input.state.demands;
-  const total = used.reduce((sum, { requestsPerSecond }) => sum + requestsPerSecond, 0);
-  const mean = (name: keyof RequestMeans) =>
-    used.reduce(
-      (sum, demand) =>
-        sum + demand[name] * (total === 0 ? 1 / used.length : demand.requestsPerSecond / total),
-      0,
+  ratesOf(frontendId: string, poolId: string): (readonly [number, number])[] {
+    return Array.from(
+      this.#ofRow(frontendId, poolId),
+      (count = 0, bin) => [bin * BIN_SECONDS, count / BIN_SECONDS] as const,
     );
-  return {
-    promptTokens: mean('promptTokens'),
-    uncachedPromptTokens: mean('uncachedPromptTokens'),
-    outputTokens: mean('outputTokens'),
-    followUpShare: mean('followUpShare'),
-    turnGapSeconds: mean('turnGapSeconds'),
-  };
+  }
+
+  #ofRow(frontendId: string, poolId: string): readonly number[] {
+    return this.#bins.get(`${frontendId} ${poolId}`) ?? [];
+  }
 }
 
-function enginesOf({ input }: RecordedSolve, means: readonly RequestMeans[]): ScenarioEngine[] {
-  const { profiles, state } = input;
-  const over = (name: keyof RequestMeans) => means.reduce((sum, mix) => sum + mix[name], 0) / means.length;
-  const mix = {
-    promptTokens: over('promptTokens'),
-    uncachedPromptTokens: over('uncachedPromptTokens'),
-    outputTokens: over('outputTokens'),
-  };
-  return state.fleet.engines.flatMap((engine) => {
-    const profile = profiles.get(engine.profile)!;
-    const parameters = engineOf(profile, mix);
-    const nominalRps = 1 / workSeconds(profile, mix);
-    return engine.endpoints.map((address, replica) => ({
-      id: engine.endpoints.length === 1 ? engine.id : `${engine.id}-${replica}`,
-      ...{ engineId: engine.id, region: engine.region, labels: engine.labels },
-      ...{ parameters, profile: profile.id, nominalRps, address },
-    }));
-  });
-}
-
-/** The headers that lead to a pool. */
-function classOf(pool: Pool, { needs = [] }: Fleet, engines: readonly ScenarioEngine[]): RequestClass {
-  const headers = pool.needs.flatMap((id) => headerOf(id, needs.find((need) => need.id === id)!.when));
-  return {
-    id: pool.id,
-    headers: Object.fromEntries([[MODEL_HEADER, pool.model], ...headers]),
-    eligible: engines.map(({ engineId }) => eligibleIds(pool).includes(engineId)),
-  };
-}
-
-function headerOf(id: string, when: NeedCondition): [string, string][] {
-  if (when.kind === 'header') return [[when.name, when.value ?? 'yes']];
-  if (when.kind === 'path') return [[':path', when.prefix]];
-  throw new WardropError(
-    'WARDROP_RECORDING_INVALID',
-    `the recording has requests with the need ${id}, which shows in bodies or tenants; only needs by header or path can be simulated`,
-  );
+/** Of a row over its classes; of the pool, then of everything, where the row has none. */
+function meansOf(demands: readonly RowDemand[], frontendId: string, poolId: string): RequestMeans {
+  const ofPool = demands.filter((demand) => demand.poolId === poolId);
+  const ofRow = ofPool.filter((demand) => demand.frontendId === frontendId);
+  const used = [ofRow, ofPool, demands].find(({ length }) => length > 0)!;
+  return meanRequest(used.map((means) => ({ requestsPerSecond: means.requestsPerSecond, means })));
 }
 
 /** From the solve that a replica was not ready for until the one that it was. */
@@ -247,15 +218,18 @@ function outages(
 
 /** By the simulated engines, as a profile that knows a rate only has no times of its own. */
 function sloOf(
+  { id, eligible }: ScenarioPool,
   { input }: RecordedSolve,
-  means: readonly RequestMeans[],
+  demands: readonly PoolDemand[],
   engines: readonly ScenarioEngine[],
-): Scenario['slo'] {
-  const [{ uncachedPromptTokens, outputTokens }] = means as [RequestMeans];
-  const times = engines.map(({ profile, parameters: { stepBaseSeconds, secondsPerSequence } }) => {
-    const ttft = Math.max(0.02, idleTtftSeconds(input.profiles.get(profile)!, uncachedPromptTokens));
-    return { ttft, e2e: ttft + (outputTokens - 1) * (stepBaseSeconds + secondsPerSequence) };
-  });
+): Slo {
+  const { uncachedPromptTokens, outputTokens } = meanRequest(demands.filter(({ poolId }) => poolId === id));
+  const times = engines
+    .filter((_, index) => eligible[index])
+    .map(({ profile, parameters: { stepBaseSeconds, secondsPerSequence } }) => {
+      const ttft = Math.max(0.02, idleTtftSeconds(input.profiles.get(profile)!, uncachedPromptTokens));
+      return { ttft, e2e: ttft + (outputTokens - 1) * (stepBaseSeconds + secondsPerSequence) };
+    });
   return {
     ttftSeconds: SLO_TTFT * Math.max(...times.map(({ ttft }) => ttft)),
     e2eSeconds: SLO_E2E * Math.max(...times.map(({ e2e }) => e2e)),
@@ -263,16 +237,22 @@ function sloOf(
 }
 
 /** What the control server was configured with, as far as plans depend on it. */
-function configOf({ input }: RecordedSolve): Config {
-  const { fleet, demands } = input.state;
-  const [frontend] = fleet.frontends;
+function configOf(
+  known: Pick<Config, 'fleet' | 'profiles' | 'policy'>,
+  rows: readonly (readonly PoolDemand[])[],
+): Config {
+  const { frontends } = known.fleet;
   const stub = loadConfig('recording', () =>
     JSON.stringify({
-      frontends: [{ id: frontend!.id, region: 'r' }],
+      frontends: [{ id: frontends[0]!.id, region: 'r' }],
       engines: [{ id: 'e', region: 'r', models: ['m'], endpoints: [] }],
     }),
   );
-  const { profiles, policy } = input;
-  const expectedDemand = demands.map(({ source: _, priority: __, ...demand }) => demand);
-  return { ...stub, fleet, profiles, policy, expectedDemand };
+  const expectedDemand = rows.flatMap((row, frontend) =>
+    row.map(({ poolId, requestsPerSecond, means }) => ({
+      ...{ frontendId: frontends[frontend]!.id, poolId, requestsPerSecond },
+      ...means,
+    })),
+  );
+  return { ...stub, ...known, expectedDemand };
 }

@@ -81,51 +81,71 @@ const workload = {
   },
 } as const;
 
+/** What comes to a frontend. */
+const demandKeys = {
+  workload: {
+    ...id,
+    description: 'A key of `workloads`, or one of those that are always there. Default: `chat`.',
+  },
+  requestsPerSecond: rps('First tries of clients per second; with `day`, their mean.'),
+  steps: {
+    type: 'array',
+    description: 'Other rates from times on.',
+    items: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['at', 'requestsPerSecond'],
+      properties: { at: seconds('When.'), requestsPerSecond: rps('The rate from then on.') },
+    },
+    default: [],
+  },
+  day: {
+    type: 'object',
+    description: 'A sine around the rate, as demand over a day.',
+    additionalProperties: false,
+    properties: {
+      peakToTrough: { type: 'number', minimum: 1, maximum: 100, description: 'Ratio.', default: 2.2 },
+      lengthSeconds: { ...above0('Of the day.'), default: 86400 },
+      phase: { ...share('Shift, as a region’s clock has.'), default: 0 },
+    },
+  },
+  bursts: {
+    type: 'object',
+    description: 'Times of much more.',
+    additionalProperties: false,
+    required: ['times', 'everySeconds', 'forSeconds'],
+    properties: {
+      times: above0('Factor.'),
+      everySeconds: above0('From the beginning of one to that of the next.'),
+      forSeconds: above0('How long each lasts.'),
+      from: { ...seconds('When the first one begins.'), default: 0 },
+    },
+  },
+  expectedRequestsPerSecond: rps(
+    'What operators expected before anything was measured. Default: the rate at the beginning.',
+  ),
+} as const;
+
+const demand = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['requestsPerSecond'],
+  properties: demandKeys,
+} as const;
+
 const frontend = {
   type: 'object',
   additionalProperties: false,
-  required: ['id', 'requestsPerSecond'],
+  required: ['id'],
   properties: {
     id: { ...id, description: 'Name.' },
     region: { ...id, description: 'Where it is. Default: a region of its own, named after it.' },
-    workload: {
-      ...id,
-      description: 'A key of `workloads`, or one of those that are always there.',
-      default: 'chat',
-    },
-    requestsPerSecond: rps('First tries of clients per second; with `day`, their mean.'),
-    steps: {
-      type: 'array',
-      description: 'Other rates from times on.',
-      items: {
-        type: 'object',
-        additionalProperties: false,
-        required: ['at', 'requestsPerSecond'],
-        properties: { at: seconds('When.'), requestsPerSecond: rps('The rate from then on.') },
-      },
-      default: [],
-    },
-    day: {
+    ...demandKeys,
+    pools: {
       type: 'object',
-      description: 'A sine around the rate, as demand over a day.',
-      additionalProperties: false,
-      properties: {
-        peakToTrough: { type: 'number', minimum: 1, maximum: 100, description: 'Ratio.', default: 2.2 },
-        lengthSeconds: { ...above0('Of the day.'), default: 86400 },
-        phase: { ...share('Shift, as a region’s clock has.'), default: 0 },
-      },
-    },
-    bursts: {
-      type: 'object',
-      description: 'Times of much more.',
-      additionalProperties: false,
-      required: ['times', 'everySeconds', 'forSeconds'],
-      properties: {
-        times: above0('Factor.'),
-        everySeconds: above0('From the beginning of one to that of the next.'),
-        forSeconds: above0('How long each lasts.'),
-        from: { ...seconds('When the first one begins.'), default: 0 },
-      },
+      description:
+        'With a `config` of several pools: what comes for each, by its id. Default: what the configuration expects.',
+      additionalProperties: demand,
     },
     envoys: {
       type: 'integer',
@@ -135,9 +155,6 @@ const frontend = {
         'Proxies that share its requests: each try of a client comes to any of them, and each knows only what came to itself.',
       default: 1,
     },
-    expectedRequestsPerSecond: rps(
-      'What operators expected before anything was measured. Default: the rate at the beginning.',
-    ),
     needs: {
       type: 'object',
       description: 'Shares of its conversations that carry a need, by its name.',
@@ -240,6 +257,11 @@ const assertion = {
   },
 } as const;
 
+const slo = {
+  ttftSeconds: above0('To the first token.'),
+  e2eSeconds: above0('To the complete answer.'),
+} as const;
+
 const list = <T extends object>(items: T, description: string) =>
   ({ type: 'array', items, description }) as const;
 
@@ -308,8 +330,14 @@ export const scenarioSchema = {
       additionalProperties: false,
       description: 'What a request must meet to count for goodput.',
       properties: {
-        ttftSeconds: { ...above0('To the first token.'), default: 0.5 },
-        e2eSeconds: { ...above0('To the complete answer.'), default: 2 },
+        ttftSeconds: { ...slo.ttftSeconds, default: 0.5 },
+        e2eSeconds: { ...slo.e2eSeconds, default: 2 },
+        pools: {
+          type: 'object',
+          description: 'Other times for pools, by their ids; without `config`, by a need or `none`.',
+          additionalProperties: { type: 'object', additionalProperties: false, properties: slo },
+          default: {},
+        },
       },
       default: {},
     },
@@ -363,6 +391,7 @@ export const scenarioSchema = {
 } as const;
 
 export type ScenarioFile = FromSchema<typeof scenarioSchema>;
+export type DemandEntry = FromSchema<typeof demand>;
 export type FrontendEntry = FromSchema<typeof frontend>;
 export type EngineEntry = FromSchema<typeof engine>;
 export type WorkloadEntry = FromSchema<typeof workload>;

@@ -2,10 +2,10 @@ import type { Path } from '../../xds-server/config/problem.js';
 import type { Fault, ScenarioEngine, ScenarioFrontend } from '../scenario.js';
 import { day, type RateCurve, steps, withBursts } from '../workloads/rate-curve.js';
 import type { Problems } from './problems.js';
-import type { FaultEntry, FrontendEntry } from './schema.js';
+import type { DemandEntry, FaultEntry } from './schema.js';
 
-/** How many requests a frontend gets over time. */
-export function buildRate(entry: FrontendEntry): RateCurve {
+/** How many requests come over time. */
+export function buildRate(entry: Omit<DemandEntry, 'workload'>): RateCurve {
   const { requestsPerSecond, day: dayEntry, bursts } = entry;
   const points = [...entry.steps].sort((a, b) => a.at - b.at);
   const stepped = steps(

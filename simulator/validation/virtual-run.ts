@@ -12,7 +12,7 @@ import {
 import { engineKinds, speedUp } from '../engine/parameters.js';
 import { exampleSizes, type Turn } from '../load/conversations.js';
 import { wardrop } from '../policies/wardrop.js';
-import { DEFAULT_CLIENT, type Scenario } from '../scenario.js';
+import { DEFAULT_CLIENT, onePool, type Scenario } from '../scenario.js';
 import { World } from '../virtual/world.js';
 import { type ConversationSource, shaped } from '../workloads/conversation-source.js';
 import { steady } from '../workloads/rate-curve.js';
@@ -20,24 +20,33 @@ import type { Observed } from './agreement.js';
 
 /** The demo's world in virtual time, with the very requests that the demo sends and the same salt of their keys' hashes. */
 export async function virtualRun({ warmupSeconds, seconds }: Span, salt: string): Promise<Observed> {
+  const replicas = engines.map(({ id, region, kind, requestsPerSecond }) => ({
+    id,
+    engineId: id,
+    region,
+    parameters: speedUp(engineKinds[kind]!, SCALE),
+    profile: kind,
+    believedSlowness: 1 / SCALE,
+    nominalRps: requestsPerSecond,
+  }));
   const scenario: Scenario = {
     id: 'demo',
     about: 'The demo in virtual time.',
     frontends: frontends.map((frontend) => ({
       id: frontend.id,
       region: frontend.id,
-      source: sameTurns(frontend, warmupSeconds + seconds),
-      rate: steady(frontend.requestsPerSecond),
+      demands: [
+        {
+          id: frontend.id,
+          source: sameTurns(frontend, warmupSeconds + seconds),
+          rate: steady(frontend.requestsPerSecond),
+          expectedRps: frontend.requestsPerSecond,
+          classShares: [1],
+        },
+      ],
     })),
-    engines: engines.map(({ id, region, kind, requestsPerSecond }) => ({
-      id,
-      engineId: id,
-      region,
-      parameters: speedUp(engineKinds[kind]!, SCALE),
-      profile: kind,
-      believedSlowness: 1 / SCALE,
-      nominalRps: requestsPerSecond,
-    })),
+    engines: replicas,
+    ...onePool(replicas),
     rttMs: frontends.map(({ id }) => engines.map((engine) => rttMs[id]![engine.id]!)),
     warmupSeconds,
     seconds,
@@ -46,7 +55,6 @@ export async function virtualRun({ warmupSeconds, seconds }: Span, salt: string)
     slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
     // The demo's clients do not come back.
     client: { ...DEFAULT_CLIENT, retries: 0 },
-    expectedRps: frontends.map(({ requestsPerSecond }) => requestsPerSecond),
     signals: { periodSeconds: 1, delaySeconds: 0.2 },
   };
   const record = await World.run(scenario, wardrop({ salt }), 1);

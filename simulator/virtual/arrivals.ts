@@ -1,14 +1,14 @@
 import type { Turn } from '../load/conversations.js';
 import { Random } from '../random.js';
-import type { ScenarioFrontend } from '../scenario.js';
+import type { ScenarioDemand } from '../scenario.js';
 import type { EventQueue } from './event-queue.js';
 
 /**
- * Has every turn of a frontend's conversations begin at its time, until the end in seconds. Conversations begin when
- * the source's arrivals say, thinned so that their rate follows the curve.
+ * Has every turn of a demand's conversations begin at its time, until the end in seconds. Conversations begin when the
+ * source's arrivals say, thinned so that their rate follows the curve.
  */
 export function scheduleTurns(
-  { id, source, rate }: ScenarioFrontend,
+  { id, source, rate }: ScenarioDemand,
   seed: number,
   endAt: number,
   queue: EventQueue,

@@ -1,4 +1,4 @@
-import type { Scenario } from '../scenario.js';
+import { rowsOf, type Scenario, type ScenarioRow, type Slo } from '../scenario.js';
 
 /** Length of the pieces that the run is cut into for plots and oscillation. */
 export const SAMPLE_SECONDS = 5;
@@ -17,9 +17,9 @@ export interface RequestEnd {
 /** One piece of the run. */
 export interface Sample {
   readonly atSeconds: number;
-  /** By frontend; undefined for policies without weights. */
+  /** By row; undefined for policies without weights. */
   readonly weights: readonly (readonly number[] | undefined)[];
-  /** Requests sent within the piece, `[frontend][engine]`. */
+  /** Requests sent within the piece, `[row][engine]`. */
   readonly sent: readonly (readonly number[])[];
   /** Requests at each engine at its end. */
   readonly inFlight: readonly number[];
@@ -57,16 +57,22 @@ export class Recorder {
   /** Sum over follow-ups of the total variation of the weights between a turn and the one before. */
   expectedMoves = 0;
   readonly #scenario: Scenario;
+  /** By class. */
+  readonly #slos: readonly Slo[];
+  readonly #rows: readonly ScenarioRow[];
+  /** `[row][engine]`, since the last sample. */
   #sent: number[][];
   /** Requests that were sent in the measured time, `[frontend][engine]`. */
   readonly flows: number[][];
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
-    this.#sent = this.#zeros();
-    this.flows = this.#zeros();
+    this.#slos = scenario.classes.map(({ pool }) => scenario.pools[pool]!.slo ?? scenario.slo);
+    this.#rows = rowsOf(scenario);
+    this.#sent = this.#zeros(this.#rows);
+    this.flows = this.#zeros(scenario.frontends);
     this.frontendE2eSeconds = scenario.frontends.map(() => []);
-    this.byClass = (scenario.classes ?? [undefined]).map(() => ({
+    this.byClass = scenario.classes.map(() => ({
       ends: { answered: 0, shed: 0, timeout: 0, failed: 0 },
       e2eSeconds: [],
       good: 0,
@@ -88,8 +94,8 @@ export class Recorder {
     return at >= warmupSeconds && at < warmupSeconds + seconds;
   }
 
-  sent(frontend: number, engine: number, at: number): void {
-    this.#sent[frontend]![engine]!++;
+  sent({ frontend, pool }: ScenarioRow, engine: number, at: number): void {
+    this.#sent[frontend * this.#scenario.pools.length + pool]![engine]!++;
     if (this.measures(at)) this.flows[frontend]![engine]!++;
   }
 
@@ -106,7 +112,7 @@ export class Recorder {
     this.ttftSeconds.push(ttftSeconds);
     if (streamed) this.streamedTtftSeconds.push(ttftSeconds);
     this.frontendE2eSeconds[frontend]!.push(e2eSeconds);
-    const { slo } = this.#scenario;
+    const slo = this.#slos[requestClass]!;
     if (end === 'answered' && ttftSeconds <= slo.ttftSeconds && e2eSeconds <= slo.e2eSeconds) {
       this.good++;
       ofClass.good++;
@@ -119,10 +125,10 @@ export class Recorder {
     inFlight: readonly number[],
   ): void {
     this.samples.push({ atSeconds, weights, sent: this.#sent, inFlight });
-    this.#sent = this.#zeros();
+    this.#sent = this.#zeros(this.#rows);
   }
 
-  #zeros(): number[][] {
-    return this.#scenario.frontends.map(() => this.#scenario.engines.map(() => 0));
+  #zeros(of: readonly unknown[]): number[][] {
+    return of.map(() => this.#scenario.engines.map(() => 0));
   }
 }

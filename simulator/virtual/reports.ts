@@ -1,5 +1,5 @@
 import type { EngineTelemetry, Policy, Telemetry } from '../policies/policy.js';
-import type { Scenario } from '../scenario.js';
+import type { Scenario, ScenarioRow } from '../scenario.js';
 import type { EventQueue } from './event-queue.js';
 import type { Outages } from './outages.js';
 
@@ -15,26 +15,26 @@ export interface ReportsOptions {
 /** What a policy is told of each period: the same for every policy, late, and as outages let it through. */
 export class Reports {
   readonly #options: ReportsOptions;
-  /** Requests of the period by frontend, and seconds to their answers, `[frontend][engine]`. */
-  readonly #offered: number[];
-  readonly #e2e: { sum: number; count: number }[][];
+  /** Requests of the period, `[frontend][pool]`, and seconds to their answers, `[frontend][pool][engine]`. */
+  readonly #offered: number[][];
+  readonly #e2e: { sum: number; count: number }[][][];
   /** What the last period showed. */
   #shown: { readonly telemetry: Telemetry; readonly observed: unknown } | undefined;
 
   constructor(options: ReportsOptions) {
-    const { frontends, engines } = options.scenario;
+    const { frontends, pools, engines } = options.scenario;
     this.#options = options;
-    this.#offered = frontends.map(() => 0);
-    this.#e2e = frontends.map(() => engines.map(() => ({ sum: 0, count: 0 })));
+    this.#offered = frontends.map(() => pools.map(() => 0));
+    this.#e2e = frontends.map(() => pools.map(() => engines.map(() => ({ sum: 0, count: 0 }))));
   }
 
-  /** A try of a client has come to a frontend. */
-  offered(frontend: number): void {
-    this.#offered[frontend]!++;
+  /** A try of a client has come. */
+  offered({ frontend, pool }: ScenarioRow): void {
+    this.#offered[frontend]![pool]!++;
   }
 
-  answered(frontend: number, engine: number, seconds: number): void {
-    const e2e = this.#e2e[frontend]![engine]!;
+  answered({ frontend, pool }: ScenarioRow, engine: number, seconds: number): void {
+    const e2e = this.#e2e[frontend]![pool]![engine]!;
     e2e.sum += seconds;
     e2e.count++;
   }
@@ -61,11 +61,11 @@ export class Reports {
     const telemetry = {
       atSeconds: now,
       engines: engines.map((engine, index) => engine.telemetry(ready[index]!, periodSeconds)),
-      demandRps: this.#offered.map((count) => count / periodSeconds),
-      e2eSeconds: this.#e2e.map((row) => row.map(({ sum, count }) => sum / count)),
+      demandRps: this.#offered.map((counts) => counts.map((count) => count / periodSeconds)),
+      e2eSeconds: this.#e2e.map((rows) => rows.map((row) => row.map(({ sum, count }) => sum / count))),
     };
-    this.#offered.fill(0);
-    for (const row of this.#e2e) for (const cell of row) cell.sum = cell.count = 0;
+    for (const counts of this.#offered) counts.fill(0);
+    for (const cell of this.#e2e.flat(2)) cell.sum = cell.count = 0;
     return telemetry;
   }
 }

@@ -3,7 +3,13 @@ import { openLoop } from '../benchmark/benchmark.js';
 import { engineKinds } from '../engine/parameters.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
 import type { Policy, PolicyFactory, Telemetry } from '../policies/policy.js';
-import { DEFAULT_CLIENT, type Scenario } from '../scenario.js';
+import {
+  DEFAULT_CLIENT,
+  onePool,
+  type Scenario,
+  type ScenarioDemand,
+  type ScenarioFrontend,
+} from '../scenario.js';
 import { shaped } from '../workloads/conversation-source.js';
 import { withHotKeys } from '../workloads/hot-keys.js';
 import { steady } from '../workloads/rate-curve.js';
@@ -20,11 +26,20 @@ const engine = (id: string) => ({
   nominalRps: 100,
 });
 
+const engines = [engine('a'), engine('b')];
+
+const frontendOf = (requestsPerSecond: number, change: Partial<ScenarioDemand> = {}): ScenarioFrontend => {
+  const rate = steady(requestsPerSecond);
+  const demand = { id: 'f', source, rate, expectedRps: requestsPerSecond, classShares: [1], ...change };
+  return { id: 'f', region: 'f', demands: [demand] };
+};
+
 const small: Scenario = {
   id: 'small',
   about: '',
-  frontends: [{ id: 'f', region: 'f', source, rate: steady(40) }],
-  engines: [engine('a'), engine('b')],
+  frontends: [frontendOf(40)],
+  engines,
+  ...onePool(engines),
   rttMs: [[20, 100]],
   warmupSeconds: 15,
   seconds: 30,
@@ -32,7 +47,6 @@ const small: Scenario = {
   faults: [],
   slo: { ttftSeconds: 0.5, e2eSeconds: 2 },
   client: DEFAULT_CLIENT,
-  expectedRps: [40],
   signals: { periodSeconds: 1, delaySeconds: 2 },
 };
 
@@ -64,7 +78,7 @@ describe('a world', () => {
   it('agrees with the benchmark of one replica on latency and cache hits', async () => {
     const rate = {
       ...small,
-      frontends: [{ id: 'f', region: 'f', source, rate: steady(70) }],
+      frontends: [frontendOf(70)],
       rttMs: [[0, 0]],
       seconds: 120,
     };
@@ -79,7 +93,7 @@ describe('a world', () => {
     const scenario: Scenario = {
       ...small,
       client: { timeoutSeconds: 3, retries: 2 },
-      frontends: [{ id: 'f', region: 'f', source, rate: steady(160) }],
+      frontends: [frontendOf(160)],
       faults: [
         { kind: 'engine-down', engine: 'a', from: 20, until: 25 },
         { kind: 'slow-engine', engine: 'b', slowness: 2, from: 22, until: 28 },
@@ -137,7 +151,9 @@ describe('a world', () => {
     expect(times.filter((at) => at > 18.5 && at < 30.5)).toEqual([]);
     expect(times.slice(0, 3)).toEqual([1, 2, 3]);
     const late = seen.filter(({ telemetry }) => telemetry.atSeconds > 12 && telemetry.atSeconds <= 18);
-    expect(Math.abs(mean(late.map(({ telemetry }) => telemetry.demandRps[0]!)) / 40 - 1)).toBeLessThan(0.25);
+    expect(Math.abs(mean(late.map(({ telemetry }) => telemetry.demandRps[0]![0]!)) / 40 - 1)).toBeLessThan(
+      0.25,
+    );
   });
 
   it('lets nothing cross the border of a region that is cut off: connections time out, the control server is blind', async () => {
@@ -177,7 +193,7 @@ describe('a world', () => {
   });
 
   it('brings the requests of a conversation to all Envoys of its frontend alike, and tells each what it has in flight', async () => {
-    const frontends = ['f', 'g'].map((id) => ({ ...small.frontends[0]!, id, envoys: 2 }));
+    const frontends = ['f', 'g'].map((id) => ({ ...frontendOf(40, { id }), id, envoys: 2 }));
     const counts = [0, 0, 0, 0];
     const flying = [0, 0, 0, 0];
     const last = new Map<string, number>();
@@ -210,20 +226,51 @@ describe('a world', () => {
     expect(Math.abs(changes / followUps - 0.5)).toBeLessThan(0.1);
   });
 
-  it('gives no policy more engines than may serve a request', async () => {
-    const classes = [
-      { id: 'none', headers: {}, eligible: [true, true] },
-      { id: 'b-only', headers: {}, eligible: [false, true] },
+  it('takes no engine from a policy that may not serve a request', async () => {
+    const pools = [{ id: 'b-only', eligible: [false, true] }];
+    const record = await World.run({ ...small, pools }, always([1]), 1);
+    expect(record.load).toEqual([0, record.requests]);
+    await expect(World.run({ ...small, pools }, always([1, 0]), 1)).rejects.toThrow(
+      'always chose engines 1,0, one of which may not serve pool b-only',
+    );
+  });
+
+  it('keeps conversations of several pools apart, also under one key, and counts each by the SLO of its pool', async () => {
+    const pools = [
+      { id: 'a', eligible: [true, false] },
+      { id: 'b', eligible: [false, true], slo: { ttftSeconds: 1e-6, e2eSeconds: 2 } },
     ];
-    const frontends = [{ ...small.frontends[0]!, classShares: [0, 1] }];
-    const record = await World.run({ ...small, classes, frontends }, always([0, 1]), 1);
-    expect(record.load[0]).toBe(0);
-    expect(record.byClass[1]!.e2eSeconds).toHaveLength(record.requests);
+    const classes = pools.map(({ id }, pool) => ({ id, headers: {}, pool }));
+    const hot = withHotKeys(source, { share: 1, keys: 1 });
+    const demands = [40, 20].map((requestsPerSecond, index) => ({
+      ...{ id: `f ${index}`, source: hot, rate: steady(requestsPerSecond), expectedRps: requestsPerSecond },
+      classShares: [1 - index, index],
+    }));
+    const rates: number[] = [];
+    const record = await World.run(
+      { ...small, pools, classes, frontends: [{ id: 'f', region: 'f', demands }] },
+      () => ({
+        id: 'own',
+        decide: ({ pool }) => [pool],
+        update: ({ demandRps: [byPool] }) => {
+          rates.push(byPool![1]! / (byPool![0]! + byPool![1]!));
+        },
+      }),
+      1,
+    );
+    expect(record.moved).toBe(0);
+    expect(Math.abs(mean(rates.slice(15)) - 1 / 3)).toBeLessThan(0.05);
+    expect(record.byClass.map(({ good, ends }) => good / ends.answered)).toEqual([1, 0]);
+    const sent = record.samples.at(-2)!.sent;
+    expect(sent.map(([a, b]) => [a! > 0, b! > 0])).toEqual([
+      [true, false],
+      [false, true],
+    ]);
   });
 
   it('sends hot keys under one name from many conversations', async () => {
     const hot = withHotKeys(source, { share: 0.5, keys: 1 });
-    const frontends = [{ ...small.frontends[0]!, source: hot }];
+    const frontends = [frontendOf(40, { source: hot })];
     const keys = new Map<string, number>();
     await World.run(
       { ...small, frontends },

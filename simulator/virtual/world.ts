@@ -1,10 +1,17 @@
 import type { EngineRequest, Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
 import { Dialogue } from '../load/dialogue.js';
-import { mix, pickTwo } from '../policies/hashing.js';
-import type { Decision, Outcome, Policy, PolicyFactory, RoutedRequest } from '../policies/policy.js';
+import { mix } from '../policies/hashing.js';
+import type { Outcome, Policy, PolicyFactory, RoutedRequest } from '../policies/policy.js';
 import { Random } from '../random.js';
-import { envoysOf, type Fault, type Scenario } from '../scenario.js';
+import {
+  envoysOf,
+  type Fault,
+  rowsOf,
+  type Scenario,
+  type ScenarioDemand,
+  type ScenarioRow,
+} from '../scenario.js';
 import { scheduleTurns } from './arrivals.js';
 import { type ConversationState, Conversations } from './conversations.js';
 import { Engine } from './engine.js';
@@ -67,6 +74,7 @@ export class World {
   readonly #outages: Outages;
   readonly #conversations: Conversations;
   readonly #reports: Reports;
+  readonly #rows: readonly ScenarioRow[];
   readonly #variation = new TotalVariation();
   readonly #endAt: number;
   readonly #seed: number;
@@ -93,6 +101,7 @@ export class World {
     this.#probes = scenario.frontends.map(() => new Probes(scenario.engines.length));
     this.#controlProbes = new Probes(scenario.engines.length);
     this.#outages = new Outages(scenario);
+    this.#rows = rowsOf(scenario);
     const frontendOf = envoysOf(scenario);
     this.#inFlight = frontendOf.map(() => new Int32Array(scenario.engines.length));
     this.#envoys = scenario.frontends.map((_, frontend) =>
@@ -122,8 +131,11 @@ export class World {
   }
 
   async #run(): Promise<void> {
-    this.#scenario.frontends.forEach((each, frontend) => {
-      scheduleTurns(each, this.#seed, this.#endAt, this.#queue, (turn) => this.#begin(frontend, turn));
+    this.#scenario.frontends.forEach(({ demands }, frontend) => {
+      for (const demand of demands) {
+        const begin = (turn: Turn) => this.#begin(frontend, demand, turn);
+        scheduleTurns(demand, this.#seed, this.#endAt, this.#queue, begin);
+      }
     });
     this.#scheduleFaults();
     this.#every(PROBE_SECONDS, () => this.#probe());
@@ -161,11 +173,12 @@ export class World {
     this.#queue.add(seconds, next);
   }
 
-  #begin(frontend: number, turn: Turn): void {
-    const conversation = this.#conversations.of(frontend, turn);
+  #begin(frontend: number, demand: ScenarioDemand, turn: Turn): void {
+    const conversation = this.#conversations.of(demand, turn);
     const content = this.#dialogue.request(turn);
     const request: Request = {
       frontend,
+      pool: this.#scenario.classes[conversation.requestClass]!.pool,
       envoy: -1,
       chance: this.#envoyRandom.bits(),
       conversation,
@@ -191,14 +204,14 @@ export class World {
   #try(request: Request): void {
     const serial = ++request.serial;
     request.envoy = this.#envoyOf(request);
-    this.#reports.offered(request.frontend);
+    this.#reports.offered(request);
     request.firstTokenAt = Number.NaN;
     request.sequence = undefined;
     request.attempts = 0;
     request.engine = -1;
     request.sentAt = this.#now;
-    request.weights = this.#policy.weights?.(request.frontend, request.conversation.requestClass);
-    const decision = amongEligible(this.#policy.decide(request, this.#now), request, this.#scenario);
+    request.weights = this.#policy.weights?.(request.frontend, request.pool);
+    const decision = this.#policy.decide(request, this.#now);
     if ('refused' in decision) {
       this.#tryAgain(request, 'shed', decision.shouldRetry, decision.retryAfterSeconds);
       return;
@@ -207,10 +220,18 @@ export class World {
       this.#tryAgain(request, 'failed', true);
       return;
     }
+    this.#mustBeEligible(decision, request.pool);
     this.#queue.add(this.#now + this.#scenario.client.timeoutSeconds, () => {
       if (request.serial === serial) this.#timeOut(request);
     });
     this.#send(request, decision, 0);
+  }
+
+  /** Policies are compared under the same needs: one that breaks them would have more engines than the others. */
+  #mustBeEligible(engines: readonly number[], pool: number): void {
+    const { eligible, id } = this.#scenario.pools[pool]!;
+    if (engines.every((engine) => eligible[engine])) return;
+    throw new Error(`${this.#policy.id} chose engines ${engines}, one of which may not serve pool ${id}`);
   }
 
   /** The same in every run, whatever the policy does. */
@@ -227,7 +248,7 @@ export class World {
     request.engine = index;
     request.attempts = attempt + 1;
     inFlight[index]!++;
-    this.recorder.sent(frontend, index, this.#now);
+    this.recorder.sent(request, index, this.#now);
     const fail = () => {
       if (request.serial !== serial) return;
       inFlight[index]!--;
@@ -276,11 +297,11 @@ export class World {
   }
 
   #complete(request: Request, sequence: Sequence): void {
-    const { frontend, envoy, engine, conversation, firstAt, firstTokenAt, content } = request;
+    const { envoy, engine, conversation, firstAt, firstTokenAt, content } = request;
     request.cachedTokens = sequence.cachedTokens;
     if (!request.turn.streamed) this.#policy.answered?.(request, engine, this.#now, request.attempts);
     this.#inFlight[envoy]![engine]!--;
-    this.#reports.answered(frontend, engine, this.#now - request.sentAt);
+    this.#reports.answered(request, engine, this.#now - request.sentAt);
     this.#noteMove(request);
     conversation.lastEngine = engine;
     conversation.lastTokens = content.promptTokens + content.outputTokens;
@@ -414,23 +435,8 @@ export class World {
       this.recorder.driftDetected = (this.recorder.driftDetected ?? false) || detectsDrift;
     this.recorder.sample(
       this.#now,
-      this.#scenario.frontends.map((_, frontend) => this.#policy.weights?.(frontend)),
+      this.#rows.map(({ frontend, pool }) => this.#policy.weights?.(frontend, pool)),
       this.#engines.map(({ load }) => load),
     );
   }
-}
-
-/**
- * Who may serve a request is enforced for every policy: what it chose among others is left out, and where nothing is
- * left, the conversation's hash decides by capacity among those who may.
- */
-function amongEligible(decision: Decision, { conversation }: Request, { engines }: Scenario): Decision {
-  const { eligible, hash } = conversation;
-  if (eligible === undefined || 'refused' in decision) return decision;
-  const left = decision.filter((engine) => eligible[engine]);
-  if (left.length > 0 || decision.length === 0) return left;
-  return pickTwo(
-    hash,
-    engines.map(({ nominalRps }, engine) => (eligible[engine] ? nominalRps : 0)),
-  );
 }

@@ -1,10 +1,13 @@
+import { MESSAGE_OVERHEAD_TOKENS, PROMPT_OVERHEAD_TOKENS } from '../engine/tokens.js';
 import type { Random } from '../random.js';
 import { type ConversationSource, measured } from './conversation-source.js';
 
-/** Means over the requests of a frontend. */
+/** Means over requests. */
 export type RequestMeans = ConversationSource['expected'];
 
 const MOST_TURNS = 50;
+/** New tokens and answers are at most so many times their means. */
+const LARGEST = 1.5;
 
 /**
  * Conversations with such means, of which nothing else is known: after each turn there is another one with the share of
@@ -13,7 +16,7 @@ const MOST_TURNS = 50;
  */
 export function recorded(means: RequestMeans): ConversationSource {
   const around = (mean: number, random: Random) =>
-    Math.max(1, Math.round(random.between({ min: mean / 2, max: (3 * mean) / 2 })));
+    Math.max(1, Math.round(random.between({ min: (2 - LARGEST) * mean, max: LARGEST * mean })));
   return measured({
     conversation(id, startAt, random) {
       let turns = 1;
@@ -33,4 +36,10 @@ export function recorded(means: RequestMeans): ConversationSource {
       });
     },
   });
+}
+
+/** Prompt and answer that no request of such conversations exceeds. */
+export function largestRecorded({ uncachedPromptTokens, outputTokens }: RequestMeans): number {
+  const turn = Math.ceil(LARGEST * uncachedPromptTokens) + Math.ceil(LARGEST * outputTokens);
+  return MOST_TURNS * (turn + 2 * MESSAGE_OVERHEAD_TOKENS) + PROMPT_OVERHEAD_TOKENS;
 }

@@ -208,12 +208,9 @@ function scenarioOf(
     }),
   );
   return {
-    id: 'queueing',
-    about: '',
     frontends: [{ id: 'west' }],
     engines: replicas,
-    rttMs: [replicas.map(() => 0)],
-    expectedRps: [requestsPerSecond],
+    pools: [{ id: 'm', eligible: replicas.map(() => true) }],
     config,
   } as unknown as Scenario;
 }

@@ -1,0 +1,82 @@
+import { MODEL_HEADER } from '../../wire/names.js';
+import type { Engine, Fleet, Pool } from '../../xds-server/fleet/fleet.js';
+import { withoutLastResorts } from '../../xds-server/fleet/last-resort.js';
+import { type Profile, workSeconds } from '../../xds-server/profiles/profile.js';
+import { engineOf } from '../engine/from-profile.js';
+import type { EngineParameters } from '../engine/parameters.js';
+import type { RequestClass, ScenarioEngine, ScenarioPool } from '../scenario.js';
+import { meanRequest, type WeighedMeans } from './mean-request.js';
+
+/** What comes for a pool at one frontend. */
+export interface PoolDemand extends WeighedMeans {
+  readonly poolId: string;
+  /** Prompt and answer that no request exceeds. */
+  readonly largestTokens: number;
+}
+
+/**
+ * The fleet with needs that show in headers of our own, so that requests can be simulated whatever they show in: bodies,
+ * prompts' lengths and tenants are not.
+ */
+export function withSimulatedNeeds(fleet: Fleet): Fleet {
+  const configured = withoutLastResorts(fleet, new Map());
+  if (configured.needs === undefined) return configured;
+  const needs = configured.needs.map((need, index) => ({
+    ...need,
+    when: { kind: 'header' as const, name: needHeader(index) },
+  }));
+  return { ...configured, needs };
+}
+
+function needHeader(index: number): string {
+  return `x-need-${index}`;
+}
+
+/** The pools that somebody asks for, each with a class of its own. */
+export function poolsOf(
+  { pools, needs = [] }: Fleet,
+  engines: readonly ScenarioEngine[],
+  askedIds: ReadonlySet<string>,
+): { readonly pools: readonly ScenarioPool[]; readonly classes: readonly RequestClass[] } {
+  const asked = pools.filter(({ id }) => askedIds.has(id));
+  const header = (id: string) => [needHeader(needs.findIndex((need) => need.id === id)), '1'] as const;
+  return {
+    pools: asked.map(({ id, engineIds }) => ({
+      id,
+      eligible: engines.map(({ engineId }) => engineIds.includes(engineId)),
+    })),
+    classes: asked.map(({ id, model, needs: carried }, pool) => ({
+      id,
+      headers: Object.fromEntries([[MODEL_HEADER, model], ...carried.map(header)]),
+      pool,
+    })),
+  };
+}
+
+/** The replicas of an engine, which behave as its profile says of the requests that it may get. */
+export function replicasOf(
+  engine: Engine,
+  profile: Profile,
+  pools: readonly Pool[],
+  demands: readonly PoolDemand[],
+  parameters?: EngineParameters,
+): ScenarioEngine[] {
+  const served = pools.filter(({ engineIds }) => engineIds.includes(engine.id)).map(({ id }) => id);
+  const own = demands.filter(({ poolId }) => served.includes(poolId));
+  const mix = meanRequest(own);
+  const largestTokens = Math.max(...own.map((demand) => demand.largestTokens));
+  const { id, region, labels, endpoints } = engine;
+  return endpoints.map((address, replica) => ({
+    id: endpoints.length === 1 ? id : `${id}-${replica}`,
+    ...{ engineId: id, region, labels, profile: profile.id, address },
+    parameters: parameters ?? engineOf(profile, mix, largestTokens),
+    nominalRps: 1 / workSeconds(profile, mix),
+  }));
+}
+
+/** `[frontend][replica]`. */
+export function rttMsOf({ networkSeconds, engines }: Fleet, replicas: readonly ScenarioEngine[]): number[][] {
+  return networkSeconds.map((row) =>
+    replicas.map(({ engineId }) => 1000 * row[engines.findIndex(({ id }) => id === engineId)]!),
+  );
+}
