@@ -39,7 +39,6 @@ beforeAll(async () => {
     profiles: { stub: { requestsPerSecond: 100 } },
     demand: { west: { requestsPerSecond: 20 } },
   });
-  await mesh.startEnvoy('west', { concurrency: 2 });
 });
 
 afterAll(async () => {
@@ -54,6 +53,7 @@ it('corrects round trips by what filters measure, without a request, and plans b
     return plan.rows[0].weights.find(({ engineId }) => engineId === id)?.weight ?? 0;
   };
   expect(await weightOf('far')).toBe(1);
+  await mesh.startEnvoy('west', { concurrency: 2 });
   const network = await mesh.eventually('both to be measured', async () => {
     const { frontends } = await mesh.api<FleetView>('/v1/fleet');
     const pairs = frontends[0].network;

@@ -53,10 +53,14 @@ describe('routing through a real Envoy', () => {
   });
 
   it('explains the decision in a response header that names the reason, the engine and the plan', async () => {
-    const plan = await mesh.api<{ id: string }>('/v1/plan');
-    const result = await chat(envoy.url, { key: KEYS[0]! });
+    // A worker hears of a plan a moment after it is made.
+    const { result, id } = await mesh.eventually('the plan in force in an answer', async () => {
+      const { id } = await mesh.api<{ id: string }>('/v1/plan');
+      const result = await chat(envoy.url, { key: KEYS[0]! });
+      return decisionOf(result.headers).plan === id && { result, id };
+    });
     const engine = String(result.headers['x-stub'])[0]!;
-    expect(result.headers['x-wardrop']).toBe(`planned; engine="${engine}"; plan="${plan.id}"`);
+    expect(result.headers['x-wardrop']).toBe(`planned; engine="${engine}"; plan="${id}"`);
   });
 
   it('decides in a dry run as on the wire', async () => {

@@ -37,10 +37,15 @@ export class Envoy {
 
   /** Waits until Envoy has all that it needs to serve. */
   async ready(): Promise<void> {
-    await eventually(`Envoy to be ready\n${this.process.output}`, async () => {
-      if (!this.process.running) throw new Error(`Envoy ended:\n${this.process.output}`);
-      return (await fetch(`${this.adminUrl}/ready`)).ok;
-    });
+    await eventually(
+      'Envoy to be ready',
+      async () => {
+        if (!this.process.running) throw new Error('Envoy ended');
+        return (await fetch(`${this.adminUrl}/ready`)).ok;
+      },
+      undefined,
+      () => this.process.output,
+    );
   }
 
   /** Weight, health and priority of each host of a cluster, as Envoy applies them. */

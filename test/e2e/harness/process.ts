@@ -21,7 +21,11 @@ export class Process {
     this.#child.once('exit', () => {
       this.#exited = true;
     });
-    this.#child.once('error', (error) => keep(Buffer.from(String(error))));
+    this.#child.once('error', (error) => {
+      keep(Buffer.from(String(error)));
+      // What was never started does not exit.
+      if (this.#child.pid === undefined) this.#exited = true;
+    });
   }
 
   get pid(): number {
