@@ -77,20 +77,24 @@ test('what breaks ties between equal engines is no fault, even where all else co
 });
 
 test.each([
-  ['one', 10, 1],
-  ['one much slower', 1, 10],
-])('what all engines leave empty at their hard limits may be all at %s', async (_, rate, replicas) => {
-  const input = worldInput({
-    frontends: ['west'],
-    engines: [
-      { id: 'large', profile: simpleProfile(10), replicas: 5000 },
-      { id: 'small', profile: simpleProfile(rate), replicas },
-    ],
-    networkMs: [[5, 5000]],
-    demands: [{ frontendId: 'west', requestsPerSecond: 100_000 }],
-  });
-  expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
-});
+  ['one', 10, 5000, 10, 1],
+  ['one much slower', 10, 5000, 1, 10],
+  ['one a hundred times slower', 1000, 500, 10, 2],
+])(
+  'what all engines leave empty at their hard limits may be all at %s',
+  async (_, rate, replicas, smallRate, smallReplicas) => {
+    const input = worldInput({
+      frontends: ['west'],
+      engines: [
+        { id: 'large', profile: simpleProfile(rate), replicas },
+        { id: 'small', profile: simpleProfile(smallRate), replicas: smallReplicas },
+      ],
+      networkMs: [[5, 5000]],
+      demands: [{ frontendId: 'west', requestsPerSecond: 2 * rate * replicas }],
+    });
+    expect(checkSolution(input, await optimizer.solve(input))).toEqual([]);
+  },
+);
 
 describe('a tampered solution fails:', () => {
   const input = worldInput(threeRegions);

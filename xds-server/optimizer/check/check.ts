@@ -1,9 +1,9 @@
 import type { RowName } from '../../fleet/row-key.js';
 import type { Solution, SolutionRow, SolverInput } from '../solution.js';
-import { capacityOf, Flows } from './flows.js';
+import { capacityOf, Flows, workOf } from './flows.js';
 import { objectiveOf } from './objective.js';
 import { total } from './sums.js';
-import { tiedCapacity } from './tied-capacity.js';
+import { tiedEngines } from './tied-engines.js';
 
 /**
  * Checks a solution from its own numbers and the input, with code of its own: nothing here is shared with the code that
@@ -19,8 +19,8 @@ const LEAST_SHED = 1e-4;
 /** An engine with no more room than this share of its hard limit counts as full where something is shed. */
 const MOST_ROOM = 1e-3;
 /**
- * So does one whose room is no more than this share of the hard limits of all engines that pools tie to it: each leaves a margin,
- * and one may have the room of all, which is more of its own time where others are quicker.
+ * So does one with room for no more than this share of the requests that all engines can serve that pools tie to it: each leaves a
+ * margin, and one may have the room of all. In requests, as the time of others is worth more where they are quicker.
  */
 const LEFT_EMPTY = 1e-4;
 
@@ -50,7 +50,7 @@ class SolutionCheck {
     this.#checkRowSet();
     for (const row of this.#solution.rows) this.#checkRow(row);
     this.#checkEngines();
-    const tied = tiedCapacity(this.#input);
+    const tied = tiedEngines(this.#input);
     for (const row of this.#solution.rows) this.#checkShed(row, tied);
     // Costs of flows that cannot be are not defined.
     if (this.#faults.length === 0) this.#checkObjective();
@@ -158,7 +158,7 @@ class SolutionCheck {
   }
 
   /** Fractions lie in range, guaranteed shares are kept, and whoever sheds has no engine with room. */
-  #checkShed(row: SolutionRow, tied: ReadonlyMap<string, number>): void {
+  #checkShed(row: SolutionRow, tied: ReadonlyMap<string, readonly string[]>): void {
     const where = nameOf(row);
     for (const { priority, fraction } of row.shed) {
       if (!(fraction >= 0 && fraction <= 1)) this.#fault(`${where}: priority ${priority} sheds ${fraction}`);
@@ -166,10 +166,14 @@ class SolutionCheck {
     const most = Math.max(0, ...row.shed.map(({ fraction }) => fraction));
     if (most <= LEAST_SHED || row.bounds.length > 0) return;
     const { maxUtilization } = this.#input.policy;
-    const roomy = this.#flows.enginesOf(row).find((state) => {
+    const engines = this.#flows.enginesOf(row);
+    const { mean } = this.#flows.servedOf(row);
+    const leftEmpty =
+      LEFT_EMPTY * maxUtilization * this.#flows.mostRequests(tied.get(engines[0]?.id ?? '') ?? [], mean);
+    const roomy = engines.find((state) => {
       const limit = maxUtilization * capacityOf(state);
       const room = limit - this.#flows.loadOf(state.id);
-      return room > Math.max(MOST_ROOM * limit, LEFT_EMPTY * maxUtilization * tied.get(state.id)!);
+      return room > MOST_ROOM * limit && room > leftEmpty * workOf(this.#flows.profileOf(state.id)!, mean);
     });
     if (roomy) this.#fault(`${where}: ${most} of a class is shed although ${roomy.id} is not full`);
   }

@@ -64,6 +64,16 @@ export class Flows {
     return usable;
   }
 
+  /** Requests of this kind per second that these engines could serve. */
+  mostRequests(engineIds: readonly string[], request: MeanRequest): number {
+    return total(
+      engineIds.map((id) => {
+        const capacity = capacityOf(this.input.state.engines[this.engineIndex.get(id)!]);
+        return capacity > 0 ? capacity / workOf(this.profileOf(id)!, request) : 0;
+      }),
+    );
+  }
+
   profileOf(engineId: string): Profile | undefined {
     const at = this.engineIndex.get(engineId);
     return at === undefined
@@ -111,7 +121,10 @@ export function meanRequest(demands: readonly Demand[], rates: readonly number[]
   };
 }
 
-function workOf({ work }: Profile, { uncachedPromptTokens, outputTokens }: Demand): number {
+export function workOf(
+  { work }: Profile,
+  { uncachedPromptTokens, outputTokens }: Pick<Demand, 'uncachedPromptTokens' | 'outputTokens'>,
+): number {
   return (
     work.secondsPerRequest +
     work.secondsPerUncachedPromptToken * uncachedPromptTokens +
