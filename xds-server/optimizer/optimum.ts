@@ -17,6 +17,8 @@ import { missedArcs, polishWhole, workingSet } from './program/working-set.js';
 const PLACED = 1e-7;
 /** Share of all work that rounding may put above hard limits. */
 const LOAD_TOLERANCE = 1e-10;
+/** A column may be this far above its hard limit, relative, by rounding. */
+const LIMIT_TOLERANCE = 2e-6;
 /** With more than this share of all work above hard limits, weights in force are no start any more. */
 const MOST_OVERLOAD = 0.01;
 /** Flows of the linear program this near their lower bound, relative, need no polish: it could not make them better. */
@@ -123,13 +125,14 @@ export function findByProgram(
     );
     if (isUnplaced(flowProblem, unplaced)) return { fits: false, unplaced, useful, flows };
     const start = prove(flowProblem, { flows, columnPrices: exactPrices(flowProblem, flows, columnPrices) });
-    if (gapOf(start) <= EXACT) return { fits: true, optimum: start };
+    if (Math.abs(gapOf(start)) <= EXACT) return { fits: true, optimum: start };
     const polished = polishWhole(flowProblem, start.flows, basic);
     const optimum = prove(flowProblem, polished);
-    // At full engines the polish can end a little beside flows of the program that were at the optimum.
-    const nearer = gapOf(optimum) < gapOf(start) ? optimum : start;
+    // At full engines the polish can end a little beside flows of the program that were at the optimum, or above hard limits.
+    const keepsLimits = isWithinLimits(optimum);
+    const nearer = keepsLimits && gapOf(optimum) < gapOf(start) ? optimum : start;
     if (!best || nearer.objective < best.objective) best = nearer;
-    if (polished.converged || gapOf(best) <= CLOSE) break;
+    if ((polished.converged && keepsLimits) || gapOf(best) <= CLOSE) break;
     spread /= 8;
   }
   return { fits: true, optimum: best! };
@@ -225,6 +228,12 @@ function prove(
     objective: objective(flowProblem, flows),
     lowerBound: lowerBound(flowProblem, columnPrices),
   };
+}
+
+function isWithinLimits({ flowProblem, loads }: Optimum): boolean {
+  return flowProblem.problem.columns.every(
+    ({ capacity, congestion }, column) => loads[column]! <= congestion.max * capacity * (1 + LIMIT_TOLERANCE),
+  );
 }
 
 /** Work above the hard limits as a share of all work. */

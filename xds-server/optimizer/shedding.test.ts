@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
+import type { Profile } from '../profiles/profile.js';
 import { Optimizer } from './index.js';
 import type { Solution } from './solution.js';
 import { simpleProfile, type World, type WorldDemand, worldInput } from './testing/world.js';
@@ -238,3 +239,70 @@ describe('who is refused', () => {
 function servedRps({ flows }: Solution['rows'][number]): number {
   return flows.reduce((sum, { rps }) => sum + rps, 0);
 }
+
+test('no engine goes above its hard limit where what is left at the limits is taken back by rounding', async () => {
+  const profile = (
+    id: string,
+    work: Profile['work'],
+    ttft: Profile['ttft'],
+    tbot: Profile['tbot'],
+  ): Profile => ({
+    ...{ id, work, ttft, tbot, maxFittedRho: 0.95 },
+  });
+  const quick = profile(
+    'quick',
+    {
+      secondsPerRequest: 1e-3 / 0.45,
+      secondsPerUncachedPromptToken: 5.2e-5,
+      secondsPerOutputToken: 6e-5 / 0.45,
+    },
+    { baseSeconds: 0.04, secondsPerUncachedPromptToken: 6.5e-5, queueSeconds: 0.003 },
+    { baseSeconds: 0.014, kappa: 0.5 },
+  );
+  const slow = profile(
+    'slow',
+    { secondsPerRequest: 4e-3, secondsPerUncachedPromptToken: 1.2e-4, secondsPerOutputToken: 2.4e-4 },
+    { baseSeconds: 0.05, secondsPerUncachedPromptToken: 1.5e-4, queueSeconds: 0.005 },
+    { baseSeconds: 0.027, kappa: 0.4 },
+  );
+  const demand = (
+    frontendId: string,
+    poolId: string,
+    requestsPerSecond: number,
+    uncachedPromptTokens: number,
+    outputTokens: number,
+  ) => ({
+    ...{ frontendId, poolId, requestsPerSecond, uncachedPromptTokens, outputTokens, followUpShare: 0.5 },
+  });
+  const input = worldInput({
+    frontends: ['f0', 'f1', 'f2'],
+    engines: [
+      { id: 'e2', profile: quick, replicas: 6 },
+      { id: 'e7', profile: slow },
+      { id: 'e8', profile: quick, replicas: 103 },
+      {
+        id: 'e9',
+        profile: quick,
+        replicas: 10,
+        penalty: 0.21757500022649767,
+        latencyFactor: 8.727519996697083,
+      },
+      { id: 'e10', profile: slow, replicas: 6 },
+    ],
+    pools: { p0: ['e7', 'e8'], p1: ['e2', 'e9', 'e10'], p4: ['e9', 'e10'] },
+    networkMs: [
+      [5, 100, 30, 5, 60],
+      [5, 70, 100, 200, 100],
+      [200, 5, 200, 200, 30],
+    ],
+    demands: [
+      demand('f0', 'p4', 470, 376, 388),
+      demand('f1', 'p1', 5190, 371, 415),
+      demand('f2', 'p0', 2950, 124, 69),
+      demand('f2', 'p1', 48_300, 282, 1),
+    ],
+    settledSeconds: 4000,
+  });
+  const { objectiveSeconds, lowerBoundSeconds } = await optimizer.solveChecked(input);
+  expect(objectiveSeconds - lowerBoundSeconds).toBeLessThan(1e-4 * objectiveSeconds);
+});
