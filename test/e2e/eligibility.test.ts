@@ -1,3 +1,4 @@
+import { get } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decisionOf } from '../../wire/decision.js';
@@ -68,6 +69,28 @@ describe('eligibility through a real Envoy', () => {
   ])('passes %s %s on, which has no body, to whichever engine is well', async (method, path) => {
     const { status, headers } = await fetch(`${acme.envoy.url}${path}`, { method });
     expect([status, headers.get('x-stub')]).toEqual([200, expect.stringMatching(/^e[123]$/)]);
+  });
+
+  it.each([
+    '/v1/embeddings?x',
+    '//v1/embeddings',
+    '/v1//embeddings',
+    '/./v1/./embeddings',
+    '/x/../v1/embeddings',
+    '/x/%2e%2E/v1/embeddings',
+    '/v1%2Fembeddings',
+    '/x%2f..%2Fv1%2F/embeddings',
+    '/v1/%65mbeddings',
+  ])('holds a need by path for %s, which a server behind may read as that path', async (path) => {
+    const before = acme.attempts;
+    expect(await statusOf(acme, path)).toBe(400);
+    expect(acme.attempts).toBe(before);
+  });
+
+  it('gives engines the plain path that needs were judged by, with its query as it was', async () => {
+    expect(await statusOf(acme, '/x/..//v1%2F%6Dodels/a%2Fb%20c?d=//e/../%2F')).toBe(200);
+    const paths = Object.values(acme.stubs).flatMap((stub) => stub.attempts.map(({ path }) => path));
+    expect(paths).toContain('/v1/models/a/b%20c?d=//e/../%2F');
   });
 
   it('sends prompts only to engines whose context is long enough for them and their answers, and longer ones to nobody', async () => {
@@ -271,4 +294,15 @@ interface PlanJson {
     readonly poolId: string;
     readonly weights: readonly { readonly engineId: string }[];
   }[];
+}
+
+/** Of a GET with the path as it is written: URLs would make it plain. */
+function statusOf({ envoy }: Acme, path: string): Promise<number | undefined> {
+  const { hostname, port } = new URL(envoy.url);
+  return new Promise((resolve, reject) => {
+    get({ hostname, port, path, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', reject);
+  });
 }

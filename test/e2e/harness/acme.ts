@@ -13,6 +13,7 @@ export const NEEDS = {
   'eu-only': { when: { header: { 'x-data-residency': 'eu' } }, engines: { residency: 'eu' } },
   'us-only': { when: { header: { 'x-data-residency': 'us' } }, engines: { residency: 'us' } },
   'long-context': { when: { totalTokens: SMALL_CONTEXT }, engines: { context: '128k' } },
+  embeddings: { when: { path: '/v1/embeddings' }, refuse: true },
   'too-long': { when: { promptTokens: 128_000 }, refuse: true },
 };
 

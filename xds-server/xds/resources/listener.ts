@@ -5,7 +5,10 @@ import { ApiVersion, type ConfigSourceSchema } from '../../gen/envoy/config/core
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.js';
 import { RouterSchema } from '../../gen/envoy/extensions/filters/http/router/v3/router_pb.js';
 import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
-import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
+import {
+  HttpConnectionManager_PathWithEscapedSlashesAction,
+  HttpConnectionManagerSchema,
+} from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js';
 import { HeaderMutationSchema } from '../../gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js';
 import type { Resource } from '../protocol/resource.js';
 import { accessLogOf } from './access-log.js';
@@ -107,6 +110,10 @@ function connectionManager(input: ListenerInput) {
     },
     // The client's address is the peer's, whatever the client says.
     useRemoteAddress: true,
+    // Needs go by the path that engines get, so it is plain before the filter sees it: a server behind would make it so.
+    normalizePath: true,
+    mergeSlashes: true,
+    pathWithEscapedSlashesAction: HttpConnectionManager_PathWithEscapedSlashesAction.UNESCAPE_AND_FORWARD,
     // Slow bodies are a matter of the route's limits; slow headers have no excuse.
     requestHeadersTimeout: duration(REQUEST_HEADERS_MS),
     // Runs before any filter and before routing, also while the filter's VM is down.
