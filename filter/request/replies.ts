@@ -1,4 +1,5 @@
-// Answers that the filter gives itself: JSON in the shape of OpenAI's errors, with the headers that clients obey.
+// Answers that the filter gives itself: JSON in the shape of OpenAI's errors and of Anthropic's at once, with the headers that
+// clients obey.
 
 import * as L from '../../wire/layout';
 import { DECISION_HEADER } from '../../wire/names';
@@ -36,7 +37,7 @@ const SHOULD_RETRY = new Text('x-should-retry');
 const TRUE = new Text('true');
 const FALSE = new Text('false');
 
-const MESSAGE = new Text('{"error":{"message":"');
+const MESSAGE = new Text('{"type":"error","error":{"message":"');
 const TYPE = new Text('","type":"');
 const CODE = new Text('","param":null,"code":"');
 const END = new Text('"}}');

@@ -55,6 +55,22 @@ describe('the pool of a request', () => {
     expect(errorOf(reply).code).toBe('model_missing');
   });
 
+  it.each(['/v1/chat/completions', '/v1/messages'])(
+    'is asked for at %s in a shape that clients of OpenAI and of Anthropic read',
+    (path) => {
+      const { reply } = started(sketch([{ weight: 1 }, { weight: 1 }], twoModels)).request({ ':path': path });
+      expect(JSON.parse(reply!.body)).toEqual({
+        type: 'error',
+        error: {
+          message: expect.stringContaining('Several models'),
+          type: 'invalid_request_error',
+          param: null,
+          code: 'model_missing',
+        },
+      });
+    },
+  );
+
   it('does not matter to a request without a body: the nearest usable engine gets it', () => {
     const view = sketch([{ weight: 1 }, { weight: 1 }, { weight: 1, ready: false }], {
       ...twoModels,

@@ -77,8 +77,8 @@ const discoveredFilter = {
 };
 
 /**
- * Envoy's own answers, in the shape of OpenAI's errors. The filter's have that shape already; Envoy's are known by their
- * response flags.
+ * Envoy's own answers, in the shape of OpenAI's errors and Anthropic's. The filter's have that shape already; Envoy's are known
+ * by their response flags.
  */
 const localReplyConfig = {
   mappers: [
@@ -88,6 +88,7 @@ const localReplyConfig = {
         format: {
           case: 'jsonFormat' as const,
           value: {
+            type: 'error',
             error: {
               message: '%LOCAL_REPLY_BODY%',
               type: 'server_error',
