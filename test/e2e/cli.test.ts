@@ -1,6 +1,15 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -64,4 +73,70 @@ describe('the command line', () => {
     closeSync(full);
     rmSync(folder, { recursive: true });
   });
+
+  it('a control server whose log nobody reads serves, and ends when it is asked to', async () => {
+    const { folder, file, adminUrl } = await configured();
+    const pipe = fullPipe(folder);
+    const child = spawn(process.execPath, [CLI, 'serve', '-c', file], {
+      stdio: ['ignore', pipe.writer, 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('what a log could not say while nobody read it follows as soon as somebody does, up to the end', async () => {
+    const { folder, file, adminUrl } = await configured();
+    const pipe = fullPipe(folder);
+    const child = spawn(process.execPath, [CLI, 'serve', '-c', file], {
+      stdio: ['ignore', pipe.writer, 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
+    let text = '';
+    await eventually('what was not said', async () => {
+      text += readAll(pipe.own);
+      return text.includes('a new plan is in force');
+    });
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    expect(text + readAll(pipe.own)).toMatch(/configuration loaded(.|\n)*"stopped"\}\n$/);
+    for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
+    rmSync(folder, { recursive: true });
+  });
 });
+
+/** A pipe that takes nothing more; whoever gets `writer` may make that one block. */
+function fullPipe(folder: string): { readonly own: number; readonly writer: number } {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  const own = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const writer = openSync(path, constants.O_WRONLY);
+  untilItBlocks(() => writeSync(own, '\n'.repeat(4096)));
+  untilItBlocks(() => writeSync(own, '\n'));
+  return { own, writer };
+}
+
+/** What is in it now. */
+function readAll(pipe: number): string {
+  const buffer = Buffer.alloc(65_536);
+  let text = '';
+  untilItBlocks(() => {
+    text += buffer.toString('utf8', 0, readSync(pipe, buffer));
+  });
+  return text;
+}
+
+/** Again and again. */
+function untilItBlocks(step: () => void): void {
+  try {
+    for (;;) step();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+  }
+}
