@@ -43,6 +43,10 @@ describe('what signals knew when a control server stopped', () => {
     ['it breaks off', (text: string) => text.slice(0, -9)],
     ['it is empty', () => ''],
     ['another version wrote it', (text: string) => text.replace(/"format":\d+/, '"format":0')],
+    [
+      'its reports are of other filters',
+      (text: string) => text.replace(/"reportFormat":\d+/, '"reportFormat":0'),
+    ],
   ])('is nothing to go on with when %s', async (_, damage) => {
     const path = `${stateFile}.signals`;
     const text = readFileSync(path, 'utf8');

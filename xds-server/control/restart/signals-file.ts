@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import { REPORT_FORMAT } from '../../../wire/layout.js';
 import { exactJson, parseExactJson } from '../../exact-json.js';
 import type { SignalsConfig } from '../../signals/known-config.js';
 import { SAVED_FORMAT, type SavedSignals } from '../../signals/signals.js';
@@ -48,6 +49,8 @@ export class SignalsFile {
 
 interface Head {
   readonly format: number;
+  /** Format of the usage reports, which are kept as they came. */
+  readonly reportFormat: number;
   readonly atMs: number;
   readonly config: string;
   readonly rest: string;
@@ -56,7 +59,8 @@ interface Head {
 function headOf(config: SignalsConfig, atMs: number, rest: string): string {
   const { fleet, profiles, expectedDemand, outlierPenalty, steering, steered } = config;
   const known = { fleet, profiles: [...profiles], expectedDemand, outlierPenalty, steering, steered };
-  const head: Head = { format: SAVED_FORMAT, atMs, config: digest(exactJson(known)), rest: digest(rest) };
+  const formats = { format: SAVED_FORMAT, reportFormat: REPORT_FORMAT };
+  const head: Head = { ...formats, atMs, config: digest(exactJson(known)), rest: digest(rest) };
   return JSON.stringify(head);
 }
 
