@@ -94,6 +94,38 @@ w1     west       1.40.0  behind  newest    2 s ago
     expect(told.out).toContain('"alarms": []');
   });
 
+  it('says of headroom what is refused already, and of many engines and frontends those that count', async () => {
+    const refused = Array.from({ length: 8 }, (_, at) => {
+      return { frontendId: `f${at}`, poolId: 'm', rps: 1 + at, byPriority: [{ priority: 0, rps: 1 + at }] };
+    });
+    const fullest = { engineId: 'e1', rho: 1 };
+    const engines = Array.from({ length: 30 }, (_, at) => {
+      return {
+        engineId: `e${at}`,
+        refused: at === 3 ? refused : [],
+        lostPools: at === 5 ? ['m'] : [],
+        fullest,
+      };
+    });
+    const frontends = [{ frontendId: 'f0', rps: 9, growth: 1 }];
+    const answer = { refusedRps: 2.5, engines, frontends, together: { rps: 9, growth: 1 } };
+    vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf(answer));
+    expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(0);
+    const lines = told.out.split('\n').map((line) => line.replaceAll(/ {2,}/g, '|'));
+    expect(lines).toEqual([
+      '2.5 of 9.0 requests/s are refused now: without an engine that is among what is refused, and nobody can grow.',
+      '',
+      'without engine|refused|pools with nobody|then fullest',
+      'e3|8.0/s of f7 to m, 7.0/s of f6 to m, 6.0/s of f5 to m, 5.0/s of f4 to m, 4.0/s of f3 to m and 6.0/s of 3 more|-|e1 at 100.0 %',
+      'e5|nobody|m|e1 at 100.0 %',
+      '… and 28 more, without each of which nobody is refused',
+      '',
+      'frontend|requests/s|can grow to|by',
+      'f0|9.0|9.0|× 1.00',
+      '',
+    ]);
+  });
+
   it('asks what the filter would do with a request as a client sends it', async () => {
     const view = {
       ...{ planId: 'abc', reason: 'planned', mode: null, pool: 'm', engine: 'a', weight: 0.5, retries: 1 },

@@ -1,12 +1,16 @@
 import type { Command } from 'commander';
+import { sum } from '../../collections.js';
 import { loadConfig } from '../../config/load.js';
 import { offlineInput } from '../../control/offline/offline.js';
 import { type Growth, type Headroom, headroom, MOST_GROWTH } from '../../control/questions/headroom.js';
 import { Optimizer } from '../../optimizer/index.js';
 import { percent } from '../../percent.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from '../source.js';
-import { formatTable } from '../table.js';
+import { formatTable, shortTable } from '../table.js';
 import { UsageError } from '../usage-error.js';
+
+/** Of an engine. */
+const MOST_REFUSED = 5;
 
 interface HeadroomOptions extends SourceOptions {
   readonly json?: boolean;
@@ -43,28 +47,49 @@ async function headroomHere(options: HeadroomOptions): Promise<Headroom> {
   }
 }
 
-function describe({ engines, frontends, together }: Headroom): string {
-  const losses = engines.map(({ engineId, refused, lostPools, fullest }) => [
-    engineId,
-    refused.length === 0
-      ? 'nobody'
-      : refused
-          .map(
-            ({ frontendId, poolId, rps, byPriority }) =>
-              `${rps.toFixed(1)}/s of ${frontendId} to ${poolId}${ofPriorities(byPriority)}`,
-          )
-          .join(', '),
-    lostPools.join(', ') || '-',
-    fullest === null ? 'none is left' : `${fullest.engineId} at ${percent(fullest.rho)}`,
-  ]);
+function describe({ refusedRps, engines, frontends, together }: Headroom): string {
   const growths = [
     ...frontends.map(({ frontendId, ...growth }) => [frontendId, ...growthCells(growth)]),
     ...(frontends.length === 1 ? [] : [['all together', ...growthCells(together)]]),
   ];
   return [
-    formatTable([['without engine', 'refused', 'pools with nobody', 'then fullest'], ...losses]),
+    ...(refusedRps > 0
+      ? [
+          `${refusedRps.toFixed(1)} of ${together.rps.toFixed(1)} requests/s are refused now: without an engine that is among what is refused, and nobody can grow.`,
+        ]
+      : []),
+    shortTable(
+      ['without engine', 'refused', 'pools with nobody', 'then fullest'],
+      engines,
+      ({ refused, lostPools }) => refused.length + lostPools.length > 0,
+      lossCells,
+      'without each of which nobody is refused',
+    ),
     formatTable([['frontend', 'requests/s', 'can grow to', 'by'], ...growths]),
   ].join('\n\n');
+}
+
+function lossCells({ engineId, refused, lostPools, fullest }: Headroom['engines'][number]): string[] {
+  return [
+    engineId,
+    refused.length === 0 ? 'nobody' : refusedText(refused),
+    lostPools.join(', ') || '-',
+    fullest === null ? 'none is left' : `${fullest.engineId} at ${percent(fullest.rho)}`,
+  ];
+}
+
+/** Of many, those who lose most. */
+function refusedText(refused: readonly Refused[]): string {
+  const shown = refused.length <= MOST_REFUSED ? refused : refused.toSorted((a, b) => b.rps - a.rps);
+  const texts = shown
+    .slice(0, MOST_REFUSED)
+    .map(
+      ({ frontendId, poolId, rps, byPriority }) =>
+        `${rps.toFixed(1)}/s of ${frontendId} to ${poolId}${ofPriorities(byPriority)}`,
+    );
+  const rest = shown.slice(MOST_REFUSED);
+  if (rest.length === 0) return texts.join(', ');
+  return `${texts.join(', ')} and ${sum(rest.map(({ rps }) => rps)).toFixed(1)}/s of ${rest.length} more`;
 }
 
 function growthCells({ rps, growth }: Growth): readonly string[] {

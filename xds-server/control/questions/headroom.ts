@@ -4,6 +4,8 @@ import type { Solver } from '../../plan/make-plan.js';
 import { applyChanges, type Changes, refusedRps } from './what-if.js';
 
 export interface Headroom {
+  /** Requests per second that are refused as things are; what the loss of an engine refuses includes them. */
+  readonly refusedRps: number;
   /** What happens when an engine dies. */
   readonly engines: readonly {
     readonly engineId: string;
@@ -36,9 +38,10 @@ export interface Growth {
 /** Growth is not searched beyond this multiple. */
 export const MOST_GROWTH = 64;
 
-/** Tries every loss of an engine and every growth of a frontend; one solve each for engines, up to 13 for frontends and for all. */
+/** Tries every loss of an engine and every growth of a frontend; one solve each for engines, up to 13 for frontends and for all, and one of now. */
 export async function headroom(solver: Solver, input: OptimizerInput): Promise<Headroom> {
   const { fleet } = input.state;
+  const now = await solver.solve({ ...input, isTrial: true });
   const engines: Headroom['engines'][number][] = [];
   for (const { id } of fleet.engines) engines.push(await lossOf(solver, input, id));
   const frontends: Headroom['frontends'][number][] = [];
@@ -48,7 +51,12 @@ export async function headroom(solver: Solver, input: OptimizerInput): Promise<H
   const ids = fleet.frontends.map(({ id }) => id);
   // One frontend alone is all of them.
   const together = frontends.length === 1 ? frontends[0]! : await growthOf(solver, input, ids);
-  return { engines, frontends, together: { rps: together.rps, growth: together.growth } };
+  return {
+    refusedRps: sum(now.rows.map(refusedRps)),
+    engines,
+    frontends,
+    together: { rps: together.rps, growth: together.growth },
+  };
 }
 
 async function lossOf(

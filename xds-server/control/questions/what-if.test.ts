@@ -140,6 +140,7 @@ describe('whatIf', () => {
 describe('headroom', () => {
   it('tells who is refused without an engine and how much a frontend can grow', async () => {
     const result = await headroom(optimizer, inputOf(6, 8));
+    expect(result.refusedRps).toBe(0);
     expect(result.engines.map(({ engineId, refused }) => [engineId, sum(refused)])).toEqual([
       ['a', expect.closeTo(4, 1)],
       ['b', expect.closeTo(4, 1)],
@@ -202,6 +203,7 @@ describe('headroom', () => {
       { frontendId: 'west', rps: 0, growth: null },
     ]);
     expect(result.together).toEqual({ rps: 30, growth: 1 });
+    expect(result.refusedRps).toBeCloseTo(10, 1);
   });
 });
 
