@@ -2,6 +2,8 @@ import { percent } from '../../percent.js';
 import type { EngineCost, EngineSupply, EngineUse, Explanation } from './explain.js';
 
 const WIDTH = 20;
+/** Engines to compare with: those with the largest weights, and then the least costs. */
+const MOST_OTHERS = 20;
 const LEAST_SHOWN_SECONDS = 5e-5;
 
 /** Full engines end within a few millionths of the hard limit. */
@@ -155,10 +157,12 @@ function shedLines({ shed, choices, demandRps, maxUtilization }: Explanation): s
 function otherLines({ choices, engineId }: Explanation): string[] {
   const others = choices.filter((choice) => choice.engineId !== engineId);
   if (others.length === 0) return [];
+  const shown = others.slice(0, MOST_OTHERS);
+  const left = others.length - shown.length;
   return [
     '',
     row('other engines', 'weight', 'expected latency', 'marginal cost', 'short by'),
-    ...others.map((choice) =>
+    ...shown.map((choice) =>
       row(
         choice.engineId,
         percent(choice.weight),
@@ -167,6 +171,7 @@ function otherLines({ choices, engineId }: Explanation): string[] {
         choice.use === 'used' ? '' : milliseconds(choice.shortSeconds),
       ),
     ),
+    ...(left === 0 ? [] : [`… and ${left} more with less weight or at a higher cost; JSON has all`]),
   ];
 }
 

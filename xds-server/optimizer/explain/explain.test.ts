@@ -228,6 +228,16 @@ test('the text says what makes an engine another one than its profile says', asy
   );
 });
 
+test('the text compares with those of many engines that count most', async () => {
+  const engines = Array.from({ length: 40 }, (_, at) => ({ id: `e${at}`, health: 1 - at / 100 }));
+  const networkMs = threeRegions.networkMs.map(() => engines.map((_, at) => 1 + at));
+  const text = explanationText(
+    await explained({ ...threeRegions, engines, networkMs }, { ...central, engineId: 'e0' }),
+  );
+  expect(text.match(/^e\d+ /gm)).toHaveLength(20);
+  expect(text).toContain('… and 19 more with less weight or at a higher cost; JSON has all');
+});
+
 test('the text does not blame capacity for what a bound refuses', async () => {
   const bounds = [{ ...central, engineId: 'a', min: 1, max: 1 }];
   const world = { ...scaled(threeRegions, 1.2), policy: { bounds } };

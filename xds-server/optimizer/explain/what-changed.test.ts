@@ -94,3 +94,22 @@ test('the text leaves out what would read as no change, and says what time stand
     'time that conditions have held: 1.0 requests/s moved, 0.000 user-seconds/s\n  west → b, pool chat: 50.0 % → 60.0 %',
   );
 });
+
+test('the text has the largest of many changes', () => {
+  const weights = Array.from({ length: 100 }, (_, at) => {
+    return {
+      frontendId: 'west',
+      poolId: 'm',
+      engineId: `e${at}`,
+      before: 0,
+      after: ((at * 37) % 100) / 1000,
+    };
+  });
+  const effect = { cause: 'demand' as const, weights, movedRps: 1, objectiveSeconds: 0, refusedRps: 0 };
+  const text = whatChangedText({ effects: [effect], weights });
+  expect(text.match(/→ e\d+,/g)).toHaveLength(40);
+  expect(text).toContain('0.0 % → 9.9 %');
+  expect(text).not.toContain('0.0 % → 5.9 %');
+  // One of them reads as no change.
+  expect(text).toContain('  … and 59 smaller changes; JSON has all');
+});

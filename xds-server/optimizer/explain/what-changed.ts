@@ -44,6 +44,8 @@ export interface WhatChanged {
 
 /** Changes of weight below this are rounding. */
 const LEAST_CHANGE = 1e-9;
+/** In words, of each kind of input. */
+const MOST_CHANGES = 40;
 
 /**
  * Which input caused which change between two solutions: solves again and again while one kind of input after the other
@@ -79,12 +81,13 @@ export function whatChangedText({ effects }: WhatChanged): string {
 }
 
 function textOf({ cause, weights, movedRps, objectiveSeconds, refusedRps }: CauseEffect): readonly string[] {
-  const changes = weights
-    .filter(({ before, after }) => percent(before) !== percent(after))
-    .map(
-      ({ frontendId, poolId, engineId, before, after }) =>
-        `  ${frontendId} → ${engineId}, pool ${poolId}: ${percent(before)} → ${percent(after)}`,
-    );
+  const all = weights.filter(({ before, after }) => percent(before) !== percent(after));
+  const changes = largest(all).map(
+    ({ frontendId, poolId, engineId, before, after }) =>
+      `  ${frontendId} → ${engineId}, pool ${poolId}: ${percent(before)} → ${percent(after)}`,
+  );
+  const left = all.length - changes.length;
+  if (left > 0) changes.push(`  … and ${left} smaller changes; JSON has all`);
   const moved = movedRps.toFixed(1);
   if (changes.length === 0 && moved === '0.0' && isShownAsZero(objectiveSeconds) && isShownAsZero(refusedRps))
     return [];
@@ -94,6 +97,14 @@ function textOf({ cause, weights, movedRps, objectiveSeconds, refusedRps }: Caus
     ...(isShownAsZero(refusedRps) ? [] : [`${signed(refusedRps)} requests/s refused`]),
   ];
   return [`${cause === 'time' ? TIME_TEXT : cause}: ${sums.join(', ')}`, ...changes];
+}
+
+/** The largest changes of many, in the order in which all are. */
+function largest(changes: readonly WeightChange[]): readonly WeightChange[] {
+  if (changes.length <= MOST_CHANGES) return changes;
+  const sizes = changes.map(({ before, after }) => Math.abs(after - before)).sort((a, b) => b - a);
+  const least = sizes[MOST_CHANGES - 1]!;
+  return changes.filter(({ before, after }) => Math.abs(after - before) >= least).slice(0, MOST_CHANGES);
 }
 
 const TIME_TEXT = 'time that conditions have held';
