@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
+import { noEngineUsage } from '../../wire/usage-report.js';
 import { exactJson, parseExactJson } from '../exact-json.js';
 import { MeasuredCapacity, type SavedMeasuredCapacity } from './capacity/measured-capacity.js';
+import { EngineEvidence, type SavedEngineEvidence } from './readiness/engine-evidence.js';
 import { SAVED_FORMAT, type SavedSignals, Signals } from './signals.js';
 import { life, lifeConfig } from './testing/life.js';
 import { type PrivateState, PrivateStateReader } from './testing/private-state.js';
@@ -79,12 +81,28 @@ describe('saved signals', () => {
     }
   });
 
+  it('go on with what is seldom known of an engine that breaks off its answers', () => {
+    const evidence = new EngineEvidence();
+    for (let ms = 0; ms < 30_000; ms += 500) {
+      const broken = ms % 20_000 < 5_000 ? 1 : 0;
+      evidence.add({ ...noEngineUsage(1n, 2n), status2xx: 1, broken, failures: broken }, ms);
+      evidence.veto(ms);
+      const saved = evidence.save();
+      noteNames(saved, '.evidence');
+      const other = new EngineEvidence();
+      other.restore(parseExactJson(exactJson(saved)) as SavedEngineEvidence);
+      const state = reader.read(evidence);
+      note(state);
+      expect(reader.read(other)).toEqual(state);
+    }
+  });
+
   it('are all that there is to know: no field stays as it began in this life', () => {
     expect([...seen.keys()].filter((name) => !varied.has(name))).toEqual([]);
   });
 
   it('have a format that changes with their form: if it did, raise SAVED_FORMAT and note both here', () => {
     const form = id64([...names].sort().join('\n')).toString(16);
-    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 7, form: 'a570100592db59ce' });
+    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 8, form: '5804942b4b85bd13' });
   });
 });

@@ -81,6 +81,16 @@ describe('of an engine whose answers fail after they have begun', () => {
     });
   });
 
+  it('it is left out as soon where it served well until it began, and no later where filters send it but a few', () => {
+    const evidence = new EngineEvidence();
+    for (let ms = 0; ms <= 1_000; ms += 100) evidence.add(cut(20, 0, 20), ms);
+    evidence.add(cut(4, 4), 1_500);
+    evidence.add(cut(1, 1), 2_600);
+    expect(evidence.veto(2_600)).toBeUndefined();
+    evidence.add(cut(1, 1), 20_000);
+    expect(evidence.veto(20_000)).toMatchObject({ failed: 6, cutsShort: true });
+  });
+
   it('it is left to the weights while any comes to a good end', () => {
     expect(breaking(9_000, 1).veto(9_000)).toBeUndefined();
     const evidence = breaking(2_500);
