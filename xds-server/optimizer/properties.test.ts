@@ -50,6 +50,17 @@ describe('determinism', () => {
     );
   });
 
+  test('in overload, a row that asks for nothing keeps its weights, as all that could serve it are full', async () => {
+    const overloaded = { frontends: 2, engines: 3, pools: 3, eligibility: 0.8, load: 3 };
+    for (const seed of [3, 4, 6, 39]) {
+      const input = randomInput(seed, overloaded);
+      const idle = { ...input, state: { ...input.state, demands: input.state.demands.slice(1) } };
+      const first = await optimizer.solve(idle);
+      const again = await optimizer.solve({ ...idle, previousWeights: weightsOf(first) });
+      expect(again.rows[0]).toMatchObject({ demandRps: 0, weights: first.rows[0]!.weights });
+    }
+  });
+
   test('solving again from its own weights keeps them, however long conditions have held', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), load, fc.constantFrom(0, 100, 4000), async (seed, at, settledSeconds) => {

@@ -6,6 +6,8 @@ const SAME_WEIGHT = 2 ** -31;
 const TIE_SECONDS = 1e-9;
 /** Without traffic, weights in force stay while they cost no more than this many seconds above the best. */
 const IDLE_STAY_SECONDS = 1e-3;
+/** They stay, too, while all engines of the row are this full: what the next request costs is then what it would take from others. */
+const IDLE_FULL = 0.99;
 
 /** Weight of each arc. A row's weights add up to 1, or are all 0 when nobody can serve it. */
 export function arcWeights(optimum: Optimum): Float64Array {
@@ -29,7 +31,7 @@ function sharesOfFlow({ flows, flowProblem }: Optimum, row: number, weights: Flo
 }
 
 /** Where the next request would go: the cheapest arcs, by capacity; or the weights in force if they are as good. */
-function idleShares({ flowProblem, columnPrices }: Optimum, row: number, weights: Float64Array): void {
+function idleShares({ flowProblem, columnPrices, loads }: Optimum, row: number, weights: Float64Array): void {
   const { rows, columns, arcColumn, arcCost, arcWork, arcPrevious, arcMin, arcMax } = flowProblem.problem;
   const { firstArc, endArc, bounds } = rows[row]!;
   const arcs = Array.from({ length: endArc - firstArc }, (_, at) => firstArc + at);
@@ -40,7 +42,12 @@ function idleShares({ flowProblem, columnPrices }: Optimum, row: number, weights
     (sum, arc) => sum + (arcPrevious[arc]! > 0 ? arcPrevious[arc]! * cost(arc) : 0),
     0,
   );
-  if (bounds.size === 0 && inForce > 1 - 1e-6 && average <= least + IDLE_STAY_SECONDS) {
+  const isFull = (arc: number): boolean => {
+    const { congestion, capacity } = columns[arcColumn[arc]!]!;
+    return loads[arcColumn[arc]!]! >= IDLE_FULL * congestion.max * capacity;
+  };
+  const isAsGood = average <= least + IDLE_STAY_SECONDS || arcs.every(isFull);
+  if (bounds.size === 0 && inForce > 1 - 1e-6 && isAsGood) {
     for (const arc of arcs) weights[arc] = arcPrevious[arc]!;
     return;
   }
