@@ -23,6 +23,7 @@ Examples:
   envoy -c west.yaml                                    run an Envoy of frontend west
   wardrop status -c fleet.yaml
   wardrop explain -c fleet.yaml --frontend west --engine b
+  wardrop explain -c fleet.yaml --frontend west --engine b --plan 5f0e9c3a1b2d4c6e
   wardrop decide -c fleet.yaml --frontend west --header 'x-session-id: s1' --body chat.json
   wardrop changes -c fleet.yaml
   wardrop solve -c fleet.yaml --without engine=b --demand west=+30%
