@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
 import { Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import { keyHash, steerPoint } from '../../wire/hash.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -73,6 +74,22 @@ describe('the retry budget', () => {
       ),
       { numRuns: 60 },
     );
+  });
+
+  it('earns nothing by requests that are only observed, beside others that are steered', () => {
+    const vm = new Host(module).startVm({ frontendId: 'west' });
+    const pool = { retryRatio: 1 };
+    deliver(vm, sketch([{ weight: 1, replicas: 3 }, { weight: 1 }], { steered: 0.5, pool }));
+    const keys = Array.from({ length: 400 }, (_, index) => `k${index}`);
+    const isSteered = (key: string) => steerPoint(keyHash('pepper', '', key)) < 2 ** 31;
+    for (const key of keys.filter((key) => !isSteered(key)).slice(0, 100)) {
+      vm.request({ 'x-session-id': key }).respond(200).end();
+      tick([vm]);
+    }
+    const steered = keys.filter(isSteered).slice(0, 30);
+    const granted = steered.reduce((sum, key) => sum + vm.request({ 'x-session-id': key }).retries, 0);
+    expect(granted).toBeGreaterThan(0);
+    expect(granted).toBeLessThanOrEqual(FLOOR + steered.length);
   });
 
   it('grants nothing beyond the floor when the ratio is 0', () => {

@@ -124,6 +124,14 @@ describe('overflow of an engine', () => {
     }
     expect(Math.abs(gone / own - 0.5)).toBeLessThan(0.065);
   });
+
+  it('of all replicas of an engine moves nothing among them', () => {
+    const view = sketch([{ weight: 1, replicas: 2 }]);
+    const [engine] = view.engines;
+    const replicas = engine!.replicas.map((replica) => ({ ...replica, overflow: 1 }));
+    const [calm, busy] = [started(view), started({ ...view, engines: [{ ...engine!, replicas }] })];
+    for (const key of keys.slice(0, 50)) expect(home(busy, key)).toBe(home(calm, key));
+  });
 });
 
 describe('the emergency brake', () => {
