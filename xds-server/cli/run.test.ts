@@ -21,7 +21,11 @@ describe('wardrop', () => {
     [['solve'], 'give --config or --url'],
     [['solve', '--offline'], '--offline needs --config'],
     [['headroom', '--url', 'nonsense'], 'is no URL'],
-    [['changes', '--since', 'x'], 'expected the number of a plan'],
+    [['changes', '--since', 'x'], 'expected the number or the id of a plan'],
+    [
+      ['explain', '--frontend', 'f', '--engine', 'a', '--plan', 'x'],
+      'expected the number or the id of a plan',
+    ],
     [['decide'], "required option '--frontend <id>' not specified"],
     [['decide', '--frontend', 'f'], 'give --config or --url'],
     [

@@ -1,3 +1,4 @@
+import { isPlanName } from '../../control/planning/plan-history.js';
 import { WardropError } from '../../errors.js';
 
 /** A query parameter that was given once. */
@@ -11,7 +12,7 @@ export function text(parameter: unknown): string | undefined {
  * @throws {WardropError} WARDROP_QUERY_INVALID
  */
 export function planName(parameter: string, name: string | undefined): string | undefined {
-  if (name === undefined || /^(\d{1,15}|[0-9a-f]{16})$/.test(name)) return name;
+  if (name === undefined || isPlanName(name)) return name;
   throw new WardropError(
     'WARDROP_QUERY_INVALID',
     `${parameter}=${name}: expected the number or the id of a plan, such as 12 or 5f0e9c3a1b2d4c6e`,

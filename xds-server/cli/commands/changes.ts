@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { planOption } from '../plan-option.js';
 import { ask, type SourceOptions, withSource } from '../source.js';
 
 interface ChangesOptions extends SourceOptions {
@@ -15,7 +16,7 @@ export function registerChanges(program: Command): void {
         'Say which input (demand, capacity, network, profiles, configuration, time) changed which weight between an ' +
           'earlier plan and the one in force, by solving again with one kind of input exchanged after the other.',
       )
-      .option('--since <plan>', 'number or id of the earlier plan (default: the one before)')
+      .option('--since <plan>', 'number or id of the earlier plan (default: the one before)', planOption)
       .option('--json', 'print JSON'),
   ).action(async (options: ChangesOptions) => {
     const query = options.since === undefined ? '' : `?${new URLSearchParams({ since: options.since })}`;

@@ -6,6 +6,7 @@ import { explainedPair } from '../../control/questions/explain.js';
 import { explainRecorded } from '../../control/questions/explain-recorded.js';
 import { readRecording } from '../../control/recording/read-recording.js';
 import { explain, explanationText, Optimizer } from '../../optimizer/index.js';
+import { planOption } from '../plan-option.js';
 import { ask, offlineConfig, type SourceOptions, withOfflineSource } from '../source.js';
 import { UsageError } from '../usage-error.js';
 
@@ -31,7 +32,11 @@ export function registerExplain(program: Command): void {
       .requiredOption('--frontend <id>', 'frontend')
       .option('--pool <id>', 'pool; may be left out where the engine is in one only')
       .requiredOption('--engine <id>', 'engine')
-      .option('--plan <plan>', 'id or number of a plan of before, as long as the control server keeps it')
+      .option(
+        '--plan <plan>',
+        'id or number of a plan of before, as long as the control server keeps it',
+        planOption,
+      )
       .addOption(
         new Option(
           '--recording <file>',

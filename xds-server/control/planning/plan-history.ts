@@ -81,6 +81,11 @@ export class PlanHistory {
   }
 }
 
+/** Whether this is the form of a plan's number or id. */
+export function isPlanName(text: string): boolean {
+  return /^(\d{1,15}|[0-9a-f]{16})$/.test(text);
+}
+
 /** Whether somebody who gives a number or an id means this plan. Ids are longer than numbers get. */
 export function isNamed({ sequence, planId }: NamedPlan, name: string): boolean {
   return planId === name || String(sequence) === name;
