@@ -6,19 +6,21 @@ export interface FleetSize {
   readonly clusters: number;
   /** Of each cluster. */
   readonly endpoints: number;
+  /** Of each engine; default 25. */
+  readonly replicas?: number;
 }
 
-/** Replicas of an engine. */
-const REPLICAS = 25;
-
 /** A pool per cluster with engines of its own. */
-export function fleetOf({ frontends, clusters, endpoints }: FleetSize, addressOf = plainAddress): Fleet {
+export function fleetOf(
+  { frontends, clusters, endpoints, replicas = 25 }: FleetSize,
+  addressOf = plainAddress,
+): Fleet {
   const engines: Engine[] = [];
   const pools = Array.from({ length: clusters }, (_, cluster) => {
     const engineIds: string[] = [];
-    for (let at = 0; at < endpoints; at += REPLICAS) {
+    for (let at = 0; at < endpoints; at += replicas) {
       const id = `engine-${cluster}-${at}`;
-      const count = Math.min(REPLICAS, endpoints - at);
+      const count = Math.min(replicas, endpoints - at);
       const addresses = Array.from({ length: count }, (_, i) => addressOf(cluster * endpoints + at + i));
       engines.push(engineOf(id, addresses));
       engineIds.push(id);

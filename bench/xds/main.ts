@@ -4,6 +4,7 @@ import { loadAverage } from '../filter/cpu.js';
 import { type DisturbanceResult, measureDisturbance, measureFrozen } from './disturbance.js';
 import { type EnvoyPushResult, measureEnvoyPush } from './envoy-push.js';
 import { type LongRunResult, measureLongRun, pushesPerDay } from './long-run.js';
+import { measurePublishing, type PublishingResult } from './publishing.js';
 import { measurePush, type PushResult } from './push.js';
 import { measureWriter } from './writer.js';
 
@@ -14,12 +15,15 @@ interface Figures {
   readonly growth: readonly PushResult[];
   readonly disturbance: DisturbanceResult;
   readonly edsWriterSpeedup: number;
+  readonly publishing: PublishingResult;
   readonly envoyPush: readonly EnvoyPushResult[];
   readonly longRun: LongRunResult;
   /** Seconds until frozen clients are forgotten; only in a full run. */
   readonly frozenSeconds?: number;
 }
 
+/** 1000 engines of 4 replicas. */
+const LARGE = { frontends: 64, clusters: 8, endpoints: 500, replicas: 4 };
 const SIZE = { frontends: 10, clusters: 20, endpoints: 250 };
 /** The default of `server.edsIntervalSeconds`. */
 const EDS_INTERVAL_SECONDS = 5;
@@ -40,6 +44,11 @@ async function main(): Promise<void> {
   report(
     `EDS writer: ${writer.writerMs.toFixed(3)} ms of CPU for 1000 endpoints, protobuf-es ${writer.protobufMs.toFixed(3)} ms: ` +
       `${writer.speedup.toFixed(1)} times faster`,
+  );
+  const publishing = await measurePublishing(LARGE, options.quick ? 5 : 20);
+  report(
+    `a plan for ${publishing.frontends} frontends of ${publishing.engines} engines: ${ms(publishing.cpuMs)} of CPU, ` +
+      `the event loop stood still for at most ${ms(publishing.longestStallMs)}`,
   );
   const growth: PushResult[] = [];
   for (const streams of [...effort.growth, 1000]) {
@@ -77,6 +86,7 @@ async function main(): Promise<void> {
     growth: growth.slice(0, -1),
     disturbance,
     edsWriterSpeedup: writer.speedup,
+    publishing,
     envoyPush,
     longRun,
     ...frozen,
