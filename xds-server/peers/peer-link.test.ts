@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { TlsSettings } from '../config/config.js';
 import { PeerLink } from './peer-link.js';
+import { encodeNews } from './peer-news.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -66,3 +67,18 @@ it('a peer without TLS is told of as such', async () => {
   expect(await link.ask()).toBeUndefined();
   expect(link.problem).toBe('it speaks no TLS, as this server does');
 });
+
+it('an address at which a server met itself is asked again: another one may have it later', async () => {
+  let instance = 'i';
+  const link = await linkTo((_request, response) => {
+    const claim = { instance, term: 1, leads: true, sinceMs: 1 };
+    const known = { instance, reports: 0, state: 0, live: 0 };
+    const orders = { drains: [], orders: [], actions: [] };
+    response.end(encodeNews({ claim, known, configId: 'c', planSequence: null, orders, reports: [] }));
+  });
+  link.start();
+  await vi.waitUntil(() => link.isSelf, 10_000);
+  instance = 'j';
+  await vi.waitUntil(() => !link.isSelf, 20_000);
+  await vi.waitUntil(() => link.heardMs !== undefined, 10_000);
+}, 60_000);

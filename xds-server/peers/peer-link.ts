@@ -18,6 +18,8 @@ const REASONS_TIMEOUT_MS = 60_000;
 /** Between two questions, so that many small news come together; longer while the peer does not answer. */
 const PAUSE_MS = 50;
 const FAILED_PAUSE_MS = 500;
+/** While it meets itself: another server may have the address one day. */
+const SELF_PAUSE_MS = 2_000;
 
 export interface PeerLinkOptions {
   readonly target: HostPort;
@@ -144,10 +146,11 @@ export class PeerLink {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
-    while (!signal.aborted && !this.#isSelf) {
+    while (!signal.aborted) {
       const news = await this.ask();
+      const pauseMs = this.#isSelf ? SELF_PAUSE_MS : news === undefined ? FAILED_PAUSE_MS : PAUSE_MS;
       // Rejects when it is stopped, which ends the loop.
-      await sleep(news === undefined ? FAILED_PAUSE_MS : PAUSE_MS, undefined, { signal }).catch(() => {});
+      await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
   }
 }
