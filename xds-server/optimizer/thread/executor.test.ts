@@ -49,6 +49,21 @@ describe("the solver's thread", () => {
       message: "the solver's thread ended with status 3",
     });
   });
+
+  test('that has ended since its last task fails the next one at once', async () => {
+    const entry = thread(
+      "parentPort.postMessage({ ok: false, message: '' }); setImmediate(() => process.exit(3));",
+    );
+    const executor = new ThreadExecutor(entry, 600);
+    const task = { input, deadlineSeconds: 0.1, isChecked: false };
+    await executor.run(task);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await expect(executor.run(task)).rejects.toMatchObject({
+      code: 'WARDROP_SOLVER_FAILED',
+      message: "the solver's thread ended with status 3",
+    });
+    await executor.close();
+  });
 });
 
 describe('the optimizer', () => {

@@ -18,22 +18,30 @@ const GRACE_SECONDS = 5;
 export class ThreadExecutor implements Executor {
   readonly #worker: Worker;
   readonly #graceSeconds: number;
+  /** Why it takes nothing any more. */
+  #fault: WardropError | undefined;
 
   constructor(entry: URL, graceSeconds = GRACE_SECONDS) {
     this.#worker = new Worker(entry);
     this.#graceSeconds = graceSeconds;
     this.#worker.unref();
-    this.#worker.on('error', () => {});
+    this.#worker.on('error', (error) => {
+      this.#fault = broken(error);
+    });
+    this.#worker.on('exit', (code) => {
+      this.#fault ??= ended(code);
+    });
   }
 
   async run(task: Task): Promise<Outcome> {
+    if (this.#fault !== undefined) throw this.#fault;
     this.#worker.ref();
     const seconds = task.deadlineSeconds + this.#graceSeconds;
     let stop = (): void => {};
     try {
       return await new Promise<Outcome>((resolve, reject) => {
-        const fail = (error: Error): void => reject(failed(`the solver's thread broke: ${error.message}`));
-        const end = (code: number): void => reject(failed(`the solver's thread ended with status ${code}`));
+        const fail = (error: Error): void => reject(broken(error));
+        const end = (code: number): void => reject(ended(code));
         const timer = setTimeout(() => {
           reject(new WardropError('WARDROP_SOLVER_TIMEOUT', `no answer from the solver within ${seconds} s`));
         }, seconds * 1000);
@@ -72,6 +80,10 @@ export class LocalExecutor implements Executor {
   async close(): Promise<void> {}
 }
 
-function failed(message: string): WardropError {
-  return new WardropError('WARDROP_SOLVER_FAILED', message);
+function broken(error: Error): WardropError {
+  return new WardropError('WARDROP_SOLVER_FAILED', `the solver's thread broke: ${error.message}`);
+}
+
+function ended(status: number): WardropError {
+  return new WardropError('WARDROP_SOLVER_FAILED', `the solver's thread ended with status ${status}`);
 }
