@@ -1,8 +1,8 @@
 // Requests that ask for no more than the tokens of a text. Clients send one with every turn, or more, and an engine does no
 // work for them that any plan knows of.
 
-import { Text } from '../abi/text';
-import { pathAt, pathBegins, pathLength } from './attributes';
+import { sameName, Text } from '../abi/text';
+import { pathAt, pathLength } from './attributes';
 
 // vLLM, SGLang, TGI and llama.cpp.
 const paths: StaticArray<Text> = [
@@ -16,11 +16,21 @@ const paths: StaticArray<Text> = [
 
 /** Whether the request whose headers were read last asks for tokens alone. */
 export function asksForTokens(): bool {
-  for (let i = 0; i < paths.length; i++) if (isPath(unchecked(paths[i]))) return true;
+  // Behind a path that only begins so, or holds `..`, an engine or a server before it may find any other.
+  const length = lengthBeforeQuery();
+  for (let i = 0; i < paths.length; i++) {
+    const path = unchecked(paths[i]);
+    if (path.length == length && sameName(path.at, pathAt, length)) return true;
+  }
   return false;
 }
 
-/** Behind a path that only begins so, or holds `..`, an engine or a server before it may find any other. */
-function isPath(path: Text): bool {
-  return pathBegins(path) && (pathLength == path.length || load<u8>(pathAt + path.length) == 0x3f);
+/** Bytes of the path up to its query, sixteen at a time; what lies behind the path is memory, too. */
+function lengthBeforeQuery(): usize {
+  const mark = i8x16.splat(0x3f);
+  for (let i: usize = 0; i < pathLength; i += 16) {
+    const places = i8x16.bitmask(i8x16.eq(v128.load(pathAt + i), mark));
+    if (places) return min(i + <usize>ctz(places), pathLength);
+  }
+  return pathLength;
 }
