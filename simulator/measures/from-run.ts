@@ -1,4 +1,4 @@
-import { meanOf, quantile } from '../load/statistics.js';
+import { meanOf, quantile, quantileOfSorted } from '../load/statistics.js';
 import type { Scenario } from '../scenario.js';
 import type { ClassRecord, Recorder } from '../virtual/recorder.js';
 import type { ClassFigures, Measures } from './measures.js';
@@ -12,8 +12,7 @@ export function measure(scenario: Scenario, recorder: Recorder): Measures {
   const [e2e, ttft, tbot] = [e2eSeconds, ttftSeconds, tbotSeconds].map((values) =>
     Float64Array.from(values).sort(),
   ) as [Float64Array, Float64Array, Float64Array];
-  const at = (sorted: Float64Array, q: number) =>
-    1000 * (sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN);
+  const at = (sorted: Float64Array, q: number) => 1000 * quantileOfSorted(sorted, q);
   const means = recorder.frontendE2eSeconds.filter((values) => values.length > 0).map(meanOf);
   const loads = scenario.engines.map(
     ({ nominalRps }, engine) => load[engine]! / (nominalRps * scenario.seconds),

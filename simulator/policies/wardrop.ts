@@ -16,7 +16,6 @@ import { addressOf, ControlLoop, EPOCH_MS, nodeOf, wallMs } from './control-loop
 import type { Decision, Policy, PolicyContext, PolicyFactory, RoutedRequest, Telemetry } from './policy.js';
 
 export interface WardropOptions {
-  readonly id?: string;
   /** Whether engines that turn slow get less; default: as shipped, or as configured. */
   readonly outlierPenalty?: Config['outlierPenalty'];
   /** Mixed into hashes of keys: another one puts every conversation elsewhere. */
@@ -42,7 +41,7 @@ interface Observed {
 }
 
 class Wardrop implements Policy {
-  readonly id: string;
+  readonly id = 'wardrop';
   readonly #salt: string;
   readonly #context: PolicyContext;
   readonly #loop: ControlLoop;
@@ -59,8 +58,7 @@ class Wardrop implements Policy {
   #version = 0;
   #installedAt = -1;
 
-  constructor(context: PolicyContext, { id = 'wardrop', salt = 'simulation', ...options }: WardropOptions) {
-    this.id = id;
+  constructor(context: PolicyContext, { salt = 'simulation', ...options }: WardropOptions) {
     this.#salt = salt;
     this.#context = context;
     this.#loop = new ControlLoop(context.scenario, options);

@@ -293,6 +293,22 @@ describe('a scenario file', () => {
     [
       {
         ...small,
+        workloads: { w: { mix: { chit: 1 } } },
+        frontends: [{ ...small.frontends[0], workload: 'w' }],
+      },
+      /workloads.w.mix.chit: there is no workload "chit" \(did you mean "chat"\?\)/,
+    ],
+    [
+      {
+        ...small,
+        workloads: { w: { mix: { w: 1 } } },
+        frontends: [{ ...small.frontends[0], workload: 'w' }],
+      },
+      /workloads.w.mix.w: is wrong itself, or has this one in it/,
+    ],
+    [
+      {
+        ...small,
         priorities: { urgent: 1 },
         frontends: [{ ...small.frontends[0], priorities: { urgnt: 1 } }],
       },

@@ -79,7 +79,7 @@ export function loadScenario(file: string, policies: readonly string[]): Scenari
 function buildScenario(entry: ScenarioFile, file: string, problems: Problems): Scenario | undefined {
   const { about, warmupSeconds, seconds, settledFrom = warmupSeconds, client, signals } = entry;
   const { pools: _, ...everywhere } = entry.slo;
-  const workloads = new Workloads(entry.workloads, (path, message) => problems.add(path, message));
+  const workloads = new Workloads(entry.workloads, problems);
   const fleet = buildFleet(entry, dirname(resolve(file)), workloads, problems);
   if (fleet === undefined) return undefined;
   const endAt = warmupSeconds + seconds;

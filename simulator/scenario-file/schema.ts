@@ -19,7 +19,7 @@ const seconds = (description: string) => ({ type: 'number', minimum: 0, maximum:
 const above0 = (description: string) =>
   ({ type: 'number', exclusiveMinimum: 0, maximum: 1e6, description }) as const;
 const share = (description: string) => ({ type: 'number', minimum: 0, maximum: 1, description }) as const;
-/** `ajv` finds too few or many items; see `rangeOf`. */
+/** That there are two, in order, is checked where workloads are made. */
 const range = (description: string) =>
   ({
     type: 'array',

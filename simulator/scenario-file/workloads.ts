@@ -6,6 +6,7 @@ import { withHotKeys } from '../workloads/hot-keys.js';
 import { mix } from '../workloads/mix.js';
 import { MOONCAKE_SCALE, mooncake } from '../workloads/mooncake.js';
 import { withServegenClients } from '../workloads/servegen.js';
+import type { Problems } from './problems.js';
 import type { WorkloadEntry } from './schema.js';
 
 const AZURE_SCALE = 2;
@@ -31,18 +32,15 @@ const standardWorkloads: Readonly<Record<string, () => ConversationSource>> = {
   'azure-code': () => azure('azure-code', { scale: AZURE_SCALE, replay: true }),
 };
 
-/** Makes workloads by name, each once. `problem` hears of what is wrong and where. */
+/** Makes workloads by name, each once. */
 export class Workloads {
   readonly #entries: Readonly<Record<string, WorkloadEntry>>;
-  readonly #problem: (path: readonly (string | number)[], message: string) => void;
+  readonly #problems: Problems;
   readonly #made = new Map<string, ConversationSource | undefined>();
 
-  constructor(
-    entries: Readonly<Record<string, WorkloadEntry>>,
-    problem: (path: readonly (string | number)[], message: string) => void,
-  ) {
+  constructor(entries: Readonly<Record<string, WorkloadEntry>>, problems: Problems) {
     this.#entries = entries;
-    this.#problem = problem;
+    this.#problems = problems;
   }
 
   get names(): readonly string[] {
@@ -65,7 +63,7 @@ export class Workloads {
     const path = ['workloads', name];
     const given = [entry.conversations, entry.trace, entry.mix].filter((part) => part !== undefined);
     if (given.length !== 1) {
-      this.#problem(path, 'must have exactly one of conversations, trace and mix');
+      this.#problems.add(path, 'must have exactly one of conversations, trace and mix');
       return undefined;
     }
     const source = this.#source(entry, path);
@@ -77,7 +75,7 @@ export class Workloads {
   #source(entry: WorkloadEntry, path: readonly (string | number)[]): ConversationSource | undefined {
     const { conversations, trace, arrivals, tokenScale } = entry;
     if (arrivals === 'replay' && !trace?.startsWith('azure')) {
-      this.#problem(
+      this.#problems.add(
         [...path, 'arrivals'],
         'replay needs an azure trace: the others have no times of arrival',
       );
@@ -90,17 +88,19 @@ export class Workloads {
       const bad = Object.entries(conversations).filter(
         ([, value]) => typeof value === 'object' && !isRange(value as readonly number[]),
       );
-      for (const [key] of bad) this.#problem([...path, 'conversations', key], 'must be [least, most]');
+      for (const [key] of bad) this.#problems.add([...path, 'conversations', key], 'must be [least, most]');
       return bad.length > 0 ? undefined : fromShape(conversations);
     }
     const parts = Object.entries(entry.mix!).map(([name, share]) => {
       const source = this.get(name);
-      if (source === undefined) this.#problem([...path, 'mix', name], `there is no such workload to mix`);
+      const at = [...path, 'mix', name];
+      if (!this.names.includes(name)) this.#problems.unknown(at, 'workload', name, this.names);
+      else if (source === undefined) this.#problems.add(at, 'is wrong itself, or has this one in it');
       return [source, share] as const;
     });
     if (parts.some(([source]) => source === undefined)) return undefined;
     if (!parts.some(([, share]) => share > 0)) {
-      this.#problem([...path, 'mix'], 'at least one share must be above 0');
+      this.#problems.add([...path, 'mix'], 'at least one share must be above 0');
       return undefined;
     }
     return mix(parts as [ConversationSource, number][]);

@@ -1,8 +1,5 @@
 import type { Fault, Scenario } from '../scenario.js';
 
-/** A fault between engines, frontends and the control server, and not of an engine itself. */
-type Outage = Exclude<Fault, { readonly kind: 'engine-down' | 'slow-engine' }>;
-
 /** What there is no way between at the moment, and what is wrong with what the control server hears. */
 export class Outages {
   isControlDown = false;
@@ -12,36 +9,26 @@ export class Outages {
   readonly controlReaches: boolean[];
   readonly #scenario: Scenario;
   /** Regions that are cut off. */
-  readonly #cut = new Set<string>();
-  /** Frontends that the control server has no way to. */
-  readonly #silent = new Set<string>();
+  #cut: ReadonlySet<string> = new Set();
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
     this.controlReaches = scenario.frontends.map(() => true);
   }
 
-  /** Begins an outage, or ends it. */
-  set(outage: Outage, isOn: boolean): void {
-    switch (outage.kind) {
-      case 'region-cut':
-        include(this.#cut, outage.region, isOn);
-        this.#lookWhomControlReaches();
-        break;
-      case 'frontend-silent':
-        include(this.#silent, outage.frontend, isOn);
-        this.#lookWhomControlReaches();
-        break;
-      case 'control-down':
-        this.isControlDown = isOn;
-        break;
-      case 'stale-signals':
-        this.extraDelaySeconds = isOn ? outage.extraDelaySeconds : 0;
-        break;
-      case 'frozen-signals':
-        this.areSignalsFrozen = isOn;
-        break;
-    }
+  /** These faults go on now, and no others. */
+  set(acting: readonly Fault[]): void {
+    this.#cut = new Set(acting.flatMap((fault) => (fault.kind === 'region-cut' ? [fault.region] : [])));
+    const silent = acting.flatMap((fault) => (fault.kind === 'frontend-silent' ? [fault.frontend] : []));
+    this.isControlDown = acting.some(({ kind }) => kind === 'control-down');
+    this.areSignalsFrozen = acting.some(({ kind }) => kind === 'frozen-signals');
+    this.extraDelaySeconds = Math.max(
+      0,
+      ...acting.map((fault) => (fault.kind === 'stale-signals' ? fault.extraDelaySeconds : 0)),
+    );
+    this.#scenario.frontends.forEach(({ id, region }, index) => {
+      this.controlReaches[index] = !this.isCut(region) && !silent.includes(id);
+    });
   }
 
   /** Whether a frontend gets through to an engine. */
@@ -56,15 +43,4 @@ export class Outages {
   isCut(region: string | undefined): boolean {
     return region !== undefined && this.#cut.has(region);
   }
-
-  #lookWhomControlReaches(): void {
-    this.#scenario.frontends.forEach(({ id, region }, index) => {
-      this.controlReaches[index] = !this.isCut(region) && !this.#silent.has(id);
-    });
-  }
-}
-
-function include(set: Set<string>, item: string, isIn: boolean): void {
-  if (isIn) set.add(item);
-  else set.delete(item);
 }

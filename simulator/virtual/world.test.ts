@@ -5,6 +5,7 @@ import { exampleConversations, exampleSizes } from '../load/conversations.js';
 import type { Policy, PolicyFactory, Telemetry } from '../policies/policy.js';
 import {
   DEFAULT_CLIENT,
+  type Fault,
   onePool,
   type Scenario,
   type ScenarioDemand,
@@ -13,6 +14,7 @@ import {
 import { shaped } from '../workloads/conversation-source.js';
 import { withHotKeys } from '../workloads/hot-keys.js';
 import { steady } from '../workloads/rate-curve.js';
+import type { Recorder } from './recorder.js';
 import { World } from './world.js';
 
 const parameters = engineKinds['sim-100']!;
@@ -119,6 +121,23 @@ describe('a world', () => {
     expect(record.requests).toBe(record.e2eSeconds.length);
     expect(record.failovers).toBeGreaterThan(0);
     for (const outcome of ['answered', 'failed', 'timeout']) expect(outcomes).toContain(outcome);
+  });
+
+  it('has an engine back when all that took it away is over, and as slow as it is to be', async () => {
+    const down = { kind: 'engine-down', engine: 'a' } as const;
+    const faults: Fault[] = [
+      { ...down, from: 20, until: 40 },
+      { ...down, from: 22, until: 25 },
+      { kind: 'slow-engine', engine: 'a', slowness: 2, from: 16, until: 1e9 },
+    ];
+    const tried = (acting: readonly Fault[]) =>
+      World.run({ ...small, seconds: 40, faults: acting }, always([0]), 1);
+    const both = await tried(faults);
+    const longer = await tried([faults[0]!, faults[2]!]);
+    expect(both.e2eSeconds).toEqual(longer.e2eSeconds);
+    const usual = await tried([faults[0]!]);
+    const last = (record: Recorder) => mean(record.e2eSeconds.slice(-200));
+    expect(last(both) / last(usual)).toBeGreaterThan(1.7);
   });
 
   it('tries the next engine of the list when the first one is dead, and counts the move', async () => {

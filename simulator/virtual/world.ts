@@ -10,6 +10,7 @@ import {
   rowsOf,
   type Scenario,
   type ScenarioDemand,
+  type ScenarioEngine,
   type ScenarioRow,
 } from '../scenario.js';
 import { scheduleTurns } from './arrivals.js';
@@ -76,6 +77,7 @@ export class World {
   readonly #reports: Reports;
   readonly #rows: readonly ScenarioRow[];
   readonly #variation = new TotalVariation();
+  readonly #acting = new Set<Fault>();
   readonly #endAt: number;
   readonly #seed: number;
   #policy!: Policy;
@@ -376,33 +378,27 @@ export class World {
 
   #scheduleFaults(): void {
     for (const fault of this.#scenario.faults) {
-      this.#queue.add(fault.from, () => this.#setFault(fault, true));
-      this.#queue.add(fault.until, () => this.#setFault(fault, false));
+      this.#queue.add(fault.from, () => {
+        this.#acting.add(fault);
+        this.#setFaults();
+      });
+      this.#queue.add(fault.until, () => {
+        this.#acting.delete(fault);
+        this.#setFaults();
+      });
     }
   }
 
-  #setFault(fault: Fault, isOn: boolean): void {
-    switch (fault.kind) {
-      case 'engine-down':
-        for (const engine of this.#replicasOf(fault.engine)) {
-          if (isOn) this.#lose(engine);
-          else engine.bringBack();
-        }
-        break;
-      case 'slow-engine':
-        for (const engine of this.#replicasOf(fault.engine)) engine.slowness = isOn ? fault.slowness : 1;
-        break;
-      default:
-        this.#outages.set(fault, isOn);
-    }
-  }
-
-  /** All replicas of an engine, or the one that is named. */
-  #replicasOf(name: string): readonly Engine<Request>[] {
-    const { engines } = this.#scenario;
-    return this.#engines.filter((_, index) => {
-      const { id, engineId } = engines[index]!;
-      return id === name || engineId === name;
+  /** Faults may overlap: what is wrong is what those say that act now. */
+  #setFaults(): void {
+    const acting = [...this.#acting];
+    this.#outages.set(acting);
+    this.#engines.forEach((engine, index) => {
+      const own = acting.filter((fault) => concerns(fault, this.#scenario.engines[index]!));
+      const isDown = own.some(({ kind }) => kind === 'engine-down');
+      if (isDown && !engine.isDown) this.#lose(engine);
+      if (!isDown && engine.isDown) engine.bringBack();
+      engine.slowness = Math.max(1, ...own.map((fault) => ('slowness' in fault ? fault.slowness : 1)));
     });
   }
 
@@ -439,4 +435,9 @@ export class World {
       this.#engines.map(({ load }) => load),
     );
   }
+}
+
+/** Whether a fault is of this replica, or of its whole engine. */
+function concerns(fault: Fault, { id, engineId }: ScenarioEngine): boolean {
+  return 'engine' in fault && (fault.engine === id || fault.engine === engineId);
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { packageFile } from '../../xds-server/package-file.js';
 import type { ConversationShape, Turn } from '../load/conversations.js';
+import { meanOf } from '../load/statistics.js';
 import type { ConversationSource } from './conversation-source.js';
 
 /** Tokens of the trace for one of ours: prompts, answers and caches shrink alike, so hits stay what they are. */
@@ -39,7 +40,6 @@ export function mooncake(
   const turns = conversations.flat();
   const meanTurns = turns.length / conversations.length;
   const later = conversations.flatMap((conversation) => conversation.slice(1));
-  const meanOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
   return {
     meanTurns,
     largestTokens: Math.max(
