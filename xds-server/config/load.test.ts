@@ -153,3 +153,21 @@ describe('loadConfig', () => {
     ]);
   });
 });
+
+it('models whose pools Envoy would count under one name are told once', () => {
+  const engines = ['a', 'b'].map((id, index) => ({
+    id,
+    region: 'r',
+    models: ['x.1', 'x_1', 'x-1'],
+    profile: 'p',
+    endpoints: [`10.0.0.${index + 1}:80`],
+  }));
+  const profiles = { p: { ttft: { baseSeconds: 1 }, requestsPerSecond: 1 } };
+  const text = JSON.stringify({ frontends: [{ id: 'w', region: 'r' }], engines, profiles });
+  const { warnings } = loadConfig('/none/fleet.yaml', () => text);
+  expect(
+    warnings.filter(({ path }) => path.startsWith('engines')).map(({ path, message }) => [path, message]),
+  ).toEqual([
+    ['engines[0].models[1]', 'models "x.1" and "x_1" have the same name, "x_1", in Envoy\'s own statistics'],
+  ]);
+});

@@ -45,6 +45,28 @@ export function checkEngines(config: Draft, found: Findings): void {
     }
   }
   checkUpstreams(config, found);
+  checkStatistics(config, found);
+}
+
+/** Envoy's statistics of a pool have underscores for the dots of its name. */
+function checkStatistics(config: Draft, found: Findings): void {
+  const first = new Map<string, string>();
+  const told = new Set<string>();
+  for (const [index, engine] of (config.engines ?? []).entries()) {
+    for (const [at, model] of (engine?.models ?? []).entries()) {
+      if (model === undefined) continue;
+      const name = model.replaceAll('.', '_');
+      const other = first.get(name) ?? model;
+      first.set(name, other);
+      if (other === model || told.has(model)) continue;
+      told.add(model);
+      found.warn(
+        ['engines', index, 'models', at],
+        `models ${JSON.stringify(other)} and ${JSON.stringify(model)} have the same name, ${JSON.stringify(name)}, in Envoy's own statistics`,
+        "Wardrop's metrics keep them apart",
+      );
+    }
+  }
 }
 
 /** Engines of a model share a cluster in Envoy, which speaks to all of them alike. */
