@@ -88,7 +88,7 @@ export function noteResponse(stream: Stream, ended: bool): void {
   stream.served = stream.flow(entry);
   stream.state = ANSWERED;
   stream.answeredWell = status >= 200 && status < 300;
-  stream.answeredFailure = status >= 500;
+  stream.endSaysNothing = status >= 500 || status == SWITCHING_PROTOCOLS;
   stream.streamed = stream.answeredWell && isStream;
   moveTo(stream, entry);
   if (loadAt) takeLoadReport(stream, RESPONSE_HEADERS, loadAt, loadLength, false);
@@ -232,9 +232,9 @@ function noteUnanswered(stream: Stream): void {
   finishUnanswered(stream, made);
 }
 
-/** The answer did not come to its end: because of the engine, or because of the client. A failure has been one before. */
+/** The answer did not come to its end: because of the engine, or because of the client. */
 function noteBroken(stream: Stream): void {
-  if (stream.answeredFailure || !property(CODE_DETAILS)) return;
+  if (stream.endSaysNothing || !property(CODE_DETAILS)) return;
   const at = resultAt();
   const length = resultLength();
   if (equals(at, length, SILENT.at, SILENT.length)) {

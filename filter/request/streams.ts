@@ -40,8 +40,8 @@ export class Stream {
   answeredWell: bool;
   /** Its answer has spoken for its replica. */
   hasServed: bool;
-  /** The status of its answer is 5xx: that it has failed is accounted for. */
-  answeredFailure: bool;
+  /** How its answer ends says nothing: it is a failure already, or a WebSocket, which either side just closes. */
+  endSaysNothing: bool;
   /** Its tokens count in usage reports, and its pace if it is streamed. */
   countsTokens: bool;
   firstByteSeen: bool;
