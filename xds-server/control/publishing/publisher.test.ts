@@ -140,6 +140,23 @@ describe('Publisher', () => {
     expect(world.events.at(-1)).toBe('envoy: a=50 c=50');
   });
 
+  it('keeps in Envoy what filters may still name when one change of the fleet follows another', async () => {
+    world = new World();
+    world.publisher.publish(publicationOf(fleetOf('a'), { a: 1 }));
+    const { version } = world.board.current('f')!;
+    world.publisher.publish(publicationOf(fleetOf('b'), { b: 1 }));
+    world.board.noteHolder('f', 'n', version);
+    world.accept(true);
+    await turn();
+    world.publisher.publish(publicationOf(fleetOf('c'), { c: 1 }));
+    expect(world.events.at(-1)).toBe('envoy: c=100 (a=0) (b=0)');
+    world.accept(true);
+    await turn();
+    world.take();
+    await world.publisher.idle();
+    expect(world.events.at(-1)).toBe('envoy: c=100');
+  });
+
   it('tells filters of readiness at once, and Envoy right after', () => {
     world = new World();
     const fleet = fleetOf('a', 'b');

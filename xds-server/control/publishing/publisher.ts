@@ -159,8 +159,8 @@ class FrontendPublisher {
   #pushTimer: NodeJS.Timeout | undefined;
   /** The fleet that snapshots are made for; another one is being announced while the target's differs. */
   #snapshotFleet: Fleet | undefined;
-  /** A fleet that filters may still have a snapshot of. */
-  #departing: Fleet | undefined;
+  /** Fleets that filters may still have a snapshot of, the oldest first; several when one change follows another. */
+  readonly #departing = new Set<Fleet>();
   #transition: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -234,7 +234,8 @@ class FrontendPublisher {
 
   async #changeFleet(target: Publication): Promise<void> {
     const { xds, board, now } = this.#options;
-    this.#departing = this.#snapshotFleet;
+    const former = this.#snapshotFleet!;
+    this.#departing.add(former);
     this.#pushEndpoints(target);
     await xds.settled(this.#id, ANNOUNCE_TIMEOUT_MS);
     if (this.#stopped) return;
@@ -244,7 +245,7 @@ class FrontendPublisher {
     const deadline = now() + DEPART_TIMEOUT_MS;
     while (!board.isTaken(this.#id) && now() < deadline) await sleep(DEPART_POLL_MS);
     await sleep(INSTALL_GRACE_MS);
-    this.#departing = undefined;
+    this.#departing.delete(former);
     this.#turns.run(() => {
       if (!this.#stopped) this.#pushEndpoints(this.#target!);
     });
@@ -304,7 +305,7 @@ class FrontendPublisher {
         engines,
         wasmModule,
         ...options,
-        ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
+        previousFleets: [...this.#departing],
       }),
     );
   }
