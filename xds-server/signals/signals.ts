@@ -70,7 +70,7 @@ export class Signals {
     this.#readiness.reconfigure(before.fleet, fleet);
     const endpoints = new Set(fleet.engines.flatMap((engine) => engine.endpoints));
     const engineIds = new Set(fleet.engines.map(({ id }) => id));
-    this.totals.keepLoads(endpoints);
+    this.totals.keep(fleet, nowMs);
     this.#work.keep(engineIds, endpoints);
     this.#states.keep(engineIds);
   }
@@ -334,6 +334,7 @@ export class Signals {
     this.#settledSince.demandMoved(moves, nowMs);
     if ([...moves.values()].includes('large')) this.#unrestMs = nowMs;
     this.#states.expireOrders(this.#known, nowMs);
+    this.totals.forget(nowMs);
     const isDrained = (address: Address) => this.#states.isReplicaDrained(address);
     const readiness = this.#readiness.evaluate(fleet, isDrained, nowMs);
     const { heldPools, vetoes } = readiness;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_DISPLACED_ROWS } from '../../wire/layout.js';
+import { type PrivateState, PrivateStateReader } from '../signals/testing/private-state.js';
 import { DisplacedBoard } from './displaced-board.js';
 
 function started() {
@@ -84,5 +85,19 @@ describe('displaced keys', () => {
 
     clock.ms += 900_000;
     expect(board.after('west', 'three', 0)).toBeUndefined();
+  });
+
+  it('are forgotten of frontends of which nothing young is left, when another one begins', () => {
+    const { board, clock } = started();
+    const reader = new PrivateStateReader();
+    for (let at = 0; at < 50; at++) {
+      clock.ms += 600_000;
+      board.add(`f${at}`, 'one', hashes(1));
+      board.add('stays', 'one', hashes(1));
+    }
+    const { fields } = reader.read(board) as PrivateState;
+    const { entries } = fields['#rows'] as { entries: readonly [string, unknown][] };
+    expect(entries.map(([id]) => id)).toEqual(['stays', 'f48', 'f49']);
+    reader.close();
   });
 });

@@ -32,10 +32,9 @@ export class DisplacedBoard {
 
   add(frontendId: string, nodeId: string, hashes: readonly bigint[]): void {
     if (hashes.length === 0) return;
-    const rows = this.#rows.get(frontendId) ?? [];
-    this.#rows.set(frontendId, rows);
-    this.#last = Math.max(this.#last, Math.floor(this.#now()) * 1_000);
     const atMs = this.#passed();
+    const rows = this.#rows.get(frontendId) ?? this.#newRows(frontendId, atMs);
+    this.#last = Math.max(this.#last, Math.floor(this.#now()) * 1_000);
     for (const hash of hashes) rows.push({ hash, nodeId, number: ++this.#last, atMs });
     rows.splice(0, rows.length - MOST_ROWS);
   }
@@ -53,6 +52,16 @@ export class DisplacedBoard {
       if (hashes.length === MAX_DISPLACED_ROWS) return { hashes, cursor: row.number };
     }
     return hashes.length === 0 ? undefined : { hashes, cursor: rows.at(-1)!.number };
+  }
+
+  /** Frontends of which nothing young is left may be gone. */
+  #newRows(frontendId: string, atMs: number): Row[] {
+    for (const [id, rows] of this.#rows) {
+      if (rows.length === 0 || atMs - rows.at(-1)!.atMs >= LONGEST_MS) this.#rows.delete(id);
+    }
+    const rows: Row[] = [];
+    this.#rows.set(frontendId, rows);
+    return rows;
   }
 
   /** Milliseconds that have passed so far; a clock that is set back stands still for a moment. */

@@ -1,7 +1,6 @@
 import type { Metric, MetricValueWithName } from 'prom-client';
 import { FIRST_TOKEN_BOUNDS } from '../../../wire/usage-report.js';
-import { groupBy, sum } from '../../collections.js';
-import type { EngineTotals } from '../../signals/usage/usage-totals.js';
+import type { AnswerTimes } from '../../signals/usage/usage-totals.js';
 import type { ShownServer } from '../shown-server.js';
 import type { Registers } from './gauge.js';
 
@@ -72,19 +71,14 @@ function firstTokens(server: ShownServer, name: string): Values {
 function sums(
   server: ShownServer,
   name: string,
-  read: (totals: EngineTotals) => { sum: number; count: number },
+  read: (times: AnswerTimes) => { sum: number; count: number },
 ): Values {
-  const pairs = groupBy(
-    server.signals.totals.engines,
-    ({ frontendId, engineId }) => `${frontendId} ${engineId}`,
-  );
-  return [...pairs.values()].flatMap((totals) => {
-    const { frontendId: frontend, engineId: engine } = totals[0]!;
-    const count = sum(totals.map((each) => read(each).count));
+  return server.signals.totals.times.flatMap((times) => {
+    const { sum, count } = read(times);
     if (count === 0) return [];
-    const labels = { frontend, engine };
+    const labels = { frontend: times.frontendId, engine: times.engineId };
     return [
-      { metricName: `${name}_sum`, labels, value: sum(totals.map((each) => read(each).sum)) },
+      { metricName: `${name}_sum`, labels, value: sum },
       { metricName: `${name}_count`, labels, value: count },
     ];
   });

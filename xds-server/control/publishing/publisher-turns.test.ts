@@ -69,6 +69,7 @@ class SlowWorld {
         this.nowMs += this.takesMs;
         this.pushes.push(frontendId);
       },
+      retain: () => undefined,
       settled: () => this.settled(),
     },
     board: this.board,

@@ -61,6 +61,7 @@ class World {
   nowMs = 1_000_000;
   envoy: EnvoyOptions = { filter: { frontendId: 'f' } };
   readonly events: string[] = [];
+  retained: readonly string[] = [];
   readonly board = new SnapshotBoard(() => this.nowMs);
   accept: (settled: boolean) => void = () => undefined;
   steered = 1;
@@ -69,6 +70,9 @@ class World {
     relief: () => noRelief,
     xds: {
       setResources: (_frontendId, set) => this.events.push(`envoy: ${endpointsOf(set)}`),
+      retain: (ids) => {
+        this.retained = [...ids];
+      },
       settled: () =>
         new Promise((resolve) => {
           this.accept = resolve;
@@ -203,6 +207,15 @@ describe('Publisher', () => {
     const { version } = world.board.current('f')!;
     world.publisher.publish(publicationOf(fleet, { a: 0.5001, b: 0.4999 }));
     expect(world.board.current('f')!.version).toBeGreaterThan(version);
+  });
+
+  it('of frontends that are gone nothing is kept, neither snapshots nor what Envoys see', () => {
+    world = new World();
+    const fleet = fleetOf('a');
+    world.publisher.publish(publicationOf(fleet, { a: 1 }));
+    expect([world.retained, world.board.hasAny]).toEqual([['f'], true]);
+    world.publisher.publish(publicationOf({ ...fleet, frontends: [] }, { a: 1 }));
+    expect([world.retained, world.board.hasAny]).toEqual([[], false]);
   });
 
   it('goes on when Envoys do not answer: a change of the fleet takes a bounded time', async () => {

@@ -22,7 +22,7 @@ export interface Publication {
 }
 
 export interface PublisherOptions {
-  readonly xds: Pick<XdsServer, 'setResources' | 'settled'>;
+  readonly xds: Pick<XdsServer, 'setResources' | 'retain' | 'settled'>;
   readonly board: SnapshotBoard;
   readonly salt: () => string;
   readonly wasmModule: Uint8Array;
@@ -77,6 +77,7 @@ export class Publisher {
       this.#frontends.delete(id);
     }
     this.#options.board.retain(ids);
+    this.#options.xds.retain(ids);
     for (const id of ids) {
       let frontend = this.#frontends.get(id);
       if (frontend === undefined) {

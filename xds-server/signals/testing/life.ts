@@ -186,7 +186,7 @@ function shuffled<T>(items: readonly T[], random: Random): T[] {
 type Counts<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** An Envoy with two VMs, of which the second restarts now and then. */
-class Node {
+export class Node {
   readonly frontendId: string;
   readonly nodeId: string;
   readonly #random: Random;

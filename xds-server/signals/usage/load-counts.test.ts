@@ -64,6 +64,19 @@ describe('load reports', () => {
     expect(endedBy({ inProgress: 2 })).toBe(5);
   });
 
+  it('forget pools and engines of which nothing is told any more, however many come and go', () => {
+    const totals = new LoadCounts(1n);
+    let report = totals.add([]);
+    for (let second = 0; second < 5_000; second++) {
+      const stays = { poolId: 'stays', dropped: 0, engines: [engine('a', { issued: 1, succeeded: 1 })] };
+      const comes = { poolId: `m${second}`, dropped: 1, engines: [engine(`e${second}`, { issued: 1 })] };
+      report = totals.add([stays, comes]);
+    }
+    const [vm] = report.vms;
+    expect([vm!.pools.length, vm!.engines.length, vm!.replicas.length]).toEqual([601, 601, 601]);
+    expect(vm!.engines.find((row) => row.engine === id64('a'))).toMatchObject({ planned: 5_000 });
+  });
+
   it('name what they count as filters do', () => {
     const [vm] = new LoadCounts(1n).add(one({ issued: 1, inProgress: 1 }, 2)).vms;
     expect(vm!.pools[0]).toMatchObject({ pool: id64('m'), priority: 0, offered: 3, shed: 2 });

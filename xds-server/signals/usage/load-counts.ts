@@ -12,8 +12,16 @@ import type { EngineLoadCounts, LoadReport } from '../../fleet/load-report.js';
 /** Envoy's load reports name localities, so that it is not known which replica has a request. */
 const NO_REPLICA = 0n;
 
-interface EngineRow {
-  usage: EngineUsage;
+/** Envoys report every second. What has been in none of so many reports may be gone, and begins again from zero if it is not. */
+const MOST_QUIET_REPORTS = 600;
+
+interface Row<T> {
+  usage: T;
+  /** Number of the last report that it was in. */
+  toldIn: number;
+}
+
+interface EngineRow extends Row<EngineUsage> {
   underWay: number;
 }
 
@@ -24,7 +32,7 @@ interface EngineRow {
 export class LoadCounts {
   readonly #incarnation: bigint;
   #sequence = 0;
-  readonly #pools = new Map<string, PoolUsage>();
+  readonly #pools = new Map<string, Row<PoolUsage>>();
   readonly #engines = new Map<string, EngineRow>();
 
   /** `incarnation`: unlike that of any other stream of the same Envoy. */
@@ -34,22 +42,25 @@ export class LoadCounts {
 
   /** All that was reported up to and with this report. */
   add(report: LoadReport): UsageReport {
+    this.#sequence++;
     // Who is not in a report has nothing under way.
     for (const row of this.#engines.values()) row.underWay = 0;
     for (const { poolId, dropped, engines } of report) {
-      const pool = this.#pools.get(poolId) ?? noPoolUsage(id64(poolId));
+      const pool = this.#pools.get(poolId)?.usage ?? noPoolUsage(id64(poolId));
       // Envoy counts attempts here, not requests: its own retries look like more demand.
       const offered = engines.reduce((sum, { issued }) => sum + issued, dropped);
-      this.#pools.set(poolId, { ...pool, offered: pool.offered + offered, shed: pool.shed + dropped });
+      const usage = { ...pool, offered: pool.offered + offered, shed: pool.shed + dropped };
+      this.#pools.set(poolId, { usage, toldIn: this.#sequence });
       for (const counts of engines) this.#addEngine(poolId, counts);
     }
+    this.#forgetQuiet();
     const rows = [...this.#engines.values()];
     for (const row of rows) noteEnded(row);
     return {
       vms: [
         {
-          ...noVmUsage(this.#incarnation, ++this.#sequence),
-          pools: [...this.#pools.values()],
+          ...noVmUsage(this.#incarnation, this.#sequence),
+          pools: [...this.#pools.values()].map(({ usage }) => usage),
           engines: rows.map(({ usage }) => usage),
           replicas: [...underWayByEngine(rows)].map(([engine, sent]) => ({
             engine,
@@ -62,15 +73,25 @@ export class LoadCounts {
     };
   }
 
+  #forgetQuiet(): void {
+    for (const rows of [this.#pools, this.#engines]) {
+      for (const [key, { toldIn }] of rows) {
+        if (this.#sequence - toldIn >= MOST_QUIET_REPORTS) rows.delete(key);
+      }
+    }
+  }
+
   /** An engine may be there several times, at several priorities. */
   #addEngine(poolId: string, counts: EngineLoadCounts): void {
     const key = `${poolId} ${counts.engineId}`;
     const row = this.#engines.get(key) ?? {
       usage: noEngineUsage(id64(poolId), id64(counts.engineId)),
+      toldIn: this.#sequence,
       underWay: 0,
     };
     const { usage } = row;
     this.#engines.set(key, row);
+    row.toldIn = this.#sequence;
     row.underWay += counts.inProgress;
     row.usage = {
       ...usage,

@@ -7,7 +7,7 @@ import {
   type PoolUsage,
 } from '../../../wire/usage-report.js';
 import { engineRow, latencyRow, poolRow } from '../../../wire/usage-report-rows.js';
-import type { Address } from '../../fleet/fleet.js';
+import type { Address, Fleet } from '../../fleet/fleet.js';
 import { addRows } from './usage-rows.js';
 
 /** Counts of one class of a frontend: a pool and a priority. */
@@ -40,10 +40,43 @@ export interface ReplicaLoad {
   readonly readings: ReadonlyMap<LoadName, { readonly value: number; readonly atMs: number }>;
 }
 
-interface Entry<T, U> {
+type Times = Pick<
+  EngineUsage,
+  | 'firstTokenSecondsSum'
+  | 'firstTokenCount'
+  | 'wholeSecondsSum'
+  | 'wholeCount'
+  | 'paceSecondsSum'
+  | 'paceTokens'
+>;
+
+/** How long answers of one (frontend, engine) took, over all pools, those that are gone included. */
+export type AnswerTimes = Times & { readonly frontendId: string; readonly engineId: string };
+
+const NO_TIMES: Times = {
+  firstTokenSecondsSum: 0,
+  firstTokenCount: 0,
+  wholeSecondsSum: 0,
+  wholeCount: 0,
+  paceSecondsSum: 0,
+  paceTokens: 0,
+};
+
+interface Place {
+  readonly frontendId: string;
+  readonly poolId?: string;
+  readonly engineId?: string;
+}
+
+interface Entry<T extends Place, U> {
   readonly place: T;
   usage: U;
+  /** Since when its place is not of the fleet; undefined while it is. */
+  leftMs?: number | undefined;
 }
+
+/** For so long the counts of what has left are kept: whoever reads them now and then is to see the last ones. */
+const LEFT_KEPT_MS = 300_000;
 
 /** Usage since the control server started, over all Envoys of a frontend. */
 export class UsageTotals {
@@ -52,8 +85,11 @@ export class UsageTotals {
     string,
     Entry<{ frontendId: string; poolId: string; engineId: string }, EngineUsage>
   >();
+  readonly #times = new Map<string, Entry<{ frontendId: string; engineId: string }, Times>>();
   readonly #latencies = new Map<string, Entry<{ frontendId: string; engineId: string }, LatencyUsage>>();
   readonly #loads = new Map<string, ReplicaLoad>();
+  /** Before this nothing is to be forgotten. */
+  #nextMs = Number.POSITIVE_INFINITY;
 
   get pools(): readonly PoolTotals[] {
     return [...this.#pools.values()].map(({ place, usage: { pool: _pool, ...counts } }) => ({
@@ -66,6 +102,10 @@ export class UsageTotals {
     return [...this.#engines.values()].map(
       ({ place, usage: { pool: _pool, engine: _engine, ...counts } }) => ({ ...place, ...counts }),
     );
+  }
+
+  get times(): readonly AnswerTimes[] {
+    return [...this.#times.values()].map(({ place, usage }) => ({ ...place, ...usage }));
   }
 
   get latencies(): readonly LatencyTotals[] {
@@ -96,6 +136,7 @@ export class UsageTotals {
     const entry = this.#engines.get(key);
     if (entry !== undefined) entry.usage = addRows(entry.usage, usage, engineRow);
     else this.#engines.set(key, { place: { frontendId, poolId, engineId }, usage });
+    this.#addTimes(frontendId, engineId, usage);
   }
 
   addLatency(frontendId: string, engineId: string, usage: LatencyUsage): void {
@@ -117,8 +158,61 @@ export class UsageTotals {
     this.#loads.set(address, { engineId, address, reports, garbled, readings });
   }
 
-  /** Forgets the loads of replicas that are gone. */
-  keepLoads(addresses: ReadonlySet<Address>): void {
+  /** Takes the fleet of now: loads of replicas that are gone are forgotten at once, all else some minutes after it left. */
+  keep({ frontends, pools, engines }: Fleet, nowMs: number): void {
+    const frontendIds = idsOf(frontends);
+    const poolIds = idsOf(pools);
+    const engineIds = idsOf(engines);
+    const isOfFleet = ({ frontendId, poolId, engineId }: Place) =>
+      frontendIds.has(frontendId) &&
+      (poolId === undefined || poolIds.has(poolId)) &&
+      (engineId === undefined || engineIds.has(engineId));
+    for (const known of this.#all()) {
+      for (const entry of known.values()) {
+        entry.leftMs = isOfFleet(entry.place) ? undefined : (entry.leftMs ?? nowMs);
+      }
+    }
+    this.#nextMs = nowMs;
+    const addresses = new Set(engines.flatMap(({ endpoints }) => endpoints));
     for (const address of this.#loads.keys()) if (!addresses.has(address)) this.#loads.delete(address);
   }
+
+  /** Forgets what left long enough ago. */
+  forget(nowMs: number): void {
+    if (nowMs < this.#nextMs) return;
+    this.#nextMs = Number.POSITIVE_INFINITY;
+    for (const known of this.#all()) {
+      for (const [key, { leftMs }] of known) {
+        if (leftMs === undefined) continue;
+        const forgottenMs = leftMs + LEFT_KEPT_MS;
+        if (forgottenMs <= nowMs) known.delete(key);
+        else this.#nextMs = Math.min(this.#nextMs, forgottenMs);
+      }
+    }
+  }
+
+  /** A sum over pools that became less when one left would look as if all the rest had just been counted. */
+  #addTimes(frontendId: string, engineId: string, usage: EngineUsage): void {
+    const key = `${frontendId} ${engineId}`;
+    const entry = this.#times.get(key);
+    const before = entry?.usage ?? NO_TIMES;
+    const times = {
+      firstTokenSecondsSum: before.firstTokenSecondsSum + usage.firstTokenSecondsSum,
+      firstTokenCount: before.firstTokenCount + usage.firstTokenCount,
+      wholeSecondsSum: before.wholeSecondsSum + usage.wholeSecondsSum,
+      wholeCount: before.wholeCount + usage.wholeCount,
+      paceSecondsSum: before.paceSecondsSum + usage.paceSecondsSum,
+      paceTokens: before.paceTokens + usage.paceTokens,
+    };
+    if (entry !== undefined) entry.usage = times;
+    else this.#times.set(key, { place: { frontendId, engineId }, usage: times });
+  }
+
+  #all(): readonly Map<string, Entry<Place, unknown>>[] {
+    return [this.#pools, this.#engines, this.#times, this.#latencies];
+  }
+}
+
+function idsOf(items: readonly { readonly id: string }[]): ReadonlySet<string> {
+  return new Set(items.map(({ id }) => id));
 }

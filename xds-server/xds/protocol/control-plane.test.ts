@@ -269,3 +269,20 @@ describe.each(['sotw', 'delta'] as const)('a client of the %s protocol', (protoc
     );
   });
 });
+
+it('what Envoys of a frontend see is forgotten with the frontend, and those that are connected keep what they have', () => {
+  const plane = new ControlPlane({ resolveFrontend: () => 'f', now: () => 0 });
+  const view = viewOf({ [CLUSTER_TYPE]: { a: '1' } });
+  plane.setResources('f', { viewOf: () => view });
+  const clients = [new ModelClient(plane, 'delta'), new ModelClient(plane, 'delta')];
+  const heldAfter = (at: number) => {
+    clients[at]!.want(CLUSTER_TYPE, 'all');
+    clients[at]!.accept(CLUSTER_TYPE);
+    return [...clients[at]!.held.get(CLUSTER_TYPE)!.keys()];
+  };
+  plane.retain(new Set(['f']));
+  expect(heldAfter(0)).toEqual(['a']);
+  plane.retain(new Set(['g']));
+  expect(heldAfter(1)).toEqual([]);
+  expect([...clients[0]!.held.get(CLUSTER_TYPE)!.keys()]).toEqual(['a']);
+});

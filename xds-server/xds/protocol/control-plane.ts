@@ -129,6 +129,11 @@ export class ControlPlane {
     }
   }
 
+  /** Forgets what clients of frontends that are not listed see; those that are connected keep what they have. */
+  retain(frontendIds: ReadonlySet<string>): void {
+    for (const id of this.#sets.keys()) if (!frontendIds.has(id)) this.#sets.delete(id);
+  }
+
   /** True when every connected client of the frontend has accepted the newest state; also when there is none. */
   isSettled(frontendId: string): boolean {
     return this.#clientsOf(frontendId).every(({ session }) => session.isSettled());

@@ -149,6 +149,11 @@ export class XdsServer {
     this.#plane.setResources(frontendId, set);
   }
 
+  /** Forgets what Envoys of frontends that are not listed see; those that are connected keep what they have. */
+  retain(frontendIds: ReadonlySet<string>): void {
+    this.#plane.retain(frontendIds);
+  }
+
   /**
    * Resolves to true once every connected Envoy of the frontend has accepted the newest resources (at once when none
    * is connected), to false after `timeoutMs`. Wait for it before a filter is told of new endpoints.
