@@ -32,6 +32,10 @@ it('speaks plain HTTP and adds no header unless told to', () => {
   expect(requestMutations.every(({ action }) => action.case === 'remove')).toBe(true);
 });
 
+it('lets weights and readiness be in force at once, however soon after others they come', () => {
+  expect(built().cluster.commonLbConfig!.updateMergeWindow).toMatchObject({ seconds: 0n, nanos: 0 });
+});
+
 it('asks over TLS for the name that the certificate must be for', () => {
   const socket = built({ tls: { sni: 'engines.example', ca: 'PEM' } }).cluster.transportSocket!;
   const { sni, commonTlsContext } = anyUnpack(socket.configType.value as never, UpstreamTlsContextSchema)!;

@@ -94,7 +94,8 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
       connectTimeout: duration(CONNECT_TIMEOUT_MS),
       loadBalancingPolicy: policies(loadBalancers[options.steering]()),
       // Nobody ready: trying one is better than refusing. All hosts of a pool are eligible, so that breaks no need.
-      commonLbConfig: { healthyPanicThreshold: { value: 1 } },
+      // What is pushed within a second of another push would wait for that second to be over, readiness too (seen before 1.40).
+      commonLbConfig: { healthyPanicThreshold: { value: 1 }, updateMergeWindow: duration(0) },
       circuitBreakers: {
         thresholds: [RoutingPriority.DEFAULT, RoutingPriority.HIGH].map((priority) => ({
           priority,
