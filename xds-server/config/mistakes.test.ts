@@ -204,6 +204,16 @@ it('takes round trips of any number of pairs', () => {
   ]);
 });
 
+it('names a few engines where a frontend has no round trip to any, however many there are', () => {
+  const engines = Array.from({ length: 1_000 }, (_, at) => ({ id: `e${at}`, region: 's' }));
+  const config = { frontends: [{ id: 'f', region: 'n' }], engines };
+  const found = new Findings(config, new YamlSource('', 'fleet.yaml'), new Faults([]));
+  checkNetwork({ ...config, network: { rttMs: { f: {} } } }, found, undefined);
+  expect(found.problems.map(({ message }) => message)).toEqual([
+    'no round trip from f to e0, e1, e2, e3, e4 and 995 more',
+  ]);
+});
+
 it('warns of an engine that nobody reaches', () => {
   const two = good.replace(']}]', ']}, {id: d, region: n, models: [m], profile: p, endpoints: []}]');
   expect(told(`${two}network: {rttMs: {f: {e: 1, d: null}}}\n`).warnings[0]).toContain(

@@ -45,6 +45,8 @@ function checkPairs(
   }
 }
 
+const MOST_NAMED = 5;
+
 type RttMatrix = NonNullable<NonNullable<Draft['network']>['rttMs']>;
 
 function checkMatrix(found: Findings, rttMs: RttMatrix): void {
@@ -62,7 +64,7 @@ function checkMatrix(found: Findings, rttMs: RttMatrix): void {
         !found.isWritten([...path, frontendId, engineId]),
     );
     if (missing.length > 0) {
-      found.problem([...path, frontendId], `no round trip from ${frontendId} to ${missing.join(', ')}`, {
+      found.problem([...path, frontendId], `no round trip from ${frontendId} to ${named(missing)}`, {
         hint: 'write null where the engine cannot be reached',
       });
     } else if (Object.values(row ?? {}).every((value) => value === null)) {
@@ -75,6 +77,11 @@ function checkMatrix(found: Findings, rttMs: RttMatrix): void {
       found.warn(path, `engine ${engineId} is reached by no frontend; it gets no requests`);
     }
   }
+}
+
+function named(ids: readonly string[]): string {
+  const more = ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : '';
+  return ids.slice(0, MOST_NAMED).join(', ') + more;
 }
 
 /** Distances between regions are never all below a millisecond. */

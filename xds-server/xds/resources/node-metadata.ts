@@ -35,7 +35,7 @@ export function frontendOf(node: NodeIdentity, frontends: readonly Frontend[]): 
   if (named !== undefined) {
     return frontends.some(({ id }) => id === named)
       ? named
-      : unknown(node, `metadata.wardrop.frontend ${JSON.stringify(named)}`, frontends);
+      : unknown(node, `metadata.wardrop.frontend ${JSON.stringify(named.slice(0, 256))}`, frontends);
   }
   const byCluster = frontends.find(({ id }) => id === node.cluster);
   if (byCluster !== undefined) return byCluster.id;

@@ -45,20 +45,27 @@ function common(request: {
   };
 }
 
+/** No filter has a longer name, and nothing that is shown or logged is to be longer. */
+const LONGEST_NAME = 256;
+
+function cut(name: string): string {
+  return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME - 1)}…`;
+}
+
 export function identityOf(node: Node): NodeIdentity {
   const agent = node.userAgentVersionType;
   const build = agent.case === 'userAgentBuildVersion' ? agent.value.version : undefined;
   return {
-    id: node.id,
-    cluster: node.cluster,
-    region: node.locality?.region ?? '',
+    id: cut(node.id),
+    cluster: cut(node.cluster),
+    region: cut(node.locality?.region ?? ''),
     metadata: node.metadata ?? {},
-    userAgent: node.userAgentName,
+    userAgent: cut(node.userAgentName),
     userAgentVersion:
       build !== undefined
         ? `${build.majorNumber}.${build.minorNumber}.${build.patch}`
         : agent.case === 'userAgentVersion'
-          ? agent.value
+          ? cut(agent.value)
           : '',
     extensions: new Set(node.extensions.map(({ name }) => name)),
   };
