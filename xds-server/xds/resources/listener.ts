@@ -57,10 +57,14 @@ export function listenerOf(input: ListenerInput): Resource {
   );
 }
 
-/** By the same stream as the listener. */
+/**
+ * By the same stream as the listener, which waits for it as long as it takes: after 15 s, Envoy would answer 500 without
+ * the filter and 404 without routes, and put such a listener in the place of one that serves.
+ */
 const ads: MessageInitShape<typeof ConfigSourceSchema> = {
   resourceApiVersion: ApiVersion.V3,
   configSourceSpecifier: { case: 'ads', value: {} },
+  initialFetchTimeout: duration(0),
 };
 
 /**
