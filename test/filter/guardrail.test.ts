@@ -97,19 +97,19 @@ describe('the guardrail', () => {
   });
 
   // Envoy has no other name for the end of a WebSocket that the engine closes, in order or not.
-  it.each([
-    'upstream_reset_after_response_started{connection_termination}',
-    'upstream_per_try_idle_timeout',
-  ])('holds it against nobody that WebSockets are closed: %s', (details) => {
-    const vm = started();
-    const sockets = Array.from({ length: 4 }, () =>
-      vm.request({ 'x-session-id': 'a', ':method': 'GET', upgrade: 'websocket' }).respond(101),
-    );
-    for (const socket of sockets) socket.end(details);
-    vm.tick();
-    expect(request(vm).endpoints[0]).toBe(OWNER);
-    expect(vm.host.metrics.get('wardrop_answers_broken')).toBe(0);
-  });
+  it.each(['upstream_reset_after_response_started{connection_termination}', 'upstream_per_try_idle_timeout'])(
+    'holds it against nobody that WebSockets are closed: %s',
+    (details) => {
+      const vm = started();
+      const sockets = Array.from({ length: 4 }, () =>
+        vm.request({ 'x-session-id': 'a', ':method': 'GET', upgrade: 'websocket' }).respond(101),
+      );
+      for (const socket of sockets) socket.end(details);
+      vm.tick();
+      expect(request(vm).endpoints[0]).toBe(OWNER);
+      expect(vm.host.metrics.get('wardrop_answers_broken')).toBe(0);
+    },
+  );
 
   it('counts the attempts that Envoy retried', () => {
     const vm = started();
