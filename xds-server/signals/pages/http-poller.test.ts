@@ -1,6 +1,8 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
-import { type AddressInfo, createServer as createNetServer } from 'node:net';
-import { afterEach, expect, it } from 'vitest';
+import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net';
+import { afterEach, expect, it, vi } from 'vitest';
 import { CertificateAuthority } from '../../../test/conformance/certificates.js';
 import type { Upstream } from '../../fleet/upstream.js';
 import { HttpPoller, type PollAnswer } from './http-poller.js';
@@ -146,4 +148,59 @@ it('gives up on a page that comes byte by byte when its time is up, and keeps to
   cleanups.push(() => server.close());
   const answer = await ask(`127.0.0.1:${(server.address() as AddressInfo).port}`, {}, 200);
   expect(answer).toEqual({ failure: 'timeout', detail: 'no answer within 200 ms' });
+});
+
+it('of many targets that are due at the same time it asks a few at a time, and lets everything else have its turn in between', async () => {
+  const address = await startRaw('HTTP/1.1 204 No Content\n\n', false);
+  const targets = Array.from({ length: 300 }, (_, at) => ({
+    ...{ engineId: `e${at}`, address, asked: address, path: '/' },
+  }));
+  const askedInTurns = [0];
+  const count = () => {
+    askedInTurns[askedInTurns.length - 1]!++;
+  };
+  subscribe('undici:request:create', count);
+  cleanups.push(() => unsubscribe('undici:request:create', count));
+  const poller = new HttpPoller({
+    intervalMs: 60_000,
+    timeoutMs: 60_000,
+    maxBytes: 0,
+    onAnswer: () => undefined,
+  });
+  cleanups.push(() => poller.stop());
+  poller.setTargets(targets);
+  // All are due when this is over.
+  const endMs = performance.now() + 200;
+  while (performance.now() < endMs);
+  while (askedInTurns.reduce((sum, asked) => sum + asked) < targets.length) {
+    await new Promise((resolve) => setImmediate(resolve));
+    askedInTurns.push(0);
+  }
+  expect(Math.max(...askedInTurns)).toBeLessThanOrEqual(32);
+});
+
+it('keeps one connection to a target, and none to one that left', async () => {
+  const open = new Set<Socket>();
+  let connections = 0;
+  let asked = 0;
+  const server = createHttpServer((_request, response) => {
+    asked++;
+    response.end();
+  });
+  server.keepAliveTimeout = 600_000;
+  server.on('connection', (socket) => {
+    connections++;
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => server.close());
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const poller = new HttpPoller({ intervalMs: 20, timeoutMs: 5_000, maxBytes: 0, onAnswer: () => undefined });
+  cleanups.push(() => poller.stop());
+  poller.setTargets([{ engineId: 'a', address, asked: address, path: '/' }]);
+  await vi.waitUntil(() => asked > 10, 5_000);
+  expect([connections, open.size]).toEqual([1, 1]);
+  poller.setTargets([]);
+  await vi.waitUntil(() => open.size === 0, 10_000);
 });

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Agent } from 'undici';
+import { Client } from 'undici';
 import type { Address } from '../../fleet/fleet.js';
-import type { Upstream, UpstreamTls } from '../../fleet/upstream.js';
+import type { Upstream } from '../../fleet/upstream.js';
 import type { ProbeFailure } from '../readiness/replica-health.js';
 import { StallWatch } from './stall-watch.js';
 
@@ -42,16 +42,28 @@ const DUMPED_BYTES = 64 * 1024;
 /** First requests are spread over this time. */
 const START_SPREAD_MS = 50;
 const JITTER = 0.2;
+/** So many that are due at the same time are asked before everything else has its turn. */
+const MOST_AT_ONCE = 32;
 /** After a stall of our own, the request is repeated this soon. */
 const STALL_RETRY_MS = 100;
+
+/** What an overdue request ends with: one for all, as an error of its own for each would cost more than asking. */
+const OVERDUE = new Error('no answer in time');
+
+interface Polled {
+  readonly key: string;
+  readonly target: PollTarget;
+  /** Lasts as long as the target, whether it can be reached or not. */
+  readonly client: Client;
+  timer: NodeJS.Timeout | undefined;
+}
 
 /** Asks every target again and again over one kept connection each, on a schedule that never gets into step. */
 export class HttpPoller {
   readonly #options: PollerOptions;
-  /** By how they speak; plain HTTP and every kind of TLS has its own connections. */
-  readonly #agents = new Map<string, Agent>();
   readonly #stalls = new StallWatch();
-  readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout }>();
+  readonly #polled = new Map<string, Polled>();
+  #due: Polled[] = [];
 
   constructor(options: PollerOptions) {
     this.#options = options;
@@ -60,64 +72,73 @@ export class HttpPoller {
   /** Replaces the targets; those that stay keep their schedule. */
   setTargets(targets: readonly PollTarget[]): void {
     const wanted = new Map(targets.map((target) => [keyOf(target), target]));
-    for (const [key, { timer }] of this.#timers) {
-      if (wanted.has(key)) continue;
-      clearTimeout(timer);
-      this.#timers.delete(key);
-    }
+    for (const polled of this.#polled.values()) if (!wanted.has(polled.key)) void this.#leave(polled);
     for (const [key, target] of wanted) {
-      if (!this.#timers.has(key)) this.#schedule(key, target, Math.random() * START_SPREAD_MS);
+      if (this.#polled.has(key)) continue;
+      const polled = { key, target, client: this.#clientOf(target), timer: undefined };
+      this.#polled.set(key, polled);
+      this.#schedule(polled, Math.random() * START_SPREAD_MS);
     }
   }
 
   async stop(): Promise<void> {
-    this.setTargets([]);
     this.#stalls.stop();
-    await Promise.all([...this.#agents.values()].map((agent) => agent.destroy()));
+    await Promise.all([...this.#polled.values()].map((polled) => this.#leave(polled)));
   }
 
-  #agent(tls: UpstreamTls | undefined): Agent {
-    const key = JSON.stringify(tls ?? null);
-    let agent = this.#agents.get(key);
-    if (agent === undefined) {
-      const names = tls && { servername: tls.sni, ...(tls.ca !== undefined && { ca: tls.ca }) };
-      const connect = { timeout: this.#options.timeoutMs, ...names };
-      agent = new Agent({ connections: 1, pipelining: 1, connect });
-      this.#agents.set(key, agent);
-    }
-    return agent;
+  #leave({ key, client, timer }: Polled): Promise<void> {
+    clearTimeout(timer);
+    this.#polled.delete(key);
+    return client.destroy();
   }
 
-  #schedule(key: string, target: PollTarget, delayMs: number): void {
-    const timer = setTimeout(() => void this.#poll(key, target), delayMs);
-    this.#timers.set(key, { timer });
+  #clientOf({ asked, upstream }: PollTarget): Client {
+    const { timeoutMs } = this.#options;
+    const tls = upstream?.tls;
+    const names = tls && { servername: tls.sni, ...(tls.ca !== undefined && { ca: tls.ca }) };
+    const connect = { timeout: timeoutMs, ...names };
+    return new Client(`${tls === undefined ? 'http' : 'https'}://${asked}`, { pipelining: 1, connect });
   }
 
-  async #poll(key: string, target: PollTarget): Promise<void> {
-    const scheduled = this.#timers.get(key);
+  #schedule(polled: Polled, delayMs: number): void {
+    polled.timer = setTimeout(() => {
+      this.#due.push(polled);
+      if (this.#due.length === 1) setImmediate(() => this.#askDue());
+    }, delayMs);
+  }
+
+  #askDue(): void {
+    for (const polled of this.#due.splice(0, MOST_AT_ONCE)) void this.#poll(polled);
+    if (this.#due.length > 0) setImmediate(() => this.#askDue());
+  }
+
+  async #poll(polled: Polled): Promise<void> {
+    // The target may leave at any time, and even be back with a schedule of its own.
+    const isGone = () => this.#polled.get(polled.key) !== polled;
+    if (isGone()) return;
     const startedMs = performance.now();
-    const answer = await this.#ask(target);
-    // The target may have left meanwhile, and even be back with a schedule of its own.
-    if (this.#timers.get(key) !== scheduled) return;
+    const answer = await this.#ask(polled);
+    if (isGone()) return;
     const isLate = 'failure' in answer && answer.failure === 'timeout';
     if (isLate && this.#stalls.hasStalledSince(startedMs)) {
-      this.#schedule(key, target, STALL_RETRY_MS);
+      this.#schedule(polled, STALL_RETRY_MS);
       return;
     }
     const { intervalMs, onAnswer } = this.#options;
     const jittered = intervalMs * (1 - JITTER + 2 * JITTER * Math.random());
-    this.#schedule(key, target, onAnswer(target, answer) ?? jittered);
+    this.#schedule(polled, onAnswer(polled.target, answer) ?? jittered);
   }
 
-  async #ask({ asked, path, upstream }: PollTarget): Promise<PollAnswer> {
+  async #ask({ target: { path, upstream }, client }: Polled): Promise<PollAnswer> {
     const { timeoutMs, maxBytes } = this.#options;
+    const overdue = new AbortController();
+    const timer = setTimeout(() => overdue.abort(OVERDUE), timeoutMs);
     try {
-      const { statusCode, headers, body } = await this.#agent(upstream?.tls).request({
-        origin: `${upstream?.tls === undefined ? 'http' : 'https'}://${asked}`,
+      const { statusCode, headers, body } = await client.request({
         path,
         method: 'GET',
         ...(upstream?.auth && { headers: { [upstream.auth.header]: upstream.auth.value } }),
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: overdue.signal,
       });
       const location = headers.location && { location: String(headers.location) };
       if (maxBytes === 0 || statusCode !== 200) {
@@ -127,6 +148,8 @@ export class HttpPoller {
       return await readPage(headers, body, maxBytes);
     } catch (error) {
       return failureOf(error, timeoutMs);
+    } finally {
+      clearTimeout(timer);
     }
   }
 }
@@ -168,7 +191,7 @@ function flawOf(headers: IncomingHttpHeaders, text: string): string | undefined 
 function failureOf(error: unknown, timeoutMs: number): PollAnswer {
   const { code, name, message } = error as { code?: unknown; name?: string; message?: string };
   const detail = message || String(code ?? name);
-  if (name === 'TimeoutError' || (typeof code === 'string' && code.endsWith('_TIMEOUT'))) {
+  if (error === OVERDUE || (typeof code === 'string' && code.endsWith('_TIMEOUT'))) {
     return { failure: 'timeout', detail: `no answer within ${timeoutMs} ms` };
   }
   if (code === 'ECONNREFUSED') return { failure: 'refused', detail: 'connection refused' };
