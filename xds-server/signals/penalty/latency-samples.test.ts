@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { LatencySamples } from './latency-samples.js';
+import { LatencySamples, LONGEST_QUIET_WINDOW_MS } from './latency-samples.js';
 
-/** With an answer each half a second. */
-function samplesOf(seconds: number): LatencySamples {
+/** With an answer each half a second, or less often. */
+function samplesOf(seconds: number, everyMs = 500): LatencySamples {
   const samples = new LatencySamples();
   const times = { observedSeconds: 0.1, expectedSeconds: 0.1, mostSeconds: 0.1, slowness: 1 };
-  for (let atMs = 0; atMs < seconds * 1_000; atMs += 500) {
+  for (let atMs = 0; atMs < seconds * 1_000; atMs += everyMs) {
     samples.add({ atMs, kind: 'firstToken', count: 1, ...times });
   }
   return samples;
@@ -14,4 +14,14 @@ function samplesOf(seconds: number): LatencySamples {
 it('answers are forgotten in time also while nobody judges engines by them', () => {
   expect(samplesOf(3_600).save().samples.length).toBeLessThan(2 * samplesOf(60).save().samples.length);
   expect(samplesOf(3_600).recent(3_600_000)).toHaveLength(20);
+});
+
+it('with more time, of answers that are rare the last eight count, and of others none but those of half a minute', () => {
+  const rare = samplesOf(600, 10_000);
+  expect(rare.recent(600_000)).toBeUndefined();
+  expect(rare.recent(600_000, LONGEST_QUIET_WINDOW_MS)).toHaveLength(8);
+  expect(rare.recent(600_000)).toBeUndefined();
+  expect(rare.recent(900_000, LONGEST_QUIET_WINDOW_MS)).toBeUndefined();
+  const often = samplesOf(600, 3_000);
+  expect(often.recent(600_000, LONGEST_QUIET_WINDOW_MS)).toEqual(often.recent(600_000));
 });

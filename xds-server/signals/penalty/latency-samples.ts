@@ -1,3 +1,4 @@
+import { sum } from '../../collections.js';
 import { packRows, unpackRows } from '../saved.js';
 
 /** What is measured: from the request to the first token of a stream, to the end of another answer; between two tokens. */
@@ -25,6 +26,8 @@ const ENOUGH_ANSWERS = 20;
 const LEAST_ANSWERS = 8;
 const LEAST_WINDOW_MS = 3_000;
 const LONGEST_WINDOW_MS = 30_000;
+/** A penalty leaves an engine a tenth of what it had: where it began by the answers of half a minute, as many take so long. */
+export const LONGEST_QUIET_WINDOW_MS = 10 * LONGEST_WINDOW_MS;
 
 /** The latest times of one kind at one engine. */
 export class LatencySamples {
@@ -33,8 +36,7 @@ export class LatencySamples {
   add(sample: LatencySample): void {
     const [oldest = sample] = this.#samples;
     // While engines cannot be judged, nobody asks for the recent ones.
-    if (sample.atMs - oldest.atMs > 2 * LONGEST_WINDOW_MS)
-      this.#samples = this.#samples.filter(({ atMs }) => sample.atMs - atMs <= LONGEST_WINDOW_MS);
+    if (sample.atMs - oldest.atMs > 2 * LONGEST_WINDOW_MS) this.#trim(sample.atMs);
     this.#samples.push(sample);
   }
 
@@ -44,20 +46,27 @@ export class LatencySamples {
 
   /**
    * The last 20 answers and at least those of 3 s, as far as 30 s back, so that a busy engine is judged by seconds and
-   * a quiet one at all; undefined when there are fewer than 8.
+   * a quiet one at all; undefined when there are fewer than 8. With more time, the last 8 of that time count, where these are fewer.
    */
-  recent(nowMs: number): readonly LatencySample[] | undefined {
+  recent(nowMs: number, longestMs = LONGEST_WINDOW_MS): readonly LatencySample[] | undefined {
+    this.#trim(nowMs);
+    const answers = sum(this.#samples.map(({ atMs, count }) => (nowMs - atMs <= longestMs ? count : 0)));
+    return answers < LEAST_ANSWERS ? undefined : this.#samples;
+  }
+
+  #trim(nowMs: number): void {
     let first = this.#samples.length;
     let answers = 0;
     while (first > 0) {
       const { atMs, count } = this.#samples[first - 1]!;
       const ageMs = nowMs - atMs;
-      if (ageMs > LONGEST_WINDOW_MS || (answers >= ENOUGH_ANSWERS && ageMs > LEAST_WINDOW_MS)) break;
+      if (ageMs > LONGEST_QUIET_WINDOW_MS) break;
+      if (answers >= LEAST_ANSWERS && ageMs > LONGEST_WINDOW_MS) break;
+      if (answers >= ENOUGH_ANSWERS && ageMs > LEAST_WINDOW_MS) break;
       answers += count;
       first--;
     }
     this.#samples = this.#samples.slice(first);
-    return answers < LEAST_ANSWERS ? undefined : this.#samples;
   }
 
   save() {

@@ -100,6 +100,56 @@ describe('an engine that turns slow', () => {
     expect(world.view('b').state).toBe('usual');
   });
 
+  it.each([
+    ['as fast as their profile says', 1],
+    ['all slower', 2],
+    ['all quicker', 0.25],
+  ])(
+    'keeps one severity while it is slow, however few requests its penalty leaves it: others %s',
+    (_, times) => {
+      const usual = times * NORMAL;
+      const world = new World([engine('a'), engine('b'), engine('c')]);
+      world.run(60, { a: usual, b: usual, c: usual });
+      world.run(30, { a: usual, b: 15 * NORMAL, c: usual });
+      const { severity, sinceMs } = world.view('b');
+      expect(severity).toBeGreaterThan(4);
+      for (const pauseSeconds of [3, 4, 7, 20]) {
+        for (let answer = 0; answer < 30; answer++) {
+          world.run(1, { a: usual, b: 15 * NORMAL, c: usual }, 1);
+          world.run(pauseSeconds - 1, { a: usual, c: usual }, 1);
+          expect(world.view('b')).toMatchObject({ state: 'penalised', severity, sinceMs });
+        }
+      }
+      // It recovers, and eight answers later everybody knows.
+      for (let answer = 0; answer < 8; answer++) {
+        world.run(1, { a: usual, b: usual, c: usual }, 1);
+        world.run(19, { a: usual, c: usual }, 1);
+      }
+      expect(world.view('b').state).toBe('usual');
+    },
+  );
+
+  it('is compared with its like also where all of them have few requests', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    const slow = { a: 3 * NORMAL, b: 15 * NORMAL, c: 3 * NORMAL };
+    world.run(60, { a: 3 * NORMAL, b: 3 * NORMAL, c: 3 * NORMAL });
+    world.run(30, slow);
+    expect(world.watch.severity('b')).toBeCloseTo(5);
+    for (let answer = 0; answer < 30; answer++) {
+      world.run(1, slow, 1);
+      world.run(6, {});
+      expect(world.watch.severity('b')).toBeCloseTo(5);
+    }
+  });
+
+  it('loses its penalty when nobody has asked it anything for so long that nothing is known any more', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL });
+    world.run(10, { a: NORMAL, b: 10 * NORMAL, c: NORMAL });
+    world.run(420, { a: NORMAL, c: NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'usual', evidence: null });
+  });
+
   it('does not keep it for a slowness that its like have too', () => {
     const world = new World([engine('a'), engine('b'), engine('c')]);
     world.run(60, { a: NORMAL, b: NORMAL, c: NORMAL });

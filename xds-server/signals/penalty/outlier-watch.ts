@@ -7,6 +7,7 @@ import {
   type LatencyKind,
   type LatencySample,
   LatencySamples,
+  LONGEST_QUIET_WINDOW_MS,
   typical,
 } from './latency-samples.js';
 import { Penalty } from './penalty.js';
@@ -169,31 +170,28 @@ export class OutlierWatch {
   }
 
   #judge(engines: readonly JudgedEngine[], pools: readonly Pool[], nowMs: number): void {
-    const judged = new Map<string, Evidence>();
-    for (const engine of engines) {
-      const evidence = this.#evidenceOf(engine, nowMs);
-      if (evidence !== undefined) judged.set(engine.id, evidence);
-    }
-    const excesses = shared(engines, pools, (id) => judged.get(id)?.excess);
-    const slownesses = shared(engines, pools, (id) => judged.get(id)?.slowness ?? undefined);
-    for (const { id } of engines) {
-      const evidence = judged.get(id);
-      this.#of(id).evidence =
-        evidence === undefined
-          ? null
-          : {
-              ...evidence,
-              relativeExcess: evidence.excess / excesses(id),
-              slowness: evidence.slowness === null ? null : evidence.slowness / slownesses(id),
-            };
-    }
+    const recent = new Map(engines.map((engine) => [engine.id, this.#evidenceOf(engine, nowMs)]));
+    const byRecent = related(engines, pools, recent);
+    for (const { id } of engines) this.#of(id).evidence = byRecent(id);
+    const penalised = engines.filter(({ id }) => this.penalty(id).sinceMs !== undefined);
+    if (penalised.length === 0) return;
+    // A penalty leaves an engine fewer answers than it began by: it does not end because they are rare.
+    const known = new Map(
+      engines.map((engine) => {
+        const own = recent.get(engine.id);
+        const hasAnswers = own !== undefined && own.slowness !== null;
+        return [engine.id, hasAnswers ? own : this.#evidenceOf(engine, nowMs, LONGEST_QUIET_WINDOW_MS)];
+      }),
+    );
+    const byMore = related(engines, pools, known);
+    for (const { id } of penalised) this.#of(id).evidence = byMore(id);
   }
 
   /** The worst that is known of an engine; undefined while there is too little. */
-  #evidenceOf({ id, stay }: JudgedEngine, nowMs: number): Evidence | undefined {
+  #evidenceOf({ id, stay }: JudgedEngine, nowMs: number, longestMs?: number): Evidence | undefined {
     const { samples } = this.#of(id);
     const known = LATENCY_KINDS.flatMap((kind): Evidence[] => {
-      const recent = samples[kind].recent(nowMs);
+      const recent = samples[kind].recent(nowMs, longestMs);
       return recent === undefined ? [] : [compared(kind, recent)];
     });
     const slowness = known.length === 0 ? null : Math.max(...known.map((each) => each.slowness ?? 1));
@@ -311,6 +309,22 @@ function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidenc
 
 function overExpected({ observedSeconds, expectedSeconds }: LatencySample): number {
   return observedSeconds / Math.max(expectedSeconds, 1e-6);
+}
+
+/** What is known of an engine, beside what is known of its like. */
+function related(
+  engines: readonly JudgedEngine[],
+  pools: readonly Pool[],
+  known: ReadonlyMap<string, Evidence | undefined>,
+): (engineId: string) => Evidence | null {
+  const excesses = shared(engines, pools, (id) => known.get(id)?.excess);
+  const slownesses = shared(engines, pools, (id) => known.get(id)?.slowness ?? undefined);
+  return (id) => {
+    const evidence = known.get(id);
+    if (evidence === undefined) return null;
+    const slowness = evidence.slowness === null ? null : evidence.slowness / slownesses(id);
+    return { ...evidence, relativeExcess: evidence.excess / excesses(id), slowness };
+  };
 }
 
 /** How slow those are that an engine is compared with, at least 1: the most of its kind's and its pools' middle ones. */
