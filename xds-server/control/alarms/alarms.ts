@@ -37,9 +37,9 @@ export class Alarms {
 
   /** Makes the alarms of a kind exactly these, by what follows the colon. */
   set(kind: string, messages: ReadonlyMap<string, string>): void {
+    const prefix = `${kind}:`;
     for (const id of this.#alarms.keys()) {
-      const [ofKind, ...name] = id.split(':');
-      if (ofKind === kind && !messages.has(name.join(':'))) this.clear(id);
+      if (id.startsWith(prefix) && !messages.has(id.slice(prefix.length))) this.clear(id);
     }
     for (const [name, message] of messages) this.raise(`${kind}:${name}`, message);
   }
