@@ -160,8 +160,8 @@ class FrontendPublisher {
   #pushTimer: NodeJS.Timeout | undefined;
   /** The fleet that snapshots are made for; another one is being announced while the target's differs. */
   #snapshotFleet: Fleet | undefined;
-  /** Fleets that filters may still have a snapshot of, the oldest first; several when one change follows another. */
-  readonly #departing = new Set<Fleet>();
+  /** A fleet that filters may still have a snapshot of. */
+  #departing: Fleet | undefined;
   #transition: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -235,8 +235,7 @@ class FrontendPublisher {
 
   async #changeFleet(target: Publication): Promise<void> {
     const { xds, board, now } = this.#options;
-    const former = this.#snapshotFleet!;
-    this.#departing.add(former);
+    this.#departing = this.#snapshotFleet;
     this.#pushEndpoints(target);
     await xds.settled(this.#id, ANNOUNCE_TIMEOUT_MS);
     if (this.#stopped) return;
@@ -246,7 +245,7 @@ class FrontendPublisher {
     const deadline = now() + DEPART_TIMEOUT_MS;
     while (!board.isTaken(this.#id) && now() < deadline) await sleep(DEPART_POLL_MS);
     await sleep(INSTALL_GRACE_MS);
-    this.#departing.delete(former);
+    this.#departing = undefined;
     this.#turns.run(() => {
       if (!this.#stopped) this.#pushEndpoints(this.#target!);
     });
@@ -306,7 +305,7 @@ class FrontendPublisher {
         engines,
         wasmModule,
         ...options,
-        previousFleets: [...this.#departing],
+        ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
       }),
     );
   }

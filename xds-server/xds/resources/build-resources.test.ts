@@ -132,7 +132,7 @@ describe('the resources of a frontend', () => {
     const view = viewOf({
       fleet: next,
       engines: statesOf(next),
-      previousFleets: [fleet],
+      previousFleet: fleet,
       upstreams: new Map([['b', { tls: { sni: 'engines.example' } }]]),
     });
     const { m1, m2 } = json(view)[CLUSTER_TYPE]!;

@@ -59,19 +59,16 @@ export interface ResourceInput extends FilterInput, EnvoyOptions {
   /** How the engines of the fleet look now, in any order. */
   readonly engines: readonly EngineState[];
   /**
-   * Fleets that filters may still have a snapshot of, the oldest first. Their pools and replicas that are gone stay reachable, and
-   * are otherwise not used. Leave them out once no filter needs them.
+   * The fleet that filters may still have a snapshot of. Its pools and replicas that are gone stay reachable, and are
+   * otherwise not used. Leave it out once no filter needs it.
    */
-  readonly previousFleets?: readonly Fleet[];
+  readonly previousFleet?: Fleet;
 }
 
 /** What the Envoys of a frontend are given: a function of the input, byte for byte. */
 export function buildResources(input: ResourceInput): ResourceSet {
   const frontend = input.fleet.frontends[indexById(input.fleet.frontends, input.frontendId)]!;
-  const pools = union(
-    input.fleet.pools,
-    (input.previousFleets ?? []).flatMap((fleet) => fleet.pools),
-  );
+  const pools = union(input.fleet.pools, input.previousFleet?.pools ?? []);
   const enginesOf = engineLookup(input);
   const assignments = createCollection(
     pools.map(({ id }) => {
@@ -133,42 +130,34 @@ function weightsOf(input: ResourceInput, poolId: string): ReadonlyMap<string, nu
 
 /** Finds the engines of a pool as this frontend sees them, sorted by id; those that it cannot reach are left out. */
 function engineLookup(input: ResourceInput): (poolId: string) => EngineHosts[] {
-  const { fleet, previousFleets = [], frontendId } = input;
+  const { fleet, previousFleet, frontendId } = input;
   const states = new Map(input.engines.map((state) => [state.id, state]));
-  const former = new Map<string, Engine>();
-  for (const engine of previousFleets.flatMap((each) => reachableEngines(each, frontendId))) {
-    former.set(engine.id, withEndpointsOf(former.get(engine.id), engine));
-  }
-  const departed = new Map([...former].map(([id, engine]) => [id, hostsOf(engine, undefined)]));
+  const before = previousFleet === undefined ? [] : reachableEngines(previousFleet, frontendId);
+  const departed = new Map(before.map((engine) => [engine.id, hostsOf(engine, undefined)]));
   const present = new Map(
     reachableEngines(fleet, frontendId).map((engine) => {
-      const all = withEndpointsOf(former.get(engine.id), engine);
-      return [engine.id, hostsOf(all, states.get(engine.id))];
+      const endpoints = new Set([...engine.endpoints, ...(departed.get(engine.id)?.engine.endpoints ?? [])]);
+      const withDeparted =
+        endpoints.size === engine.endpoints.length ? engine : { ...engine, endpoints: [...endpoints].sort() };
+      return [engine.id, hostsOf(withDeparted, states.get(engine.id))];
     }),
   );
   return (poolId) => {
-    // The last list wins: an engine that is still in the pool hasn't departed from it.
+    // The second list wins: an engine that is still in the pool hasn't departed from it.
     const members = new Map([
-      ...previousFleets.flatMap((each) => membersOf(poolId, each, departed)),
+      ...membersOf(poolId, previousFleet, departed),
       ...membersOf(poolId, fleet, present),
     ]);
     return [...members.values()].sort((a, b) => (a.engine.id < b.engine.id ? -1 : 1));
   };
 }
 
-function withEndpointsOf(former: Engine | undefined, engine: Engine): Engine {
-  const endpoints = new Set([...engine.endpoints, ...(former?.endpoints ?? [])]);
-  return endpoints.size === engine.endpoints.length
-    ? engine
-    : { ...engine, endpoints: [...endpoints].sort() };
-}
-
 function membersOf(
   poolId: string,
-  fleet: Fleet,
+  fleet: Fleet | undefined,
   engines: ReadonlyMap<string, EngineHosts>,
 ): [engineId: string, EngineHosts][] {
-  const ids = fleet.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
+  const ids = fleet?.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
   return ids.flatMap((id) => {
     const hosts = engines.get(id);
     return hosts === undefined ? [] : [[id, hosts] as [string, EngineHosts]];
