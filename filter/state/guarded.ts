@@ -33,7 +33,7 @@ const LONGEST_BACK_OFF_MS: u64 = 30_000;
 /** After this long without ejection the back-off starts over. */
 const FORGIVEN_MS: u64 = 60_000;
 const SUCCESSES_TO_RETURN: u8 = 3;
-/** So often a test that may take long, and that none has failed, takes twice as many requests at a time. */
+/** So often a test that takes long, and that none has failed, takes twice as many requests at a time. */
 const WIDENING_MS: u64 = 2_000;
 /** More requests at a time than any row has. */
 const MOST_PROBES: u32 = 1 << 20;
@@ -139,7 +139,7 @@ export function noteMinorAnswer(row: Guarded, startedNs: u64): void {
   row.minorFailures = 0;
 }
 
-/** Lets an ejected row trickle when its back-off is over, and one whose test may take long trickle more. */
+/** Lets an ejected row trickle when its back-off is over, and one whose test may take long, and is under way, trickle more. */
 export function passTime(row: Guarded, now: u64): void {
   if (row.state == USABLE || now < row.untilMs) return;
   if (row.state == EJECTED) enter(row, TRICKLING, now);
@@ -147,7 +147,7 @@ export function passTime(row: Guarded, now: u64): void {
 }
 
 function widen(row: Guarded, now: u64): void {
-  row.mostProbes = min(row.mostProbes << 1, MOST_PROBES);
+  if (row.probes) row.mostProbes = min(row.mostProbes << 1, MOST_PROBES);
   row.untilMs = now + WIDENING_MS;
 }
 

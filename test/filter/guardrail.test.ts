@@ -278,6 +278,16 @@ describe('the guardrail', () => {
       }
     });
 
+    it('widens no test that nobody makes: what comes up after minutes is tried with one request first', () => {
+      const vm = started(sketch([{ weight: 1 }, { weight: 0 }], { version: 1 }));
+      breakOff(vm, 3);
+      deliver(vm, sketch([{ weight: 1, ready: false }, { weight: 0 }], { version: 2 }));
+      wait(vm, 120_000);
+      deliver(vm, sketch([{ weight: 1 }, { weight: 0 }], { version: 3 }));
+      const seen = Array.from({ length: 20 }, () => begun(vm).endpoints[0]);
+      expect(seen.filter((endpoint) => endpoint === OWNER)).toHaveLength(1);
+    });
+
     it('sends it no more than its test while it breaks off all', () => {
       const vm = started();
       let lost = 0;
