@@ -27,7 +27,7 @@ interface Cuts {
   readonly sinceMs: number;
   readonly lastMs: number;
   readonly count: number;
-  /** Answers that have begun since. */
+  /** Answers that have begun since, or since the engine is on trial. */
   readonly served: number;
 }
 
@@ -46,7 +46,7 @@ export class EngineEvidence {
   #veto: Veto | undefined;
   #vetoesInARow = 0;
   #cuts: Cuts | undefined;
-  /** It was left out for answers cut short, and none has come to a good end since it is back. */
+  /** It was left out for answers cut short, and none is known to have come to a good end since it is back. */
   #isOnTrial = false;
 
   /** Adds the differences of one report. */
@@ -66,10 +66,10 @@ export class EngineEvidence {
     if (usage.wholeCount + usage.paceTokens + usage.usageCount + usage.status4xx > 0) {
       this.#cuts = undefined;
       this.#isOnTrial = false;
-    } else if (cut > 0 || before !== undefined) {
+    } else if (cut > 0 || before !== undefined || this.#isOnTrial) {
       this.#cuts = {
         sinceMs: before?.sinceMs ?? nowMs,
-        lastMs: cut > 0 ? nowMs : before!.lastMs,
+        lastMs: cut > 0 || before === undefined ? nowMs : before.lastMs,
         count: (before?.count ?? 0) + cut,
         served: (before?.served ?? 0) + served,
       };
@@ -108,8 +108,8 @@ export class EngineEvidence {
   #cutShort(): number {
     if (this.#cuts === undefined) return 0;
     const { sinceMs, lastMs, count, served } = this.#cuts;
-    const isSure = count >= ENOUGH_CUT && lastMs - sinceMs >= LEAST_CUT_MS && 2 * count >= served;
-    return isSure || this.#isOnTrial ? count : 0;
+    const isSure = this.#isOnTrial || (count >= ENOUGH_CUT && lastMs - sinceMs >= LEAST_CUT_MS);
+    return isSure && 2 * count >= served ? count : 0;
   }
 
   #leaveOut(failed: number, cutsShort: boolean, nowMs: number): Veto {
