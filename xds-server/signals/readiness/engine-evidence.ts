@@ -71,7 +71,8 @@ export class EngineEvidence {
         sinceMs: before?.sinceMs ?? nowMs,
         lastMs: cut > 0 || before === undefined ? nowMs : before.lastMs,
         count: (before?.count ?? 0) + cut,
-        served: (before?.served ?? 0) + served,
+        // What a report tells beside the first of them may have begun, and ended, before.
+        served: before === undefined && !this.#isOnTrial ? 0 : (before?.served ?? 0) + served,
       };
     }
   }
