@@ -64,12 +64,8 @@ describe('the command line', () => {
   it('a control server whose log has no room on its disk serves, and ends when it is asked to', async () => {
     const { folder, file, adminUrl } = await configured();
     const full = openSync('/dev/full', 'w');
-    const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: ['ignore', full, 'inherit'] });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const ended = once(child, 'exit');
-    await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
-    child.kill('SIGTERM');
-    expect(await ended).toEqual([0, null]);
+    const server = await startServing(file, adminUrl, full);
+    expect(await server.end()).toEqual([0, null]);
     closeSync(full);
     rmSync(folder, { recursive: true });
   });
@@ -77,14 +73,8 @@ describe('the command line', () => {
   it('a control server whose log nobody reads serves, and ends when it is asked to', async () => {
     const { folder, file, adminUrl } = await configured();
     const pipe = fullPipe(folder);
-    const child = spawn(process.execPath, [CLI, 'serve', '-c', file], {
-      stdio: ['ignore', pipe.writer, 'inherit'],
-    });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const ended = once(child, 'exit');
-    await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
-    child.kill('SIGTERM');
-    expect(await ended).toEqual([0, null]);
+    const server = await startServing(file, adminUrl, pipe.writer);
+    expect(await server.end()).toEqual([0, null]);
     for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
     rmSync(folder, { recursive: true });
   });
@@ -92,24 +82,31 @@ describe('the command line', () => {
   it('what a log could not say while nobody read it follows as soon as somebody does, up to the end', async () => {
     const { folder, file, adminUrl } = await configured();
     const pipe = fullPipe(folder);
-    const child = spawn(process.execPath, [CLI, 'serve', '-c', file], {
-      stdio: ['ignore', pipe.writer, 'inherit'],
-    });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const ended = once(child, 'exit');
-    await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
+    const server = await startServing(file, adminUrl, pipe.writer);
     let text = '';
     await eventually('what was not said', async () => {
       text += readAll(pipe.own);
       return text.includes('a new plan is in force');
     });
-    child.kill('SIGTERM');
-    expect(await ended).toEqual([0, null]);
+    expect(await server.end()).toEqual([0, null]);
     expect(text + readAll(pipe.own)).toMatch(/configuration loaded(.|\n)*"stopped"\}\n$/);
     for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
     rmSync(folder, { recursive: true });
   });
 });
+
+/** A control server that has a plan and logs there; `end` asks it to end, and tells its exit code and signal. */
+async function startServing(file: string, adminUrl: string, log: number) {
+  const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: ['ignore', log, 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const ended = once(child, 'exit');
+  await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
+  const end = () => {
+    child.kill('SIGTERM');
+    return ended;
+  };
+  return { end };
+}
 
 /** A pipe that takes nothing more; whoever gets `writer` may make that one block. */
 function fullPipe(folder: string): { readonly own: number; readonly writer: number } {
