@@ -61,6 +61,24 @@ describe('DemandEstimator without reports or requests', () => {
     expect(rpsOf(estimator, endMs)).toBeLessThan(60);
   });
 
+  it('counts move a rate once: to look at them again before the next report moves nothing', () => {
+    const estimator = new DemandEstimator([
+      { frontendId: 'f', poolId: 'p', requestsPerSecond: 30, evidence: Infinity, source: 'expected' },
+    ]);
+    const report = (count: number, fromMs: number, toMs: number) => {
+      estimator.add('f', 'n', new Map([['p', count]]), START_MS + fromMs, START_MS + toMs);
+      estimator.evaluate(START_MS + toMs);
+    };
+    report(186, 0, 100);
+    report(0, 100, 4_250);
+    const rps = rpsOf(estimator, START_MS + 4_250);
+    expect(rps).toBeGreaterThan(40);
+    for (const laterMs of [500, 1_000, 2_500]) {
+      expect(estimator.evaluate(START_MS + 4_250 + laterMs).size).toBe(0);
+      expect(rpsOf(estimator, START_MS + 4_250)).toBe(rps);
+    }
+  });
+
   it('silence never lowers a rate, whatever was reported before it and however long it lasts', () => {
     const report = fc.record({ count: fc.nat(2_000), ms: fc.integer({ min: 100, max: 5_000 }) });
     const looks = fc.array(fc.integer({ min: 2_500, max: 600_000 }), { minLength: 1, maxLength: 10 });

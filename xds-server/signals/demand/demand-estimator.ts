@@ -64,6 +64,8 @@ interface Frontend {
   readonly nodes: Map<string, Node>;
   /** Of all its requests together. */
   readonly dispersion: Dispersion;
+  /** Up to when its counts were looked at. */
+  judgedMs: number;
 }
 
 /** All requests of a frontend with several rows. */
@@ -106,6 +108,7 @@ export class DemandEstimator {
         nodes: before?.nodes ?? new Map(),
         // Counts of all rows together cannot be compared with those of others.
         dispersion: hasSameRows ? before.dispersion : new Dispersion(),
+        judgedMs: before?.judgedMs ?? Number.NEGATIVE_INFINITY,
       });
     }
   }
@@ -149,6 +152,9 @@ export class DemandEstimator {
       for (const [nodeId, node] of frontend.nodes) {
         if (nowMs - node.lastMs > REMOVED_AFTER_MS) frontend.nodes.delete(nodeId);
       }
+      // Counts that have moved a rate once would move it on, as if they had been counted anew.
+      if (endMs <= frontend.judgedMs) continue;
+      frontend.judgedMs = endMs;
       const surged = this.#followSurge(frontend, endMs);
       for (const row of surged) note(row, 'large');
       if (surged.length > 0) continue;
@@ -271,7 +277,7 @@ export class DemandEstimator {
   }
 
   save() {
-    return [...this.#frontends].map(([id, { rows, nodes, dispersion }]) => {
+    return [...this.#frontends].map(([id, { rows, nodes, dispersion, judgedMs }]) => {
       const savedRows = [...rows.values()].map(({ seed, counted, ...measured }) => ({
         seed,
         counted,
@@ -282,14 +288,20 @@ export class DemandEstimator {
       const savedNodes = [...nodes].map(([nodeId, { lastMs, ratesByClass }]) => {
         return [nodeId, { lastMs, ratesByClass: [...ratesByClass] }] as const;
       });
-      return [id, { rows: savedRows, nodes: savedNodes, dispersion: dispersion.save() }] as const;
+      const saved = { rows: savedRows, nodes: savedNodes, dispersion: dispersion.save(), judgedMs };
+      return [id, saved] as const;
     });
   }
 
   restore(saved: SavedDemandEstimator): void {
     this.#frontends.clear();
-    for (const [id, { rows, nodes, dispersion }] of saved) {
-      const frontend: Frontend = { rows: new Map(), nodes: new Map(), dispersion: new Dispersion() };
+    for (const [id, { rows, nodes, dispersion, judgedMs }] of saved) {
+      const frontend: Frontend = {
+        rows: new Map(),
+        nodes: new Map(),
+        dispersion: new Dispersion(),
+        judgedMs,
+      };
       this.#frontends.set(id, frontend);
       frontend.dispersion.restore(dispersion);
       for (const [nodeId, { lastMs, ratesByClass }] of nodes) {
