@@ -26,6 +26,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          setupFiles: ['test/e2e/harness/setup.ts'],
           testTimeout: 180_000,
           hookTimeout: 120_000,
           maxWorkers: availableParallelism() > 2 ? 3 : 2,

@@ -1,7 +1,7 @@
+import type { Process } from './process.js';
+
 /** More explanations say less. */
 const MOST_EXPLANATIONS = 24;
-/** End of the log that is told. */
-const LOG_CHARACTERS = 4_000;
 
 interface PlanJson {
   readonly rows?: readonly {
@@ -13,9 +13,9 @@ interface PlanJson {
 
 /**
  * What a control server says of itself, for whoever waited in vain: alarms, plan, fleet, why weights are what they are, and the
- * end of its log. Where it does not answer, that is said instead. Never throws.
+ * ends of what it and its Envoys have logged. Where it does not answer, that is said instead. Never throws.
  */
-export async function account(adminUrl: string, log: string): Promise<string> {
+export async function account(adminUrl: string, processes: readonly Process[]): Promise<string> {
   const [alarms, plan, fleet] = await Promise.all([
     answer(adminUrl, '/v1/alarms'),
     answer(adminUrl, '/v1/plan'),
@@ -27,7 +27,7 @@ export async function account(adminUrl: string, log: string): Promise<string> {
     `/v1/plan\n${lines(plan)}`,
     `/v1/fleet\n${lines(fleet)}`,
     ...why.map((text) => `/v1/explain\n${text.trimEnd()}`),
-    `log\n${log.slice(-LOG_CHARACTERS).trimEnd()}`,
+    ...processes.map((process) => `${process.name}${process.running ? '' : ' (ended)'}\n${process.tail}`),
   ].join('\n\n');
 }
 

@@ -7,13 +7,11 @@ import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { freePorts } from '../../free-ports.js';
 import { account } from './account.js';
-import { type Condition, eventually, Process } from './process.js';
+import { type Condition, eventually, Process, START_TIMEOUT_MS } from './process.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const CLI = join(ROOT, 'dist', 'xds-server', 'cli', 'main.js');
 const run = promisify(execFile);
-/** To start a process takes a second, and much longer on a busy machine. */
-const START_TIMEOUT_MS = 60_000;
 
 export interface MeshOptions {
   /** The `engines` section of the configuration. */
@@ -65,6 +63,8 @@ function serverPorts(ports: readonly number[]): ServerPorts {
 
 /** A control server and its Envoys, started by the public commands in a folder of their own. */
 export class Mesh {
+  /** Those that were started and not stopped. */
+  static readonly running = new Set<Mesh>();
   readonly folder: string;
   readonly configFile: string;
   readonly adminUrl: string;
@@ -144,6 +144,7 @@ export class Mesh {
       ...this.#serveOptions,
     ]);
     this.#control = control;
+    Mesh.running.add(this);
     await this.eventually(
       'the control server to be ready',
       async () => {
@@ -157,7 +158,7 @@ export class Mesh {
   /** Runs a command of the program to its end. */
   async runCommand(args: readonly string[]): Promise<{ code: number | null; stderr: string }> {
     try {
-      const { stderr } = await run(process.execPath, [CLI, ...args], { timeout: 20_000 });
+      const { stderr } = await run(process.execPath, [CLI, ...args], { timeout: START_TIMEOUT_MS });
       return { code: 0, stderr };
     } catch (error) {
       const { code, stderr } = error as { code: number | null; stderr: string };
@@ -194,7 +195,7 @@ export class Mesh {
     await this.eventually(
       `the Envoy of ${frontend} to be ready`,
       async () => {
-        if (!envoy.running) throw new Error(`Envoy ended:\n${envoy.output}`);
+        if (!envoy.running) throw new Error('Envoy ended');
         return (await fetch(`${handle.url}/wardrop/ready`)).ok;
       },
       START_TIMEOUT_MS,
@@ -221,16 +222,21 @@ export class Mesh {
 
   /** What the control server says of itself. */
   account(): Promise<string> {
-    return account(this.adminUrl, this.control.output);
+    return account(this.adminUrl, this.#processes);
+  }
+
+  get #processes(): readonly Process[] {
+    return [...(this.#control ? [this.#control] : []), ...this.envoys.map(({ process }) => process)];
   }
 
   async stop(): Promise<void> {
-    await Promise.all([
-      ...this.envoys.map((envoy) => envoy.process.stop()),
-      this.#control?.stop(),
+    Mesh.running.delete(this);
+    const stopped = await Promise.allSettled([
+      ...this.#processes.map((process) => process.stop()),
       this.#peer?.stop(),
     ]);
     rmSync(this.folder, { recursive: true, force: true });
+    for (const each of stopped) if (each.status === 'rejected') throw each.reason;
   }
 }
 

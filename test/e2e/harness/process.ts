@@ -1,8 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
+/** To start a process takes a second, and much longer on a busy machine. */
+export const START_TIMEOUT_MS = 60_000;
+/** To end takes a moment. */
+const END_TIMEOUT_MS = 30_000;
+/** End of an output that is told. */
+const TAIL_CHARACTERS = 4_000;
+
 /** A child process whose output is kept for assertions and error messages. */
 export class Process {
+  /** All that have not ended yet. */
+  static readonly alive = new Set<Process>();
   readonly name: string;
   readonly #child: ChildProcess;
   #output = '';
@@ -18,13 +27,16 @@ export class Process {
     };
     this.#child.stdout?.on('data', keep);
     this.#child.stderr?.on('data', keep);
-    this.#child.once('exit', () => {
+    Process.alive.add(this);
+    const ended = (): void => {
       this.#exited = true;
-    });
+      Process.alive.delete(this);
+    };
+    this.#child.once('exit', ended);
     this.#child.once('error', (error) => {
       keep(Buffer.from(String(error)));
       // What was never started does not exit.
-      if (this.#child.pid === undefined) this.#exited = true;
+      if (this.#child.pid === undefined) ended();
     });
   }
 
@@ -36,6 +48,11 @@ export class Process {
     return this.#output;
   }
 
+  /** The end of its output. */
+  get tail(): string {
+    return this.#output.slice(-TAIL_CHARACTERS).trimEnd();
+  }
+
   get running(): boolean {
     return !this.#exited;
   }
@@ -44,14 +61,16 @@ export class Process {
     this.#child.kill(signal);
   }
 
-  /** Asks the process to end and waits; insists after five seconds. */
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  /** Asks the process to end and waits. One that does not end, or not in order, is a fault; it is killed all the same. */
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#exited) return;
     const exit = once(this.#child, 'exit');
     this.#child.kill(signal);
-    const insist = setTimeout(() => this.#child.kill('SIGKILL'), 5_000);
-    await exit;
+    const insist = setTimeout(() => this.#child.kill('SIGKILL'), END_TIMEOUT_MS);
+    const [code, killedBy] = await exit;
     clearTimeout(insist);
+    if (signal === 'SIGTERM' && code !== 0)
+      throw new Error(`${this.name} ended by ${code ?? killedBy} when it was asked to:\n${this.tail}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '../../free-ports.js';
-import { eventually, Process } from './process.js';
+import { eventually, Process, START_TIMEOUT_MS } from './process.js';
 
 const MAIN = fileURLToPath(new URL('../../../dist/simulator/engine/main.js', import.meta.url));
 
@@ -24,6 +24,8 @@ export class SimulatedEngine {
     await eventually(
       `engine ${id} to answer`,
       async () => (await fetch(`http://${engine.address}/health`)).ok,
+      START_TIMEOUT_MS,
+      () => engine.process.tail,
     );
     return engine;
   }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { freePorts } from '../../free-ports.js';
 
 /** One request that reached an engine. */
 export interface Attempt {
@@ -38,8 +38,9 @@ export class StubEngine {
     return `${this.#host.includes(':') ? `[${this.#host}]` : this.#host}:${this.#port}`;
   }
 
-  /** Listens on a free port, or again on the one that it had. */
+  /** Listens on a free port, or again on the one that it had, which nobody else draws meanwhile. */
   async start(): Promise<this> {
+    this.#port ||= (await freePorts(1))[0]!;
     const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     const server = this.#tls ? createTlsServer(this.#tls, serve) : createServer(serve);
     server.keepAliveTimeout = 60_000;
@@ -54,7 +55,6 @@ export class StubEngine {
       server.once('error', reject);
       server.listen(this.#port, this.#host, resolve);
     });
-    this.#port = (server.address() as AddressInfo).port;
     this.#server = server;
     return this;
   }
@@ -75,9 +75,8 @@ export class StubEngine {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
+    const body = await bodyOf(request);
+    if (body === undefined) return;
     const attempt: Attempt = {
       atMs: Date.now(),
       method: request.method ?? '',
@@ -94,6 +93,17 @@ export class StubEngine {
     this.attempts.push(attempt);
     await this.behaviour(attempt, response);
   }
+}
+
+/** Undefined when it was cut off. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks);
 }
 
 /** The loopback address of IPv6, on machines that have one. */
