@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../test/patience.js';
 import { EngineServer } from './http-server.js';
 import { type EngineParameters, engineKinds } from './parameters.js';
 
@@ -96,10 +97,10 @@ describe('EngineServer', () => {
       expect([await metric('vllm:num_requests_running'), await metric('vllm:num_requests_waiting')]).toEqual([
         1, 1,
       ]);
-    }, 10_000);
+    }, PATIENCE_MS);
     leaving.abort();
     await Promise.allSettled(requests);
-    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(0), 10_000);
+    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(0), PATIENCE_MS);
     expect(await metric('vllm:request_success_total{finished_reason="abort"')).toBe(2);
   });
 
@@ -107,7 +108,7 @@ describe('EngineServer', () => {
     await start(stuck);
     const leaving = new AbortController();
     const requests = [post(hello, leaving.signal), post(hello, leaving.signal)];
-    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(1), 10_000);
+    await vi.waitFor(async () => expect(await metric('vllm:num_requests_waiting')).toBe(1), PATIENCE_MS);
     const refused = await post(hello);
     expect([refused.status, refused.headers.get('x-engine')]).toEqual([503, 'a']);
     expect(await refused.json()).toMatchObject({ error: { code: 503, type: 'ServiceUnavailableError' } });

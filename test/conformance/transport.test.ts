@@ -19,6 +19,7 @@ import {
 } from '../../xds-server/xds/index.js';
 import { createCollection, createResource, type View } from '../../xds-server/xds/protocol/resource.js';
 import { CLUSTER_TYPE, ENDPOINTS_TYPE } from '../../xds-server/xds/protocol/type-url.js';
+import { PATIENCE_MS } from '../patience.js';
 import { CertificateAuthority } from './certificates.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { type Received, viewOf } from './messages.js';
@@ -227,7 +228,7 @@ describe('the gRPC server', () => {
     const { nonce, version } = await wire.next();
     const reason = 'e'.repeat(2 ** 20);
     wire.send({ ...firstRequest, responseNonce: nonce, error: reason });
-    await vi.waitUntil(() => nacks.length > 0, 20_000);
+    await vi.waitUntil(() => nacks.length > 0, PATIENCE_MS);
     expect(await server.settled('west', 0)).toBe(false);
     expect(nacks).toMatchObject([
       { nodeId: 'n1', frontendId: 'west', typeUrl: CLUSTER_TYPE, version, reason: reason.slice(0, 10_000) },

@@ -2,6 +2,7 @@ import { readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { fleetView } from '../../xds-server/admin/views/fleet-view.js';
+import { PATIENCE_MS } from '../patience.js';
 import { cleanUp, hasTwoEngines, planned, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
@@ -11,23 +12,33 @@ describe('the control server', () => {
     const [a, b, c] = [await startEngine(), await startEngine(), await startEngine()];
     const site = await Site.create({ e1: a.address, e2: b.address });
     const server = await site.start();
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     const { id } = server.plan!;
 
     const fixed = site.text({ e1: a.address, e3: c.address });
     site.write(fixed.replace('"]}', '"]'));
-    const alarm = await vi.waitUntil(() => server.alarms.list.find((one) => one.id === 'config'), 5_000);
+    const alarm = await vi.waitUntil(
+      () => server.alarms.list.find((one) => one.id === 'config'),
+      PATIENCE_MS,
+    );
     expect(alarm.message).toMatch(/fleet\.yaml:\d+:\d+: /);
     expect(server.plan!.id).toBe(id);
     expect(server.config.fleet.engines.map((engine) => engine.id)).toEqual(['e1', 'e2']);
 
     site.write(fixed);
-    await vi.waitFor(async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e3']), 8_000);
-    expect(server.alarms.list).toEqual([]);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await vi.waitFor(
+      async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e3']),
+      PATIENCE_MS,
+    );
+    await vi.waitFor(() => expect(server.alarms.list).toEqual([]), PATIENCE_MS);
+    const twoMoreOf = async ({ probes }: typeof c) => {
+      const before = probes();
+      await vi.waitUntil(() => probes() > before + 2, PATIENCE_MS);
+    };
+    // What was under way.
+    await twoMoreOf(c);
     const probes = b.probes();
-    const others = c.probes();
-    await vi.waitUntil(() => c.probes() > others + 2, 5_000);
+    await twoMoreOf(c);
     expect(b.probes()).toBe(probes);
   });
 
@@ -41,7 +52,7 @@ describe('the control server', () => {
     expect(await server.reload('test')).toBe(true);
     await vi.waitFor(async () => {
       expect((await site.sync())!.engines[0]!.replicas[0]!.address).toBe(b.address);
-    }, 5_000);
+    }, PATIENCE_MS);
     expect(server.plan!.id).toBe(id);
   });
 
@@ -56,7 +67,7 @@ describe('the control server', () => {
       return (fleetView(server) as { engines: { id: string }[] }).engines.map(({ id }) => id);
     };
     expect(await enginesAfter({ a: a.address, b: b.address })).toEqual(['a']);
-    await vi.waitUntil(() => server.view.state.engines.length === 2, 5_000);
+    await vi.waitUntil(() => server.view.state.engines.length === 2, PATIENCE_MS);
     expect(await enginesAfter({ b: b.address }, 'other')).toEqual(['a', 'b']);
   });
 
@@ -69,20 +80,23 @@ describe('the control server', () => {
 
     writeFileSync(`${site.configFile}.new`, site.text({ e1: a.address, e2: b.address }));
     renameSync(`${site.configFile}.new`, site.configFile);
-    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), 8_000);
+    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), PATIENCE_MS);
 
     unlinkSync(site.configFile);
-    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toContain('config'), 8_000);
+    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toContain('config'), PATIENCE_MS);
     expect(engines()).toEqual(['e1', 'e2']);
     site.write(site.text({ e2: b.address }));
-    await vi.waitFor(() => expect(engines()).toEqual(['e2']), 10_000);
+    await vi.waitFor(() => expect(engines()).toEqual(['e2']), PATIENCE_MS);
 
     for (let change = 0; change < 20; change++) {
       site.write(site.text(change % 2 === 0 ? { e1: a.address } : { e1: a.address, e2: b.address }));
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), 10_000);
-    await vi.waitFor(async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e2']), 8_000);
+    await vi.waitFor(() => expect(engines()).toEqual(['e1', 'e2']), PATIENCE_MS);
+    await vi.waitFor(
+      async () => expect(Object.keys(await planned(server))).toEqual(['e1', 'e2']),
+      PATIENCE_MS,
+    );
   });
 
   it('takes a change of the file that comes while it is still looking for replicas at its start', async () => {
@@ -96,7 +110,7 @@ describe('the control server', () => {
       site.write(found.replace('requestsPerSecond: 5}', 'requestsPerSecond: 6}'));
       return { addresses: [`${host}:${port}`], secondsToLive: 60 };
     });
-    await vi.waitUntil(() => server.view.state.demands[0]!.requestsPerSecond === 6, 10_000);
+    await vi.waitUntil(() => server.view.state.demands[0]!.requestsPerSecond === 6, PATIENCE_MS);
   });
 
   it('keeps server settings that need a restart, and says so', async () => {

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Lookup, systemLookup } from '../../xds-server/signals/discovery/lookup.js';
 import { DnsServer } from '../../xds-server/signals/testing/dns-server.js';
-import { afterwards, cleanUp, planned, readinessOf, Site, startEngine } from './site.js';
+import { PATIENCE_MS } from '../patience.js';
+import { afterwards, cleanUp, holdClocks, planned, readinessOf, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
 
@@ -18,16 +19,16 @@ describe('the control server', () => {
         .replace(`endpoints: ["${first.address}"]`, 'discovery: {file: replicas}'),
     );
     const server = await site.start();
-    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:a'), 10_000);
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:a'), PATIENCE_MS);
     expect(server.plan).toBeNull();
     writeFileSync(file, `${first.address}\n`);
     await planned(server);
     const addresses = async () => (await site.sync())?.engines[0]?.replicas.map(({ address }) => address);
     expect(await addresses()).toEqual([first.address]);
     writeFileSync(file, `${first.address}\n${second.address}\n`);
-    await vi.waitFor(async () => expect(await addresses()).toHaveLength(2), 10_000);
+    await vi.waitFor(async () => expect(await addresses()).toHaveLength(2), PATIENCE_MS);
     writeFileSync(file, `${second.address}\n`);
-    await vi.waitFor(async () => expect(await addresses()).toEqual([second.address]), 15_000);
+    await vi.waitFor(async () => expect(await addresses()).toEqual([second.address]), PATIENCE_MS);
     await server.stop();
 
     unlinkSync(file);
@@ -47,7 +48,7 @@ describe('the control server', () => {
     const listed = readFileSync(site.configFile, 'utf8');
     site.write(listed.replace(/endpoints: \[.*?\]/, 'discovery: {dns: "typo.invalid:80"}'));
     expect(await server.reload('test')).toBe(true);
-    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:a'), 5_000);
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:a'), PATIENCE_MS);
     const { replicas } = server.view.state.engines[0]!;
     expect(replicas).toEqual([{ address: engine.address, ready: true }]);
     expect(readinessOf(await site.sync())).toEqual({ a: [true] });
@@ -63,15 +64,14 @@ describe('the control server', () => {
       throw new Error('no such name');
     };
     const server = await site.start(undefined, lookup);
-    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:b'), 5_000);
-    vi.useFakeTimers({ toFake: ['Date'] });
-    afterwards(() => vi.useRealTimers());
+    await vi.waitUntil(() => server.alarms.list.some(({ id }) => id === 'discovery:b'), PATIENCE_MS);
+    holdClocks();
     const noteHoldUp = vi.spyOn(server.signals, 'noteHoldUp');
     vi.setSystemTime(server.startedAtMs + 27_000);
-    await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, 5_000);
+    await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, PATIENCE_MS);
     const lookAt = async (ms: number) => {
       vi.setSystemTime(server.startedAtMs + ms);
-      await vi.waitUntil(() => server.view.state.atMs >= server.startedAtMs + ms, 5_000);
+      await vi.waitUntil(() => server.view.state.atMs >= server.startedAtMs + ms, PATIENCE_MS);
     };
     await lookAt(29_500);
     expect(server.plan).toBeNull();
@@ -104,7 +104,7 @@ describe('the control server', () => {
     ] as const;
     for (const [failure, problem] of failures) {
       dns.answers.set('engines.invalid', failure);
-      await vi.waitUntil(() => problem.test(server.discovered.get('a')!.problem ?? ''), 15_000);
+      await vi.waitUntil(() => problem.test(server.discovered.get('a')!.problem ?? ''), PATIENCE_MS);
       expect(await view()).toMatchObject({
         discovery: {
           source: { kind: 'dns', host: 'engines.invalid' },
@@ -114,9 +114,12 @@ describe('the control server', () => {
         replicas: [{ address: engine.address, ready: true }],
       });
     }
-    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['discovery:a']), 10_000);
+    await vi.waitFor(
+      () => expect(server.alarms.list.map(({ id }) => id)).toEqual(['discovery:a']),
+      PATIENCE_MS,
+    );
     dns.answers.set('engines.invalid', { a: [host!, '127.0.0.2'] });
-    await vi.waitFor(async () => expect((await view()).replicas).toHaveLength(2), 10_000);
+    await vi.waitFor(async () => expect((await view()).replicas).toHaveLength(2), PATIENCE_MS);
     expect(await view()).toMatchObject({ discovery: { problem: null } });
   });
 });

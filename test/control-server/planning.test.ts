@@ -4,7 +4,17 @@ import { noEngineUsage, noPoolUsage, noVmUsage, type UsageReport } from '../../w
 import { WardropError } from '../../xds-server/errors.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { now } from '../../xds-server/steady-clock.js';
-import { afterwards, cleanUp, hasTwoEngines, planned, readinessOf, Site, startEngine } from './site.js';
+import { PATIENCE_MS } from '../patience.js';
+import {
+  afterwards,
+  cleanUp,
+  hasTwoEngines,
+  holdClocks,
+  planned,
+  readinessOf,
+  Site,
+  startEngine,
+} from './site.js';
 
 afterEach(cleanUp);
 
@@ -13,15 +23,15 @@ describe('the control server', () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });
     const server = await site.start();
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     const first = (await site.sync())!;
     expect(readinessOf(first)).toEqual({ a: [true], b: [true] });
     a.kill();
     await vi.waitFor(
       async () => expect(readinessOf(await site.sync())).toEqual({ a: [false], b: [true] }),
-      5_000,
+      PATIENCE_MS,
     );
-    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), PATIENCE_MS);
     expect(server.alarms.list.map(({ id }) => id)).toEqual([`replica-down:${a.address}`]);
     const later = (await site.sync())!;
     expect(later.version).toBeGreaterThan(first.version);
@@ -40,16 +50,16 @@ describe('the control server', () => {
         return optimizer.solveChecked(input);
       },
     });
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     isBroken = true;
     a.kill();
-    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), PATIENCE_MS);
     const { body } = await site.get('/v1/alarms');
     expect(JSON.stringify(body)).toContain(
       'WARDROP_SOLVER_TIMEOUT: no answer in time; the last good plan stays',
     );
     isBroken = false;
-    await vi.waitUntil(() => !server.alarms.list.some(({ id }) => id === 'planning'), 10_000);
+    await vi.waitUntil(() => !server.alarms.list.some(({ id }) => id === 'planning'), PATIENCE_MS);
   });
 
   it('gives Envoys plain weights when not even the first solve succeeds, and says so in status and explanation', async () => {
@@ -77,7 +87,7 @@ describe('the control server', () => {
       /nothing is solved yet; the plan failed its checks; all weights are/,
     );
     isBroken = false;
-    await vi.waitUntil(() => server.plan !== null && server.plan.rows[0]!.isPlain === undefined, 10_000);
+    await vi.waitUntil(() => server.plan !== null && server.plan.rows[0]!.isPlain === undefined, PATIENCE_MS);
     expect((await site.get('/v1/status')).body).toMatchObject({ plan: { plain: null } });
   });
 
@@ -89,7 +99,10 @@ describe('the control server', () => {
     await planned(server);
     const shed = server.plan!.rows[0]!.shed[0]!;
     expect(shed.fraction).toBeCloseTo(1 / 3, 1);
-    await vi.waitFor(() => expect(server.alarms.list.map(({ id }) => id)).toEqual(['shedding:f/m']), 10_000);
+    await vi.waitFor(
+      () => expect(server.alarms.list.map(({ id }) => id)).toEqual(['shedding:f/m']),
+      PATIENCE_MS,
+    );
     expect(server.alarms.list[0]!.message).toMatch(/demand above capacity: 3\d\.\d % of 30\.0 requests\/s/);
   });
 
@@ -97,7 +110,7 @@ describe('the control server', () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });
     const server = await site.start();
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     const post = async (body: object) =>
       (
         await fetch(`${site.admin}/v1/operations`, {
@@ -109,7 +122,10 @@ describe('the control server', () => {
     expect(await post({ action: 'drain', target: 'c' })).toBe(400);
     expect(await post({ action: 'explode', target: 'b' })).toBe(400);
     expect(await post({ action: 'drain', target: 'b', overSeconds: 0, by: 'me' })).toBe(200);
-    await vi.waitUntil(() => server.plan!.rows[0]!.weights.every(({ engineId }) => engineId !== 'b'), 10_000);
+    await vi.waitUntil(
+      () => server.plan!.rows[0]!.weights.every(({ engineId }) => engineId !== 'b'),
+      PATIENCE_MS,
+    );
     expect(server.alarms.list.map(({ id }) => id)).toContain('drained:b');
     await server.stop();
 
@@ -136,9 +152,8 @@ describe('the control server', () => {
       },
     });
     await planned(server);
-    // Time passes by what the test lets pass, and little else, so that nothing is solved because of that.
-    vi.useFakeTimers({ toFake: ['Date'] });
-    afterwards(() => vi.useRealTimers());
+    // Time passes by what the test lets pass, so that nothing is solved because of that.
+    holdClocks();
     const report = (sequence: number): UsageReport => {
       const answers = 30 * sequence;
       const tokens = {
@@ -157,17 +172,17 @@ describe('the control server', () => {
     // Two hundred answers are there after 7 reports, and ten minutes later it counts.
     for (let sequence = 1; sequence <= 107; sequence++) {
       await site.sync(0, report(sequence));
-      vi.setSystemTime(Date.now() + 6_000);
+      vi.setSystemTime(now() + 6_000);
     }
     // Another solve now, so that the next one for lack of another reason is ten seconds away.
     site.write(`${site.text({ a: engine.address })}policy: {targetUtilization: 0.8}\n`);
     const solves = promptTokens.length;
     await server.reload('for the test');
-    await vi.waitUntil(() => promptTokens.length > solves, 5_000);
+    await vi.waitUntil(() => promptTokens.length > solves, PATIENCE_MS);
     expect(new Set(promptTokens)).toEqual(new Set([512]));
     await site.sync(0, report(108));
-    vi.setSystemTime(Date.now() + 1_000);
-    await vi.waitUntil(() => promptTokens.at(-1) === 4_000, 5_000);
+    vi.setSystemTime(now() + 1_000);
+    await vi.waitUntil(() => promptTokens.at(-1) === 4_000, PATIENCE_MS);
     const { body } = await site.get('/v1/fleet');
     expect((body as { demands: object[] }).demands).toEqual([
       expect.objectContaining({
@@ -204,16 +219,15 @@ describe('the control server', () => {
     const server = await site.start();
     await planned(server);
     const noteHoldUp = vi.spyOn(server.signals, 'noteHoldUp');
-    vi.useFakeTimers({ toFake: ['Date'] });
-    afterwards(() => vi.useRealTimers());
+    holdClocks();
     const report = (sequence: number) => site.sync(0, { vms: [noVmUsage(1n, sequence)] });
     await report(1);
     const endMs = now() + 30_000;
     vi.setSystemTime(endMs);
-    await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, 5_000);
+    await vi.waitUntil(() => noteHoldUp.mock.calls.length > 0, PATIENCE_MS);
     await report(2);
     vi.setSystemTime(endMs + 1_000);
-    await vi.waitUntil(() => server.view.state.atMs >= endMs, 5_000);
+    await vi.waitUntil(() => server.view.state.atMs >= endMs, PATIENCE_MS);
     expect(server.view.state.atMs).toBeGreaterThanOrEqual(endMs + 1_000);
     expect(server.view.silentFrontends).toEqual([]);
     expect(noteHoldUp).toHaveBeenCalledOnce();

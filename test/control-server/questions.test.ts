@@ -5,6 +5,7 @@ import { run } from '../../xds-server/cli/run.js';
 import type { Changed } from '../../xds-server/control/planning/plan-history.js';
 import type { WhatIf } from '../../xds-server/control/questions/what-if.js';
 import type { Replayed } from '../../xds-server/control/recording/replay.js';
+import { PATIENCE_MS } from '../patience.js';
 import { afterwards, cleanUp, hasTwoEngines, planned, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
@@ -14,7 +15,7 @@ describe('the control server', () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });
     const server = await site.start();
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     const said = vi.spyOn(console, 'log').mockReturnValue(undefined);
     afterwards(() => said.mockRestore());
     const file = join(site.folder, 'fleet.jsonl.gz');
@@ -118,7 +119,7 @@ describe('the control server', () => {
       const all = await seriesOf();
       expect(all).toContain(running);
       return all;
-    }, 8_000);
+    }, PATIENCE_MS);
     expect(series.filter((name) => !/^wardrop_engine_\w+\{(\w+="[\w:]+",?)+\}$/.test(name))).toEqual([]);
     expect(series.length).toBeLessThan(30);
   });
@@ -148,10 +149,10 @@ describe('the control server', () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });
     const server = await site.start();
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     const { id, sequence, createdAtMs } = server.plan!;
     a.kill();
-    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), PATIENCE_MS);
     const path = '/v1/explain?frontend=f&engine=a';
     expect((await site.get(path)).body).toMatchObject({ past: null, weightInForce: 0 });
     const { body } = await site.get(`${path}&plan=${id}`);
@@ -175,14 +176,14 @@ describe('the control server', () => {
     const [a, b] = [await startEngine(), await startEngine()];
     const site = await Site.create({ a: a.address, b: b.address });
     const server = await site.start();
-    await vi.waitUntil(() => hasTwoEngines(server), 10_000);
+    await vi.waitUntil(() => hasTwoEngines(server), PATIENCE_MS);
     expect((await site.get('/v1/changes')).status).toBe(400);
     const nonsense = await site.get('/v1/changes?since=abc');
     expect(nonsense).toMatchObject({ status: 400, body: { code: 'WARDROP_QUERY_INVALID' } });
     expect(JSON.stringify(nonsense.body)).toContain('since=abc: expected the number or the id of a plan');
     const { sequence } = server.plan!;
     a.kill();
-    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), 5_000);
+    await vi.waitFor(async () => expect(await planned(server)).toEqual({ b: 1 }), PATIENCE_MS);
     const { body } = await site.get(`/v1/changes?since=${sequence}`);
     const { since, until, effects } = body as Changed;
     expect([since.sequence, until.sequence]).toEqual([sequence, server.plan!.sequence]);

@@ -15,6 +15,7 @@ import { Optimizer } from '../../xds-server/optimizer/index.js';
 import type { PlanSolver } from '../../xds-server/plan/make-plan.js';
 import type { Lookup } from '../../xds-server/signals/discovery/lookup.js';
 import { freePorts } from '../free-ports.js';
+import { PATIENCE_MS } from '../patience.js';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -23,9 +24,17 @@ export function afterwards(cleanup: () => unknown): void {
   cleanups.push(cleanup);
 }
 
-/** For `afterEach` of every file that uses this one. */
+/** For `afterEach` of every file that uses this one. What fails keeps nothing else from being done. */
 export async function cleanUp(): Promise<void> {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  const errors: unknown[] = [];
+  for (const cleanup of cleanups.splice(0).reverse()) {
+    try {
+      await cleanup();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw new AggregateError(errors, 'cleaning up failed');
 }
 
 /** A folder that is there during the present test. */
@@ -33,6 +42,16 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'wardrop-control-'));
   afterwards(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** From now on it is as late as `vi.setSystemTime` says, for the present test. */
+export function holdClocks(): void {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  const passed = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  afterwards(() => {
+    passed.mockRestore();
+    vi.useRealTimers();
+  });
 }
 
 /** An engine that is healthy until it is killed, or falls sick: then it is slow to say so. */
@@ -66,6 +85,7 @@ export async function startControlServer(
   lookup?: Lookup,
 ): Promise<ControlServer> {
   const optimizer = new Optimizer();
+  afterwards(() => optimizer.close());
   const server = await ControlServer.start({
     configFile,
     optimizer: solver ?? optimizer,
@@ -75,10 +95,7 @@ export async function startControlServer(
     log: pino({}, { write: () => undefined }),
     ...(lookup !== undefined && { lookup }),
   });
-  afterwards(async () => {
-    await server.stop();
-    await optimizer.close();
-  });
+  afterwards(() => server.stop());
   return server;
 }
 
@@ -144,7 +161,7 @@ export class Site {
 }
 
 export async function planned(server: ControlServer): Promise<Record<string, number>> {
-  const plan = await vi.waitUntil(() => server.plan, 10_000);
+  const plan = await vi.waitUntil(() => server.plan, PATIENCE_MS);
   return Object.fromEntries(plan.rows[0]!.weights.map(({ engineId, weight }) => [engineId, weight]));
 }
 

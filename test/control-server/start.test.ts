@@ -6,6 +6,7 @@ import { id64 } from '../../wire/hash.js';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import type { ControlServer } from '../../xds-server/control-server.js';
 import { Optimizer, type OptimizerInput } from '../../xds-server/optimizer/index.js';
+import { PATIENCE_MS } from '../patience.js';
 import { afterwards, cleanUp, planned, Site, startEngine } from './site.js';
 
 afterEach(cleanUp);
@@ -19,6 +20,7 @@ describe('the control server', () => {
       release = resolve;
     });
     const optimizer = new Optimizer();
+    afterwards(() => optimizer.close());
     const server = await site.start({
       solveChecked: async (input) => {
         await held;
@@ -33,7 +35,6 @@ describe('the control server', () => {
     expect(await planned(server)).toEqual({ a: 1 });
     expect((await site.get('/ready')).body).toEqual({ ready: true, planId: server.plan!.id });
     expect(await site.sync()).toMatchObject({ planId: server.plan!.id, frontendId: 'f' });
-    await optimizer.close();
   });
 
   it('goes on with the same plan after a restart, under newer snapshot versions', async () => {
@@ -75,7 +76,7 @@ describe('the control server', () => {
     };
     const heardOf = ({ view }: ControlServer) => view.rates.map(({ ageSeconds }) => ageSeconds !== undefined);
     for (const sequence of [1, 2]) void site.sync(0, report(sequence));
-    await vi.waitFor(() => expect(heardOf(first)).toEqual([true]), 5_000);
+    await vi.waitFor(() => expect(heardOf(first)).toEqual([true]), PATIENCE_MS);
     await first.stop();
     // One that ends before it has heard anything, or cannot open its sockets, leaves what it found, as old as it is.
     const left = () =>
@@ -105,7 +106,7 @@ describe('the control server', () => {
         return new Promise(() => undefined);
       },
     });
-    await vi.waitUntil(() => solved.length > 0, 5_000);
+    await vi.waitUntil(() => solved.length > 0, PATIENCE_MS);
     const ready = solved[0]!.state.engines.map(({ replicas }) => replicas.map((replica) => replica.ready));
     expect(ready).toEqual([[false], [true]]);
   });
@@ -148,9 +149,9 @@ describe('the control server', () => {
       writeFileSync(file, '{}');
       server.act({ action: 'drain', target: 'a', by: 'test' });
       return server.alarms.list.find(({ id }) => id === 'state-file');
-    }, 10_000);
+    }, PATIENCE_MS);
     expect(alarm.message).toContain('state.json, too: run one control server');
-    await vi.waitUntil(() => readFileSync(file, 'utf8').includes('"target":"a"'), 10_000);
+    await vi.waitUntil(() => readFileSync(file, 'utf8').includes('"target":"a"'), PATIENCE_MS);
   });
 
   it('frees its sockets when one of them is taken', async () => {

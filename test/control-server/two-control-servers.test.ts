@@ -15,6 +15,7 @@ import { encodeUsageReport } from '../../wire/usage-report-writer.js';
 import type { ControlServer } from '../../xds-server/control-server.js';
 import { CertificateAuthority } from '../conformance/certificates.js';
 import { freePorts } from '../free-ports.js';
+import { PATIENCE_MS } from '../patience.js';
 import { afterwards, cleanUp, startControlServer, startEngine, temporaryFolder } from './site.js';
 
 let folder = '';
@@ -67,7 +68,7 @@ class Site {
 
   async start(): Promise<ControlServer> {
     const server = await startControlServer(this.#file);
-    await vi.waitUntil(() => server.plan, 10_000);
+    await vi.waitUntil(() => server.plan, PATIENCE_MS);
     return server;
   }
 
@@ -151,17 +152,17 @@ describe('two control servers', () => {
           .peerViews()
           .map(({ hasSameConfig }) => hasSameConfig)
           .join() === 'true',
-      5_000,
+      PATIENCE_MS,
     );
 
     for (const [at, site] of sites.entries()) {
       await site.sync(`n${at}`, reportOf(0));
-      await vi.waitUntil(() => [two, one][at]!.peerViews()[0]!.envoys.length === 1, 5_000);
+      await vi.waitUntil(() => [two, one][at]!.peerViews()[0]!.envoys.length === 1, PATIENCE_MS);
       await site.sync(`n${at}`, reportOf(10 * (at + 1), [BigInt(2 + 2 * at)]));
     }
     const offered = ({ signals }: ControlServer) =>
       signals.totals.pools.reduce((sum, pool) => sum + pool.offered, 0);
-    await vi.waitUntil(() => offered(one) === 30 && offered(two) === 30, 5_000);
+    await vi.waitUntil(() => offered(one) === 30 && offered(two) === 30, PATIENCE_MS);
     const { version } = one.board.current('f')!;
     const displaced = Buffer.from(await (await sites[0].sync('n0', reportOf(10), version)).arrayBuffer());
     expect(displaced.readBigUInt64LE(displaced.length - 8)).toBe(4n);
@@ -170,9 +171,9 @@ describe('two control servers', () => {
       `the control server at ${sites[0].address} makes the plans`,
     );
     two.act({ action: 'drain', target: engine, by: 'me' });
-    await vi.waitUntil(() => one.signals.orders.drains.length === 1, 5_000);
+    await vi.waitUntil(() => one.signals.orders.drains.length === 1, PATIENCE_MS);
     one.act({ action: 'undrain', target: engine, by: 'you' });
-    await vi.waitUntil(() => two.signals.orders.drains.length === 0, 5_000);
+    await vi.waitUntil(() => two.signals.orders.drains.length === 0, PATIENCE_MS);
     expect(two.signals.orders.actions.map(({ by }) => by)).toEqual(['me', 'you']);
     expect(one.signals.orders).toEqual(two.signals.orders);
 
@@ -224,7 +225,7 @@ describe('two control servers', () => {
     await sites[0].start();
     const two = await sites[1].start();
     two.alarms.raise('planning', 'a solve failed while this server led');
-    await vi.waitUntil(() => !two.alarms.list.some(({ id }) => id === 'planning'), 5_000);
+    await vi.waitUntil(() => !two.alarms.list.some(({ id }) => id === 'planning'), PATIENCE_MS);
     expect(two.isPlanning).toBe(false);
   });
 
@@ -232,7 +233,7 @@ describe('two control servers', () => {
     const sites = await twoSites({ rps: 6 });
     const one = await sites[0].start();
     const two = await sites[1].start();
-    await vi.waitUntil(() => isAlarmed(two, 'peer-differs', /another configuration/), 5_000);
+    await vi.waitUntil(() => isAlarmed(two, 'peer-differs', /another configuration/), PATIENCE_MS);
     expect(two.plan!.id).toBe(one.plan!.id);
     await two.stop();
 
@@ -252,10 +253,10 @@ describe('two control servers', () => {
     const one = await sites[0].start();
     behindMs = 3_600_000;
     const two = await sites[1].start();
-    await vi.waitUntil(() => isAlarmed(one, 'peer-differs', /another configuration/), 5_000);
+    await vi.waitUntil(() => isAlarmed(one, 'peer-differs', /another configuration/), PATIENCE_MS);
     behindMs = 7_200_000;
     await one.stop();
-    await vi.waitUntil(() => two.isPlanning, 10_000);
+    await vi.waitUntil(() => two.isPlanning, PATIENCE_MS);
   });
 
   it('speak TLS, and show each other certificates where these are asked for', async () => {
@@ -264,7 +265,7 @@ describe('two control servers', () => {
     const one = await new Site('one', ports.slice(0, 3), ports.slice(3), { extra: TLS }).start();
     const two = await new Site('two', ports.slice(3), ports.slice(0, 3), { extra: TLS }).start();
     expect(two.plan!.id).toBe(one.plan!.id);
-    await vi.waitUntil(() => one.peerViews()[0]?.hasSameConfig === true, 5_000);
+    await vi.waitUntil(() => one.peerViews()[0]?.hasSameConfig === true, PATIENCE_MS);
     expect([one.isPlanning, two.isPlanning]).toEqual([true, false]);
   });
 
@@ -276,12 +277,12 @@ describe('two control servers', () => {
     const next = new CertificateAuthority();
     const own = certify(next);
     for (const port of [ports[0]!, ports[1]!, ports[3]!, ports[4]!]) {
-      await vi.waitUntil(() => speaksTls(port, { ...own, ca: next.certificate }), 10_000);
+      await vi.waitUntil(() => speaksTls(port, { ...own, ca: next.certificate }), PATIENCE_MS);
     }
     const renewedMs = performance.now();
     const isHeardSince = (server: ControlServer) =>
       server.peerViews().every(({ ageSeconds }) => ageSeconds! * 1_000 < performance.now() - renewedMs);
-    await vi.waitUntil(() => isHeardSince(one) && isHeardSince(two), 10_000);
-    await vi.waitUntil(() => [one, two].every(({ alarms }) => alarms.list.length === 0), 5_000);
+    await vi.waitUntil(() => isHeardSince(one) && isHeardSince(two), PATIENCE_MS);
+    await vi.waitUntil(() => [one, two].every(({ alarms }) => alarms.list.length === 0), PATIENCE_MS);
   }, 60_000);
 });

@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePorts } from '../free-ports.js';
-import { eventually } from './harness/process.js';
+import { eventually, START_TIMEOUT_MS } from './harness/process.js';
 
 const CLI = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.meta.url));
 
@@ -25,6 +25,7 @@ const CLI = fileURLToPath(new URL('../../dist/xds-server/cli/main.js', import.me
 async function configured(...more: readonly string[]) {
   const [xds, sync, admin] = await freePorts(3);
   const folder = mkdtempSync(join(tmpdir(), 'wardrop-cli-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'fleet.yaml');
   const server = [
     ...[`xds: {listen: "127.0.0.1:${xds}"}`, `sync: {listen: "127.0.0.1:${sync}"}`],
@@ -46,28 +47,25 @@ describe('the command line', () => {
 
   it('a control server that is asked to end while it starts ends in order, not in the midst of what it takes over', async () => {
     const [peer, other] = await freePorts(2);
-    const { folder, file } = await configured(
-      `peers: [{xds: "127.0.0.1:${other}", sync: "127.0.0.1:${peer}"}]`,
-    );
+    const { file } = await configured(`peers: [{xds: "127.0.0.1:${other}", sync: "127.0.0.1:${peer}"}]`);
     // Another control server that does not answer: the start waits for it.
     const silent = createServer().listen(peer, '127.0.0.1');
+    onTestFinished(() => void silent.close());
     const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: 'ignore' });
+    onTestFinished(() => void child.kill('SIGKILL'));
     const ended = once(child, 'exit');
     const [socket] = (await Promise.race([once(silent, 'connection'), ended])) as [Socket];
     child.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
     socket.destroy();
-    silent.close();
-    rmSync(folder, { recursive: true });
   });
 
   it('a control server whose log has no room on its disk serves, and ends when it is asked to', async () => {
-    const { folder, file, adminUrl } = await configured();
+    const { file, adminUrl } = await configured();
     const full = openSync('/dev/full', 'w');
     const server = await startServing(file, adminUrl, full);
     expect(await server.end()).toEqual([0, null]);
     closeSync(full);
-    rmSync(folder, { recursive: true });
   });
 
   it('a control server whose log nobody reads serves, and ends when it is asked to', async () => {
@@ -76,7 +74,6 @@ describe('the command line', () => {
     const server = await startServing(file, adminUrl, pipe.writer);
     expect(await server.end()).toEqual([0, null]);
     for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
-    rmSync(folder, { recursive: true });
   });
 
   it('what a log could not say while nobody read it follows as soon as somebody does, up to the end', async () => {
@@ -91,7 +88,6 @@ describe('the command line', () => {
     expect(await server.end()).toEqual([0, null]);
     expect(text + readAll(pipe.own)).toMatch(/configuration loaded(.|\n)*"stopped"\}\n$/);
     for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
-    rmSync(folder, { recursive: true });
   });
 });
 
@@ -100,7 +96,7 @@ async function startServing(file: string, adminUrl: string, log: number) {
   const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: ['ignore', log, 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const ended = once(child, 'exit');
-  await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok);
+  await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok, START_TIMEOUT_MS);
   const end = () => {
     child.kill('SIGTERM');
     return ended;

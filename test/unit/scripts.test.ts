@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { PATIENCE_MS } from '../patience.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 let folder: string;
@@ -99,12 +100,12 @@ describe('fetching Envoy', () => {
         stdio: 'ignore',
       });
       const exit = once(script, 'exit');
-      await expect.poll(() => readIfThere(started), { timeout: 10_000 }).toMatch(/\d\n/);
+      await expect.poll(() => readIfThere(started), { timeout: PATIENCE_MS }).toMatch(/\d\n/);
       const pip = Number(readIfThere(started));
       script.kill(signal);
       expect(await exit).toEqual([null, signal]);
       expect(readdirSync(join(cache, 'wardrop'))).toEqual([]);
-      await expect.poll(() => isRunning(pip), { timeout: 10_000 }).toBe(false);
+      await expect.poll(() => isRunning(pip), { timeout: PATIENCE_MS }).toBe(false);
     },
   );
 });

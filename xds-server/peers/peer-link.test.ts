@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../test/patience.js';
 import type { TlsSettings } from '../config/config.js';
 import { PeerLink } from './peer-link.js';
 import { encodeNews } from './peer-news.js';
@@ -77,8 +78,8 @@ it('an address at which a server met itself is asked again: another one may have
     response.end(encodeNews({ claim, known, configId: 'c', planSequence: null, orders, reports: [] }));
   });
   link.start();
-  await vi.waitUntil(() => link.isSelf, 10_000);
+  await vi.waitUntil(() => link.isSelf, PATIENCE_MS);
   instance = 'j';
-  await vi.waitUntil(() => !link.isSelf, 20_000);
-  await vi.waitUntil(() => link.heardMs !== undefined, 10_000);
+  await vi.waitUntil(() => !link.isSelf, PATIENCE_MS);
+  await vi.waitUntil(() => link.heardMs !== undefined, PATIENCE_MS);
 }, 60_000);

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../test/patience.js';
 import { SILENT_MS } from './leadership.js';
 import { encodeNews, type PeerNews } from './peer-news.js';
 import { Peers } from './peers.js';
@@ -39,11 +40,11 @@ it('that a peer which was silent is heard again is told before what it says, and
     onOrders: () => undefined,
     onChange: () => undefined,
   });
-  await vi.waitUntil(() => events.length >= 2, 5_000);
+  await vi.waitUntil(() => events.length >= 2, PATIENCE_MS);
   expect(new Set(events)).toEqual(new Set(['report']));
   const before = events.length;
   nowMs = SILENT_MS;
-  await vi.waitUntil(() => events.length >= before + 3, 5_000);
+  await vi.waitUntil(() => events.length >= before + 3, PATIENCE_MS);
   const since = events.slice(events.indexOf('heard again'));
   expect(since.slice(0, 2)).toEqual(['heard again', 'report']);
   expect(events.filter((event) => event === 'heard again')).toHaveLength(1);

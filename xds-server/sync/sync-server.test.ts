@@ -1,7 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { Agent, request } from 'undici';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
+import { PATIENCE_MS } from '../../test/patience.js';
 import { encodeDisplaced } from '../../wire/displaced-writer.js';
 import { DISPLACED_CURSOR } from '../../wire/layout.js';
 import {
@@ -147,10 +148,10 @@ describe('POST /v1/sync', () => {
   });
 
   it('answers a waiting caller as soon as its snapshot changes, and only for its frontend', async () => {
-    const { board, call } = await start({ holdMs: 10_000 });
+    const { board, call, reports } = await start({ holdMs: 60_000 });
     board.publish(content());
     const waiting = call(board.current('west')!.version);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await vi.waitUntil(() => reports.length === 1, PATIENCE_MS);
     board.publish(content('00000000000000aa', 'east'));
     board.publish(content('00000000000000bb'));
     const response = await waiting;
@@ -233,9 +234,9 @@ describe('POST /v1/sync', () => {
     expect(log.warn).toHaveBeenCalledOnce();
     expect(await (await call(newest - 1)).json()).toMatchObject({ code: 'WARDROP_SNAPSHOT_INVALID' });
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_500 });
+    onTestFinished(() => void vi.useRealTimers());
     await call(newest - 1);
     expect(server.unreadNodes(Date.now()).get('envoy-1')).toContain(`holds on to version ${newest - 1}`);
-    vi.useRealTimers();
   });
 
   it('takes an Envoy of which a former filter still calls for one that holds what the present one does', async () => {
@@ -261,10 +262,10 @@ describe('POST /v1/sync', () => {
   });
 
   it('answers all that wait when it stops', async () => {
-    const { board, call, server } = await start({ holdMs: 60_000 });
+    const { board, call, reports, server } = await start({ holdMs: 60_000 });
     board.publish(content());
     const waiting = call(board.current('west')!.version);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await vi.waitUntil(() => reports.length === 1, PATIENCE_MS);
     await server.stop();
     expect((await waiting).status).toBe(304);
   });

@@ -2,6 +2,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../../test/patience.js';
 import { loadConfig } from '../../config/load.js';
 import { exactJson } from '../../exact-json.js';
 import { RecordedSignals } from './recorded-signals.js';
@@ -58,7 +59,7 @@ describe('the output of a recording', () => {
     output.write(known(1));
     expect(output.hasMore).toBe(false);
     for (let atMs = 0; atMs < 200; atMs++) output.write(evaluated(atMs));
-    await vi.waitUntil(() => output.hasMore, 10_000);
+    await vi.waitUntil(() => output.hasMore, PATIENCE_MS);
   });
 
   it('is given up when nobody takes it', async () => {

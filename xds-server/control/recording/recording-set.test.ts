@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../../test/patience.js';
 import { noVmUsage } from '../../../wire/usage-report.js';
 import { loadConfig } from '../../config/load.js';
 import type { WardropError } from '../../errors.js';
@@ -115,7 +116,7 @@ describe('a recording in files', () => {
     while (begun.size < 8) {
       set.write(reportOf(++sequence, 3_000));
       // The file is there, and the compressed bytes in it, a little later; the set may know it later still.
-      await vi.waitUntil(() => newestSize() >= 1_000, 10_000);
+      await vi.waitUntil(() => newestSize() >= 1_000, PATIENCE_MS);
       begun.add(newest());
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -173,7 +174,7 @@ describe('a recording in files', () => {
     const set = setAt(START_MS);
     set.write(reportOf(1));
     set.write(reportOf(2));
-    await vi.waitUntil(() => newestSize() > 100, 10_000);
+    await vi.waitUntil(() => newestSize() > 100, PATIENCE_MS);
     expect(await timesIn(name())).toEqual([1, 2]);
     await set.close();
     expect(await timesIn(name())).toEqual([1, 2]);

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterEach, expect, it, vi } from 'vitest';
+import { PATIENCE_MS } from '../../../test/patience.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import {
   afterProbe,
@@ -75,25 +76,20 @@ it('finds replicas that answer, refuse or err, and reads their metrics', async (
   gone.server.close();
   const { watch: watched, health } = watch();
   watched.watch(fleetOf([good.address, bad.address, gone.address]));
-  await vi.waitFor(() => expect(health.size).toBe(3), 5_000);
-  await vi.waitFor(() => expect(health.get(bad.address)!.state).toBe('down'), 5_000);
-  await vi.waitFor(() => expect(health.get(gone.address)!.detail).toBe('connection refused'), 5_000);
-  expect(health.get(good.address)!.state).toBe('up');
-  expect(health.get(bad.address)).toMatchObject({ detail: 'status 503', failure: 'unavailable' });
-  await vi.waitFor(
-    () =>
-      expect(readingsOf(watched, good.address)).toMatchObject({
-        running: { value: 5 },
-        waiting: { value: 2 },
-      }),
-    5_000,
-  );
-  expect(readingsOf(watched, good.address)).toMatchObject({
-    kvUse: { problem: { reason: 'not on the page' } },
-  });
-  expect(readingsOf(watched, bad.address)).toMatchObject({
-    running: { value: undefined, problem: { reason: 'status 503' } },
-  });
+  const found = (address: string) => health.get(address);
+  await vi.waitFor(() => {
+    expect(found(good.address)?.state).toBe('up');
+    expect(found(bad.address)).toMatchObject({ state: 'down', detail: 'status 503', failure: 'unavailable' });
+    expect(found(gone.address)?.detail).toBe('connection refused');
+    expect(readingsOf(watched, good.address)).toMatchObject({
+      running: { value: 5 },
+      waiting: { value: 2 },
+      kvUse: { problem: { reason: 'not on the page' } },
+    });
+    expect(readingsOf(watched, bad.address)).toMatchObject({
+      running: { value: undefined, problem: { reason: 'status 503' } },
+    });
+  }, PATIENCE_MS);
 });
 
 it('tells apart a page that says the replica takes no more from one that is not there or not for us', async () => {
@@ -101,15 +97,13 @@ it('tells apart a page that says the replica takes no more from one that is not 
   const engines = await Promise.all(statuses.map((status) => engine(() => status)));
   const { watch: watched, health } = watch();
   watched.watch(fleetOf(engines.map(({ address }) => address)));
-  await vi.waitFor(() => expect(health.size).toBe(statuses.length), 5_000);
-  expect(engines.map(({ address }) => health.get(address)!.failure)).toEqual([
-    'unavailable',
-    'unready',
-    'status',
-    'status',
-    'status',
-    'status',
-  ]);
+  await vi.waitFor(
+    () =>
+      expect(engines.map(({ address }) => health.get(address)?.failure)).toEqual([
+        ...['unavailable', 'unready', 'status', 'status', 'status', 'status'],
+      ]),
+    PATIENCE_MS,
+  );
 });
 
 it('asks an engine that is gone from the fleet no more', async () => {
@@ -117,12 +111,16 @@ it('asks an engine that is gone from the fleet no more', async () => {
   const leaves = await engine();
   const { watch: watched, health } = watch();
   watched.watch(fleetOf([stays.address, leaves.address]));
-  await vi.waitFor(() => expect(health.size).toBe(2), 5_000);
+  await vi.waitFor(() => expect(health.size).toBe(2), PATIENCE_MS);
   watched.watch(fleetOf([stays.address]));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const twoMore = async () => {
+    const before = stays.paths.length;
+    await vi.waitFor(() => expect(stays.paths.length).toBeGreaterThan(before + 2), PATIENCE_MS);
+  };
+  // What was under way.
+  await twoMore();
   const asked = leaves.paths.length;
-  const before = stays.paths.length;
-  await vi.waitFor(() => expect(stays.paths.length).toBeGreaterThan(before + 2), 5_000);
+  await twoMore();
   expect(leaves.paths.length).toBe(asked);
   expect(watched.readings.has(leaves.address)).toBe(false);
 });
@@ -143,7 +141,7 @@ it('an answer that is overdue because this process stalled is no failure', async
   const { watch: watched, health, results } = watch();
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   watched.watch(fleetOf([address]));
-  await vi.waitUntil(() => stalls === 3 && health.get(address)?.state === 'up', 15_000);
+  await vi.waitUntil(() => stalls === 3 && health.get(address)?.state === 'up', PATIENCE_MS);
   expect(results.filter(({ ok }) => !ok)).toEqual([]);
 });
 
@@ -163,9 +161,9 @@ it.each(hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'])(
     watched.watch({ ...fleet, engines });
     await vi.waitFor(
       () => expect(readingsOf(watched, engineAlone.address)).toMatchObject({ running: { value: 5 } }),
-      5_000,
+      PATIENCE_MS,
     );
-    await vi.waitFor(() => expect(engineAlone.paths).toContain('/health'), 5_000);
+    await vi.waitFor(() => expect(engineAlone.paths).toContain('/health'), PATIENCE_MS);
     expect(engineAlone.paths).not.toContain('/metrics');
   },
 );

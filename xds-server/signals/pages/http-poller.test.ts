@@ -4,6 +4,7 @@ import { createServer } from 'node:https';
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { CertificateAuthority } from '../../../test/conformance/certificates.js';
+import { PATIENCE_MS } from '../../../test/patience.js';
 import type { Upstream } from '../../fleet/upstream.js';
 import { HttpPoller, type PollAnswer } from './http-poller.js';
 
@@ -45,7 +46,7 @@ async function startRaw(said: string, closes: boolean): Promise<string> {
 }
 
 /** The first answer. */
-function ask(address: string, upstream: Upstream = {}, timeoutMs = 5_000): Promise<PollAnswer> {
+function ask(address: string, upstream: Upstream = {}, timeoutMs = PATIENCE_MS): Promise<PollAnswer> {
   return new Promise((resolve) => {
     const poller = new HttpPoller({
       intervalMs: 60_000,
@@ -129,7 +130,7 @@ it.each<[string, string, boolean, object]>([
   ['no HTTP', 'SSH-2.0-OpenSSH_9.6\n', false, { failure: 'other' }],
 ])('takes of pages what is one: %s', async (_, said, closes, expected) => {
   const { detail, failure } = expected as { detail?: unknown; failure?: string };
-  const timeoutMs = failure === 'timeout' ? 200 : 5_000;
+  const timeoutMs = failure === 'timeout' ? 200 : PATIENCE_MS;
   const answer = await ask(await startRaw(said, closes), {}, timeoutMs);
   expect(answer).toMatchObject({
     ...expected,
@@ -196,11 +197,16 @@ it('keeps one connection to a target, and none to one that left', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(() => server.close());
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const poller = new HttpPoller({ intervalMs: 20, timeoutMs: 5_000, maxBytes: 0, onAnswer: () => undefined });
+  const poller = new HttpPoller({
+    intervalMs: 20,
+    timeoutMs: PATIENCE_MS,
+    maxBytes: 0,
+    onAnswer: () => undefined,
+  });
   cleanups.push(() => poller.stop());
   poller.setTargets([{ engineId: 'a', address, asked: address, path: '/' }]);
-  await vi.waitUntil(() => asked > 10, 5_000);
+  await vi.waitUntil(() => asked > 10, PATIENCE_MS);
   expect([connections, open.size]).toEqual([1, 1]);
   poller.setTargets([]);
-  await vi.waitUntil(() => open.size === 0, 10_000);
+  await vi.waitUntil(() => open.size === 0, PATIENCE_MS);
 });
