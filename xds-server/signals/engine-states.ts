@@ -32,8 +32,8 @@ const HELD_SECONDS = 10;
 interface Hearing {
   /** Whether it is known how many requests engines have. */
   readonly knowsHeld: boolean;
-  /** Whether all that send requests tell of them: the load that an engine is judged at lacks what others send to it. */
-  readonly isComplete: boolean;
+  /** Whether all that may send requests to an engine tell of them: else the load that it is judged at lacks theirs. */
+  readonly isHeard: (engineId: string) => boolean;
   /** When many conversations last had to move. */
   readonly unrestMs: number;
 }
@@ -136,6 +136,11 @@ export class EngineStates {
     }
   }
 
+  /** By engine id, as they were looked at last; penalties left out. */
+  get capacities(): ReadonlyMap<string, number> {
+    return this.#capacities;
+  }
+
   /** Engines as they look now, in the order of the fleet. */
   evaluate(
     readiness: Pick<HeldReadiness, 'readiness' | 'heldEngines'>,
@@ -144,8 +149,8 @@ export class EngineStates {
     nowMs: number,
   ): readonly EngineState[] {
     const unmeasured = this.#unmeasured(readiness, known, nowMs);
-    if (hearing.knowsHeld && hearing.isComplete) {
-      const measured = this.#measuredEngines(unmeasured, known);
+    if (hearing.knowsHeld) {
+      const measured = this.#measuredEngines(unmeasured, known, hearing);
       this.#measured.evaluate(measured, known.fleet.pools, hearing.unrestMs, nowMs);
     }
     return this.#penalised(this.#corrected(unmeasured, known), known, hearing, nowMs);
@@ -194,7 +199,11 @@ export class EngineStates {
   }
 
   /** Engines that requests were ever sent to, without what was measured of them before. */
-  #measuredEngines(states: readonly EngineState[], known: KnownConfig): readonly MeasuredEngine[] {
+  #measuredEngines(
+    states: readonly EngineState[],
+    known: KnownConfig,
+    { isHeard }: Hearing,
+  ): readonly MeasuredEngine[] {
     return states.flatMap(({ id, replicas, health, ramp, drain }, at): MeasuredEngine[] => {
       const traffic = this.#work.traffic(id);
       const held = this.#work.held(id);
@@ -210,7 +219,7 @@ export class EngineStates {
           isWhole: health === 1 && ramp === 1 && drain === 1,
           isOutlier:
             this.#outliers.relativeExcess(id) >= OUTLIER_EXCESS * Math.min(1, this.shareInForce(id, known)),
-          isFrozen: this.#orders.order(id) !== undefined,
+          isFrozen: this.#orders.order(id) !== undefined || !isHeard(id),
         },
       ];
     });
@@ -232,7 +241,7 @@ export class EngineStates {
   #penalised(
     engines: readonly EngineState[],
     known: KnownConfig,
-    { knowsHeld, isComplete }: Hearing,
+    { knowsHeld, isHeard }: Hearing,
     nowMs: number,
   ): readonly EngineState[] {
     this.#capacities = new Map(engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
@@ -240,11 +249,12 @@ export class EngineStates {
       id,
       profileId: profile,
       capacity: this.#capacities.get(id)!,
+      isHeard: isHeard(id),
       stay: knowsHeld ? this.#stay(id, profile, known, nowMs) : undefined,
       slownessLimit: this.#slownessLimit(id, profile, known, nowMs),
     }));
     const isHeld = (engineId: string) => this.#orders.order(engineId) === 'hold';
-    if (isComplete) this.#outliers.evaluate(judged, known.fleet.pools, isHeld, nowMs);
+    this.#outliers.evaluate(judged, known.fleet.pools, isHeld, nowMs);
     return engines.map((engine) => {
       if (this.#orders.order(engine.id) === 'release') this.#outliers.penalty(engine.id).end();
       if (!this.#isInForce(engine.id, known)) return { ...engine, penalty: 0, latencyFactor: 1 };

@@ -91,6 +91,7 @@ describe('Signals: capacity', () => {
       if (second <= 20) signals.acceptReport('g', 'o', reportOf(second * 5, { a: counts }), second * 1_000);
       // Ten of each, all the time.
       if (second >= 10 && second % 2 === 0) signals.acceptLoad(engine!, 20, 1, second * 1_000);
+      signals.evaluate(second * 1_000);
     }
     const { state, silentFrontends } = signals.evaluate(120_000);
     expect(silentFrontends).toEqual([{ frontendId: 'g', silentSeconds: 100 }]);

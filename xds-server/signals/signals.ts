@@ -7,7 +7,12 @@ import { prioritiesOf } from '../fleet/priority-class.js';
 import { rowKey } from '../fleet/row-key.js';
 import { type AnsweredOf, answeredByEnvoy, answeredByFilter, EngineWork } from './capacity/engine-work.js';
 import type { ClassAverages } from './demand/class-averages.js';
-import { FleetDemand, SILENT_ALARM_SECONDS, type SizesInForce } from './demand/fleet-demand.js';
+import {
+  FleetDemand,
+  SILENT_ALARM_SECONDS,
+  type SilentFrontend,
+  type SizesInForce,
+} from './demand/fleet-demand.js';
 import { SettledSince } from './demand/settled-since.js';
 import type { TurnGapView } from './demand/turn-gaps.js';
 import { EngineStates } from './engine-states.js';
@@ -18,6 +23,7 @@ import { changedResorts, lastResorts } from './readiness/last-resort.js';
 import { ReadinessWatch } from './readiness/readiness-watch.js';
 import type { ProbeResult, ReplicaHealth } from './readiness/replica-health.js';
 import type { SignalsView } from './signals-view.js';
+import { unheardEngines } from './unheard-engines.js';
 import { RecentTraffic } from './usage/recent-traffic.js';
 import { type UsageDelta, UsageLedger } from './usage/usage-ledger.js';
 import { UsageTotals } from './usage/usage-totals.js';
@@ -48,6 +54,8 @@ export class Signals {
   #unrestMs = Number.NEGATIVE_INFINITY;
   /** Another control server has Envoys of which nothing is heard here. */
   #isPartial = false;
+  /** Engines that may have requests of frontends that are silent. */
+  #unheard: ReadonlySet<string> = new Set();
 
   /** `held`: rates that the plan in force was made for; they come before configured ones until enough is measured. */
   constructor(config: SignalsConfig, held: readonly ClassRate[], nowMs: number) {
@@ -255,7 +263,7 @@ export class Signals {
     const inFlight = this.#ledger.inFlight(nowMs);
     const { choosesEngines, profiles, mixes } = this.#known;
     // Requests of a silent frontend, and those of which the engine is not known yet, are planned for already.
-    if (inFlight === undefined || !choosesEngines || !this.#isHeardOf(nowMs)) return;
+    if (inFlight === undefined || !choosesEngines || !this.#isHeard(engine.id)) return;
     const reading = { requests, ours: inFlight.get(id64(engine.id)) ?? 0, replicas };
     const share = this.#states.shareInForce(engine.id, this.#known);
     const profile = profiles.get(engine.profile)!;
@@ -344,9 +352,10 @@ export class Signals {
     const inFlight = this.#ledger.inFlight(nowMs);
     if (inFlight !== undefined)
       this.#work.noteHeld(fleet.engines, (id) => inFlight.get(id64(id)) ?? 0, nowMs);
+    this.#unheard = this.#unheardEngines(silentFrontends);
     const hearing = {
       knowsHeld: inFlight !== undefined,
-      isComplete: this.#isHeardOf(nowMs),
+      isHeard: (engineId: string) => this.#isHeard(engineId),
       unrestMs: this.#unrestMs,
     };
     const engines = this.#states.evaluate(readiness, this.#known, hearing, nowMs);
@@ -389,9 +398,19 @@ export class Signals {
     this.#lastResorts = resorts;
   }
 
-  /** Whether all that send requests tell of them. */
-  #isHeardOf(nowMs: number): boolean {
-    return !this.#isPartial && this.#demand.silentFrontends(this.#known.fleet, nowMs).length === 0;
+  /** Whether all that may send requests to an engine tell of them. */
+  #isHeard(engineId: string): boolean {
+    return !this.#isPartial && !this.#unheard.has(engineId);
+  }
+
+  #unheardEngines(silent: readonly SilentFrontend[]): ReadonlySet<string> {
+    if (silent.length === 0) return new Set();
+    const senders = {
+      rate: (frontendId: string, poolId: string) => this.#demand.rate(frontendId, poolId),
+      isReachable: (frontendId: string, engineId: string) =>
+        Number.isFinite(this.#network.seconds(frontendId, engineId)),
+    };
+    return unheardEngines(silent, senders, this.#known, this.#states.capacities);
   }
 
   /** All that is known, but for `totals` and `traffic`, from which nothing follows here. */
@@ -407,6 +426,7 @@ export class Signals {
       lastResorts: [...this.#lastResorts],
       unrestMs: this.#unrestMs,
       isPartial: this.#isPartial,
+      unheard: [...this.#unheard],
     };
   }
 
@@ -422,6 +442,7 @@ export class Signals {
     this.#lastResorts = new Map(saved.lastResorts);
     this.#unrestMs = saved.unrestMs;
     this.#isPartial = saved.isPartial;
+    this.#unheard = new Set(saved.unheard);
     this.#known = withSizes(this.#known, this.#demand.sizes);
   }
 }

@@ -28,7 +28,7 @@ export interface MeasuredEngine {
   readonly isWhole: boolean;
   /** Whether it is slower than its like at its load. */
   readonly isOutlier: boolean;
-  /** Whether nothing is to follow from what it shows now, because the operator says so. */
+  /** Whether nothing is to follow from what it shows now: the operator says so, or not all that it has to do is told. */
   readonly isFrozen: boolean;
 }
 

@@ -198,6 +198,14 @@ export class DemandEstimator {
     );
   }
 
+  /** Requests per second of a frontend to a pool, of all classes. */
+  rate(frontendId: string, poolId: string): number {
+    const rows = [...(this.#frontends.get(frontendId)?.rows.values() ?? [])];
+    return rows
+      .filter(({ seed }) => seed.poolId === poolId)
+      .reduce((sum, { band }) => sum + band.state.requestsPerSecond, 0);
+  }
+
   /** Milliseconds since anyone of the frontend reported; undefined when nobody ever did. */
   silentMs(frontendId: string, nowMs: number): number | undefined {
     const nodes = [...(this.#frontends.get(frontendId)?.nodes.values() ?? [])];

@@ -175,6 +175,11 @@ export class FleetDemand {
     });
   }
 
+  /** Requests per second of a frontend to a pool, of all classes. */
+  rate(frontendId: string, poolId: string): number {
+    return this.#rates.rate(frontendId, poolId);
+  }
+
   /** A rate with all that is planned with. */
   demandOf(
     { frontendId, poolId, priority, requestsPerSecond, source }: RateEstimate,

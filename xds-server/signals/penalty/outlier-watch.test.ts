@@ -5,7 +5,7 @@ import { type JudgedEngine, type OutlierView, OutlierWatch } from './outlier-wat
 const NORMAL = 0.1;
 
 function engine(id: string, profileId = 'p', capacity = 1): JudgedEngine {
-  return { id, profileId, capacity };
+  return { id, profileId, capacity, isHeard: true };
 }
 
 function poolOf(...engineIds: string[]): Pool {

@@ -18,6 +18,8 @@ export interface JudgedEngine {
   readonly profileId: string;
   /** Replicas that count, penalties left out. */
   readonly capacity: number;
+  /** Whether all that it has to do is told; else its penalty stays as it is. */
+  readonly isHeard: boolean;
   /** What it holds and gets done; undefined when that tells nothing. */
   readonly stay?: Stay | undefined;
   /** How slow it can be at most, by what it gets done; undefined when that tells nothing. */
@@ -146,9 +148,9 @@ export class OutlierWatch {
     }
     const inForce = new Set(engines.map(({ id }) => id).filter((id) => this.#isInForce(id)));
     this.#judge(engines, pools, nowMs);
-    for (const { id, slownessLimit } of engines) {
+    for (const { id, isHeard, slownessLimit } of engines) {
       const { penalty, evidence } = this.#of(id);
-      if (isFrozen(id)) continue;
+      if (isFrozen(id) || !isHeard) continue;
       penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit);
     }
     this.#limit(engines, pools, inForce);
@@ -248,7 +250,7 @@ export class OutlierWatch {
     for (const id of this.#drifts.keys()) if (!profileIds.has(id)) this.#drifts.delete(id);
     for (const profileId of profileIds) {
       const healthy = engines
-        .filter((engine) => engine.profileId === profileId)
+        .filter((engine) => engine.profileId === profileId && engine.isHeard)
         .map(({ id }) => this.#of(id))
         .filter(({ penalty }) => penalty.sinceMs === undefined);
       const found = LATENCY_KINDS.flatMap((kind) => {
