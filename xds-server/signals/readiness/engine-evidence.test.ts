@@ -100,6 +100,15 @@ describe('of an engine whose answers fail after they have begun', () => {
     expect(evidence.veto(4_000)).toMatchObject({ failed: 5, cutsShort: true });
   });
 
+  it('it is left out also where the report of the first that fail tells of some that ended well before', () => {
+    const evidence = new EngineEvidence();
+    evidence.add(cut(100, 5, 20), 1_000);
+    evidence.add(cut(1, 1), 2_000);
+    expect(evidence.veto(2_000)).toBeUndefined();
+    evidence.add(cut(1, 1), 4_000);
+    expect(evidence.veto(4_000)).toMatchObject({ failed: 7, cutsShort: true });
+  });
+
   it('it is left to the weights while any comes to a good end', () => {
     expect(breaking(9_000, 1).veto(9_000)).toBeUndefined();
     const evidence = breaking(2_500);

@@ -62,11 +62,13 @@ export class EngineEvidence {
 
   #noteEnds(usage: EngineUsage, served: number, nowMs: number): void {
     const cut = usage.stalled + usage.broken;
-    const before = this.#cuts;
+    // What ended well may have done so before those that a report tells beside it: an engine that has begun to fail gets few others.
     if (usage.wholeCount + usage.paceTokens + usage.usageCount + usage.status4xx > 0) {
       this.#cuts = undefined;
       this.#isOnTrial = false;
-    } else if (cut > 0 || before !== undefined || this.#isOnTrial) {
+    }
+    const before = this.#cuts;
+    if (cut > 0 || before !== undefined || this.#isOnTrial) {
       this.#cuts = {
         sinceMs: before?.sinceMs ?? nowMs,
         lastMs: cut > 0 || before === undefined ? nowMs : before.lastMs,
