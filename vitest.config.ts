@@ -14,7 +14,7 @@ export default defineConfig({
             '{wire,xds-server,simulator,bench}/**/*.test.ts',
             'test/{unit,filter,conformance,control-server}/**/*.test.ts',
           ],
-          setupFiles: ['test/property-seed.ts'],
+          setupFiles: ['test/properties.ts'],
           // Seconds on an idle machine may be a minute on a busy one.
           testTimeout: 60_000,
           hookTimeout: 60_000,

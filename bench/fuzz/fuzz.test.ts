@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { endure } from './endurance.js';
 import { fuzzForms } from './forms.js';
@@ -6,7 +7,7 @@ import { Random } from './random.js';
 import { fuzzScanner } from './scanner.js';
 import { fuzzSnapshots } from './snapshots.js';
 
-const seed = Date.now() % 2 ** 31;
+const seed = fc.readConfigureGlobal().seed!;
 
 describe(`inputs made from seed ${seed}`, () => {
   it('are read by the scanner as JSON.parse reads them', () => {

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { vi } from 'vitest';
+
+/**
+ * Properties draw the same inputs in every run, so that what fails has to do with what was changed. `FC_SEED`, a whole
+ * number, has them draw others, and `FC_TIMES` so many times as many, for which tests may take so many times as long.
+ */
+const seed = wholeNumber('FC_SEED', Number.MIN_SAFE_INTEGER);
+const times = wholeNumber('FC_TIMES', 1);
+
+fc.configureGlobal({ seed });
+if (times > 1) {
+  vi.setConfig({ testTimeout: 60_000 * times });
+  vi.doMock('fast-check', async (original) => ({
+    default: withTimes((await original<FastCheck>()).default, times),
+  }));
+}
+
+interface FastCheck {
+  readonly default: typeof fc;
+}
+
+/** A number of runs that is configured for all would not hold for properties that name one. */
+export function withTimes(all: typeof fc, times: number): typeof fc {
+  const assert: typeof fc.assert = (
+    property: fc.IRawProperty<unknown>,
+    parameters: fc.Parameters<unknown> = {},
+  ) => all.assert(property, { ...parameters, numRuns: (parameters.numRuns ?? 100) * times }) as Promise<void>;
+  return { ...all, assert };
+}
+
+function wholeNumber(name: string, min: number): number {
+  const value = Number(process.env[name] ?? 1);
+  if (!Number.isInteger(value) || value < min) {
+    throw new Error(`${name} must be a whole number from ${min}, got ${process.env[name]}`);
+  }
+  return value;
+}
