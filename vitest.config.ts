@@ -28,8 +28,9 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           setupFiles: ['test/e2e/harness/setup.ts'],
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
+          // For tests that wait for several things in turn, each with a limit of its own that tells what it waited for.
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
           maxWorkers: availableParallelism() > 2 ? 3 : 2,
           sequence: { groupOrder: 1 },
         },

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CLIENT_STEERING_HEADERS, CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
@@ -81,14 +82,14 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
 
   beforeAll(async () => {
     await Promise.all(Object.values(stubs).map((stub) => stub.start()));
-    const [listenPort, adminPort, unusedPort] = await freePorts(3);
+    const [xdsPort, listenPort, adminPort, unusedPort] = await freePorts(4);
     const listen = `127.0.0.1:${listenPort}`;
     fleet = fleetOf('127.0.0.1:1', {
       a: [stubs.a1.address, stubs.a2.address],
       b: [stubs.b.address],
       c: [stubs.c.address],
     });
-    await serve('127.0.0.1:0');
+    await serve(`127.0.0.1:${xdsPort}`);
     publish();
     const bootstrap = buildBootstrap({
       frontend: fleet.frontends[0]!,
@@ -155,11 +156,13 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     const requests = 40;
     const retriesOfMany = async () => {
       let attempts = 0;
+      const allAreThere = new EventEmitter().setMaxListeners(requests);
       for (const stub of Object.values(stubs)) {
         stub.behaviour = async (_attempt, response) => {
           attempts++;
           // All fail at the same time.
-          await vi.waitUntil(() => attempts >= requests, 10_000);
+          if (attempts < requests) await once(allAreThere, 'yes');
+          else allAreThere.emit('yes');
           await sleep(100);
           response.statusCode = 503;
           response.end();

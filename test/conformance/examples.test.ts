@@ -86,12 +86,18 @@ class Example {
   /** On free ports. */
   async #startEnvoy(file: string, xdsAddress: string): Promise<void> {
     const [listenPort, adminPort, syncPort] = await freePorts(3);
-    const example = readFileSync(new URL(`../../envoy/standalone/${file}`, import.meta.url), 'utf8')
-      .replace('8080', String(listenPort))
-      .replace('9901', String(adminPort))
-      .replace('18000', xdsAddress.split(':')[1]!)
-      .replace('18001', String(syncPort))
-      .replace('MODEL', 'm1');
+    const changes: Readonly<Record<string, number | string>> = {
+      8080: listenPort!,
+      9901: adminPort!,
+      18000: xdsAddress.split(':')[1]!,
+      18001: syncPort!,
+      MODEL: 'm1',
+    };
+    // At once: a port may look like another one's end.
+    const example = readFileSync(new URL(`../../envoy/standalone/${file}`, import.meta.url), 'utf8').replace(
+      /\b(8080|9901|1800[01]|MODEL)\b/g,
+      (text) => String(changes[text]),
+    );
     this.#envoy = await Envoy.start(parse(example) as JsonObject, `127.0.0.1:${adminPort}`);
     this.url = `http://127.0.0.1:${listenPort}`;
     await this.#envoy.ready();

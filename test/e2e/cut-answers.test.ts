@@ -22,6 +22,8 @@ const stream =
   };
 const serves = stream((response) => response.end(`${token}data: [DONE]\n\n`));
 const breaksOff = stream((response) => response.destroy());
+/** Nobody sees the end but by leaving. */
+const goesOn = stream(() => {});
 const endsInError = stream((response) => response.end(`${error}data: [DONE]\n\n`));
 
 interface Alarms {
@@ -97,7 +99,9 @@ afterAll(async () => {
 
 it('ejects nobody for clients that leave amid their answers', async () => {
   expect((await askMany()).lost).toBe(0);
+  for (const stub of stubs) stub.behaviour = goesOn;
   expect((await askMany(true)).lost).toBe(100);
+  for (const stub of stubs) stub.behaviour = serves;
   const { lost, engines } = await askMany();
   expect(lost).toBe(0);
   expect([...engines.keys()].sort()).toEqual(['a', 'b', 'c', 'd']);

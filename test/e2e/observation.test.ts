@@ -8,6 +8,9 @@ import { type EnvoyHandle, Mesh, suspiciousLines } from './harness/mesh.js';
 import { sleep } from './harness/process.js';
 import { type Behaviour, StubEngine } from './harness/stub-engine.js';
 
+/** Many times the pause between two tokens of a stream that goes on, as a busy machine may be late with one. */
+const STREAM_IDLE_SECONDS = 4;
+
 const stubs = { a: new StubEngine('a'), b: new StubEngine('b') };
 let mesh: Mesh;
 let envoy: EnvoyHandle;
@@ -26,7 +29,7 @@ const stream =
   async (_attempt, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     if (prelude !== '') response.write(prelude);
-    for (let token = 0; token < tokens; token++) {
+    for (let token = 0; token < tokens && !response.destroyed; token++) {
       await sleep(pauseMs);
       response.write(event({ token }));
     }
@@ -47,7 +50,7 @@ const dies =
 
 /** By path. */
 const behaviours: Record<string, Behaviour> = {
-  '/long': stream(8, 250, true, '\ufeff: wait\r\rdata: {"type":"response.created"}\r\r'),
+  '/long': stream(12, 500, true, '\ufeff: wait\r\rdata: {"type":"response.created"}\r\r'),
   '/silent': stream(0, 0, false),
   '/stuck': stream(3, 50, false),
   '/never': never,
@@ -55,15 +58,15 @@ const behaviours: Record<string, Behaviour> = {
     if (attemptsAt('/retried').length > 1) stream(2, 10, true)(attempt, response);
   },
   '/whole': async (_attempt, response) => {
-    await sleep(2000);
+    await sleep(1_000 * STREAM_IDLE_SECONDS + 500);
     response.setHeader('content-type', 'application/json');
     response.setHeader('endpoint-load-metrics', 'TEXT named_metrics.kv_cache_usage_perc=0.93, eps=0');
     response.end(JSON.stringify(USAGE));
   },
-  '/left': stream(100, 100, false),
+  '/left': stream(600, 100, false),
   '/open': (attempt, response) => {
     response.once('close', () => closed.push(attempt.path));
-    return stream(100, 100, false)(attempt, response);
+    return stream(600, 100, false)(attempt, response);
   },
   '/waits': never,
   '/cut': stream(1, 10, false),
@@ -137,7 +140,7 @@ beforeAll(async () => {
     rttMs: { west: { a: 2, b: 2 } },
     profiles: { stub: { requestsPerSecond: 100 } },
     demand: { west: { requestsPerSecond: 20 } },
-    config: { timeouts: { streamIdleSeconds: 1.5 }, accessLog: logFile },
+    config: { timeouts: { streamIdleSeconds: STREAM_IDLE_SECONDS }, accessLog: logFile },
   });
   envoy = await mesh.startEnvoy('west', { concurrency: 2 });
 });
@@ -222,7 +225,7 @@ it('has nothing in flight when clients have left and engines have died', async (
     ...Array.from({ length: 20 }, () => leave('/waits', 300)),
   ]);
   const cut = Array.from({ length: 10 }, () => ask('/cut').catch(() => undefined));
-  await sleep(300);
+  await mesh.eventually('all of them at engines', () => attemptsAt('/cut').length === 10);
   await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
   await Promise.all(cut);
 

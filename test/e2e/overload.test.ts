@@ -95,10 +95,10 @@ describe('engines with more in flight than they should have', () => {
       engine.most = 0;
     }
     const load = new OpenLoop(envoy.url, 40, keysOf(200, 'crowd'));
-    await sleep(1_500);
+    const refusals = () => load.results.filter(({ status }) => status === 429);
+    await mesh.eventually('refusals', () => refusals().length > 10);
     await load.stop();
-    const refused = load.results.filter(({ status }) => status === 429);
-    expect(refused.length).toBeGreaterThan(10);
+    const refused = refusals();
     for (const { headers, body } of refused) {
       expect([decisionOf(headers).reason, JSON.parse(body).error.code]).toEqual(['overloaded', 'overloaded']);
       expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
@@ -121,7 +121,7 @@ describe('engines with more in flight than they should have', () => {
     const usedBefore = await used();
     const before = engines.reduce((sum, { stub }) => sum + stub.requests.length, 0);
     const load = new OpenLoop(envoy.url, 200, keysOf(300, 'storm'));
-    await sleep(2_000);
+    await mesh.eventually('400 requests', () => load.results.length > 400);
     await load.stop();
     expect(load.results.every(({ status }) => status === 503 || status === 429)).toBe(true);
     const asked = load.results.filter(({ status }) => status === 503).length;

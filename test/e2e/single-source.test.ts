@@ -6,7 +6,6 @@ import { SYNC_FRONTEND_HEADER, SYNC_NODE_HEADER, SYNC_SNAPSHOT_HEADER } from '..
 import { CertificateAuthority } from '../conformance/certificates.js';
 import { chat, keysOf, OpenLoop } from './harness/load.js';
 import { type EnvoyHandle, Mesh } from './harness/mesh.js';
-import { sleep } from './harness/process.js';
 import { type Attempt, answerOk, StubEngine } from './harness/stub-engine.js';
 import { surgeByHalf } from './harness/surge.js';
 
@@ -113,7 +112,7 @@ beforeAll(async () => {
   east = await mesh.startEnvoy('east');
   url = west.url;
   load = new OpenLoop(url, RATE, keysOf(100));
-  await sleep(2_000);
+  await mesh.eventually('2 s of requests', () => load.results.length > 2 * RATE);
 });
 
 afterAll(async () => {
@@ -198,7 +197,7 @@ it('no source that freezes or says nonsense, and no failure of all pages, costs 
   const results = await load.stop();
   expect(results.length).toBeGreaterThan(200);
   expect(results.filter(({ status }) => status !== 200)).toEqual([]);
-}, 60_000);
+});
 
 /** Waits until the admin view shows what is wrong; the plan is whole then. */
 async function seen(what: string, condition: () => Promise<boolean>): Promise<void> {

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 /** To start a process takes a second, and much longer on a busy machine. */
 export const START_TIMEOUT_MS = 60_000;
@@ -55,6 +57,19 @@ export class Process {
 
   get running(): boolean {
     return !this.#exited;
+  }
+
+  /** For how long its threads were ready to run while the machine was busy with others; 0 where the system does not tell. */
+  get waitedMs(): number {
+    const tasks = `/proc/${this.pid}/task`;
+    try {
+      const waits = readdirSync(tasks).map((task) =>
+        Number(readFileSync(join(tasks, task, 'schedstat'), 'utf8').split(' ')[1]),
+      );
+      return waits.reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1e6;
+    } catch {
+      return 0;
+    }
   }
 
   signal(signal: NodeJS.Signals): void {
