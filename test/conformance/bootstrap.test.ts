@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import { BootstrapSchema } from '../../xds-server/gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
@@ -21,9 +21,6 @@ import { silent } from './silent.js';
 
 const example = (name: string) =>
   readFileSync(new URL(`../../envoy/standalone/${name}.yaml`, import.meta.url), 'utf8');
-// Starting Envoy takes a while on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
-
 const frontend = { id: 'west', region: 'westeurope', listen: '127.0.0.1:1' };
 
 const folder = mkdtempSync(join(tmpdir(), 'wardrop-validate-'));

@@ -1,14 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { CLIENT_STEERING_HEADERS } from '../../wire/names.js';
 import { BootstrapSchema } from '../../xds-server/gen/envoy/config/bootstrap/v3/bootstrap_pb.js';
 import { registry } from '../../xds-server/xds/registry.js';
 import { complaintsOf, gatewayOf } from './envoy/gateway.js';
-
-// Starting Envoy takes a while on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 interface Manifest {
   readonly kind: string;

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import type { JsonObject } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLIENT_STEERING_HEADERS, CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import {
@@ -19,9 +19,6 @@ import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { decide, steeringModule, TRAP_HEADER } from './envoy/steering-module.js';
 import { silent } from './silent.js';
-
-// Starting Envoy takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 60_000, testTimeout: 60_000 });
 
 const wasmModule = steeringModule();
 

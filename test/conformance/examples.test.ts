@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { id64 } from '../../wire/hash.js';
 import { CLUSTER_HEADER, DESTINATION_HEADER } from '../../wire/names.js';
@@ -22,9 +22,6 @@ import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { decide, steeringModule } from './envoy/steering-module.js';
 import { silent } from './silent.js';
-
-// Starting Envoy takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 60_000, testTimeout: 60_000 });
 
 const wasmModule = steeringModule();
 

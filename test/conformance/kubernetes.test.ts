@@ -5,15 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { READY_PATH } from '../../wire/names.js';
 import { suspiciousLines } from '../e2e/harness/mesh.js';
 import { envoyBinary } from './envoy/envoy.js';
 import { printed } from './printed.js';
-
-// Starting Envoy takes a while on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 interface Container {
   readonly name: string;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HASH_HEADER } from '../../wire/names.js';
 import { buildBootstrap, buildResources, frontendOf, XdsServer } from '../../xds-server/xds/index.js';
 import { suspiciousLines } from '../e2e/harness/mesh.js';
@@ -9,9 +9,6 @@ import { Envoy } from './envoy/envoy.js';
 import { fleetOf, planOf, statesOf } from './envoy/fleet.js';
 import { decide, steeringModule } from './envoy/steering-module.js';
 import { silent } from './silent.js';
-
-// Starting Envoy takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 60_000, testTimeout: 60_000 });
 
 const wasmModule = steeringModule();
 

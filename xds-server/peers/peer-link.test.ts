@@ -82,4 +82,4 @@ it('an address at which a server met itself is asked again: another one may have
   instance = 'j';
   await vi.waitUntil(() => !link.isSelf, PATIENCE_MS);
   await vi.waitUntil(() => link.heardMs !== undefined, PATIENCE_MS);
-}, 60_000);
+});

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { eventually, Process } from '../../e2e/harness/process.js';
+import { PATIENCE_MS } from '../../patience.js';
 
 /** Path of Envoy: ENVOY_BIN, else what the repository's own script finds or fetches. */
 export async function envoyBinary(): Promise<string> {
@@ -43,8 +44,8 @@ export class Envoy {
         if (!this.process.running) throw new Error('Envoy ended');
         return (await fetch(`${this.adminUrl}/ready`)).ok;
       },
-      undefined,
-      () => this.process.output,
+      PATIENCE_MS,
+      () => this.process.tail,
     );
   }
 

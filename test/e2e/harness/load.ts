@@ -66,17 +66,18 @@ export class OpenLoop {
   heldUpMs = 0;
   readonly #pending = new Set<Promise<void>>();
   readonly #agent = new Agent({ connections: null, pipelining: 1 });
+  readonly #sending: Promise<void>;
   #running = true;
   #sent = 0;
 
   constructor(url: string, requestsPerSecond: number, keys: readonly string[], options: RequestOptions = {}) {
-    void this.#run(url, requestsPerSecond, keys, options);
+    this.#sending = this.#run(url, requestsPerSecond, keys, options);
   }
 
   /** Ends the load and waits for what is under way. */
   async stop(): Promise<readonly Result[]> {
     this.#running = false;
-    await sleep(20);
+    await this.#sending;
     await Promise.all(this.#pending);
     await this.#agent.close();
     return this.results;

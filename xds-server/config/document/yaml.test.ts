@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../load.js';
 import { fixture, minimal, problemsOf } from '../testing/texts.js';
 
@@ -57,7 +57,9 @@ describe('the YAML of a configuration', () => {
   });
 
   it('reads UTF-8, with a byte order mark or without, and refuses what is none', () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'wardrop-')), 'fleet.yaml');
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-yaml-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'fleet.yaml');
     writeFileSync(file, `\ufeff${minimal}`);
     expect(loadConfig(file).fleet.frontends).toHaveLength(1);
     for (const encoding of ['latin1', 'utf16le'] as const) {
