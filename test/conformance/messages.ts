@@ -17,6 +17,7 @@ import type { DeltaRequest, SotwRequest } from '../../xds-server/xds/protocol/se
 import {
   CLUSTER_TYPE,
   ENDPOINTS_TYPE,
+  EXTENSION_TYPE,
   LISTENER_TYPE,
   ROUTE_TYPE,
   RUNTIME_TYPE,
@@ -26,6 +27,7 @@ import {
 export const types = {
   cds: CLUSTER_TYPE,
   eds: ENDPOINTS_TYPE,
+  ecds: EXTENSION_TYPE,
   lds: LISTENER_TYPE,
   rds: ROUTE_TYPE,
   rtds: RUNTIME_TYPE,

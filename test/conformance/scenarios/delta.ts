@@ -302,6 +302,25 @@ export const deltaScenarios: readonly Scenario[] = [
     },
   },
   {
+    rule: 'Requesting Additional Resources: reconnecting',
+    name: 'a filter that the client holds is not reported as removed, and sent when it appears; others are',
+    async run(server) {
+      server.publish({ ecds: { a: '1', b: '1' } });
+      const before = new DeltaClient(server);
+      const { versions } = await before.subscribe('ecds', ['a', 'b']);
+      server.publish({ ecds: { a: '1' } });
+      await before.silence();
+      await before.close();
+      const after = new DeltaClient(server);
+      after.request('ecds', { subscribe: ['a', 'b', 'c'], initialVersions: versions });
+      expect(changesOf(await after.take('ecds'))).toEqual({ resources: { a: '1' }, removed: ['c'] });
+      await after.silence();
+      server.publish({ ecds: { a: '1', b: '2' } });
+      expect(changesOf(await after.take('ecds'))).toEqual({ resources: { b: '2' }, removed: [] });
+      await after.silence();
+    },
+  },
+  {
     rule: 'When to send an update',
     name: 'while a response is unanswered no other of its type is sent; then the difference to the newest state is',
     async run(server) {

@@ -2,7 +2,7 @@ import { WardropError } from '../../errors.js';
 import type { NodeIdentity } from './node.js';
 import type { View } from './resource.js';
 import { type Answer, type Protocol, type Rejection, Subscription } from './subscription.js';
-import { isFullState, referencedType, removalWaitsFor, sendOrder } from './type-url.js';
+import { isFullState, isKept, referencedType, removalWaitsFor, sendOrder } from './type-url.js';
 
 interface CommonRequest {
   /** Only in the first request of a stream, as a rule. */
@@ -131,7 +131,7 @@ export class Session {
   #subscription(typeUrl: string): Subscription {
     let subscription = this.subscriptions.get(typeUrl);
     if (subscription === undefined) {
-      subscription = new Subscription(this.#options.protocol, isFullState(typeUrl));
+      subscription = new Subscription(this.#options.protocol, isFullState(typeUrl), isKept(typeUrl));
       this.subscriptions.set(typeUrl, subscription);
     }
     return subscription;

@@ -75,6 +75,8 @@ export class Subscription {
   constructor(
     readonly protocol: Protocol,
     readonly fullState: boolean,
+    /** What the client has and what is gone stays with it. */
+    readonly kept: boolean,
   ) {
     this.#wildcardByDefault = fullState;
   }
@@ -185,7 +187,7 @@ export class Subscription {
   #statusOf(name: string, version: string | null): ResourceStatus['status'] {
     if (this.#refused.has(name)) return 'rejected';
     const known = this.#known.get(name)?.version ?? null;
-    if (known === null && version === null) return 'missing';
+    if (version === null && (known === null || this.kept)) return 'missing';
     const isUnderWay = this.#inFlight?.resources.some((resource) => resource.name === name) === true;
     return known === version && !isUnderWay ? 'synced' : 'stale';
   }
@@ -276,6 +278,7 @@ export class Subscription {
   }
 
   #gone(collection: Collection): string[] {
+    if (this.kept) return [];
     return [...this.#known.keys()].filter((name) => !collection.resources.has(name));
   }
 
@@ -315,7 +318,9 @@ export class Subscription {
     // By themselves, after what is new: a client that rejects that would reject the removals with it.
     const isAlone = resources.length === 0 && !onlyDue && !holdRemovals;
     const removed = new Set(isAlone ? this.#gone(collection) : []);
-    for (const name of this.#due) if (!collection.resources.has(name)) removed.add(name);
+    for (const name of this.#due) {
+      if (!collection.resources.has(name) && !(this.kept && this.#known.has(name))) removed.add(name);
+    }
     const isDue = this.#answerDue;
     this.#due.clear();
     this.#answerDue = false;

@@ -27,6 +27,12 @@ export const sendOrder: readonly string[] = [
 export const isFullState = (typeUrl: string): boolean =>
   typeUrl === CLUSTER_TYPE || typeUrl === LISTENER_TYPE;
 
+/**
+ * Types of which a client keeps what it has, whatever there is: it is never told that one is gone. Without its filter, a
+ * listener answers 500, also one that drains, and no client says when that has ended.
+ */
+export const isKept = (typeUrl: string): boolean => typeUrl === EXTENSION_TYPE;
+
 /** Where the references of a resource point: a cluster names its endpoints, a listener its routes. */
 export const referencedType: ReadonlyMap<string, string> = new Map([
   [CLUSTER_TYPE, ENDPOINTS_TYPE],

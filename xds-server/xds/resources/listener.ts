@@ -80,31 +80,38 @@ const discoveredFilter = {
   },
 };
 
+/** Envoy has rejected the first filter that it was given; of a filter that is missing it says only that by itself. */
+const NO_FILTER_FLAG = 'NFCF';
+
 /**
  * Envoy's own answers, in the shape of OpenAI's errors and Anthropic's. The filter's have that shape already; Envoy's are known
- * by their response flags.
+ * by their response flags. The first that fits counts.
  */
 const localReplyConfig = {
   mappers: [
-    {
-      filter: { filterSpecifier: { case: 'responseFlagFilter' as const, value: {} } },
-      bodyFormatOverride: {
-        format: {
-          case: 'jsonFormat' as const,
-          value: {
-            type: 'error',
-            error: {
-              message: '%LOCAL_REPLY_BODY%',
-              type: 'server_error',
-              param: null,
-              code: '%RESPONSE_CODE_DETAILS%',
-            },
-          },
+    // Of itself, a 500: clients and proxies do not try again elsewhere what may be a fault of the request.
+    { ...mapper([NO_FILTER_FLAG], 'this Envoy has no filter'), statusCode: 503 },
+    mapper([], '%LOCAL_REPLY_BODY%'),
+  ],
+};
+
+/** For answers with one of these flags; none stands for any. */
+function mapper(flags: readonly string[], message: string) {
+  return {
+    filter: {
+      filterSpecifier: { case: 'responseFlagFilter' as const, value: { flags: [...flags] } },
+    },
+    bodyFormatOverride: {
+      format: {
+        case: 'jsonFormat' as const,
+        value: {
+          type: 'error',
+          error: { message, type: 'server_error', param: null, code: '%RESPONSE_CODE_DETAILS%' },
         },
       },
     },
-  ],
-};
+  };
+}
 
 function connectionManager(input: ListenerInput) {
   return {
