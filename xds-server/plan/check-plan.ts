@@ -16,6 +16,8 @@ const STATED_RHO_TOLERANCE = 0.25;
 const LEAST_CAPACITY = 1e-6;
 /** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
 const SHED_NEEDS_UTILIZATION = 0.95;
+/** Shed fractions are no finer: what one step less would serve is no room that somebody is refused for. */
+const SHED_STEP = 5e-9;
 
 export type ViolationCode =
   | 'rows-incomplete'
@@ -192,6 +194,7 @@ function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Repor
     demandsOf.set(key, [...(demandsOf.get(key) ?? []), demand]);
   }
   const loads = new Map<string, number>();
+  const steps = new Map<string, number>();
   for (const row of plan.rows) {
     for (const { engineId, weight } of row.weights) {
       const profile = profiles.get(profileIds.get(engineId) ?? '');
@@ -201,8 +204,10 @@ function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Repor
       }
       for (const demand of demandsOf.get(`${row.frontendId}\n${row.poolId}`) ?? []) {
         const refused = row.shed.find(({ priority }) => priority === demand.priority);
-        const rps = demand.requestsPerSecond * weight * (1 - (refused?.fraction ?? 0));
-        loads.set(engineId, (loads.get(engineId) ?? 0) + rps * workSeconds(profile, demand));
+        const fraction = refused?.fraction ?? 0;
+        const offered = demand.requestsPerSecond * weight * workSeconds(profile, demand);
+        loads.set(engineId, (loads.get(engineId) ?? 0) + offered * (1 - fraction));
+        steps.set(engineId, (steps.get(engineId) ?? 0) + offered * Math.min(fraction, SHED_STEP));
       }
     }
   }
@@ -217,7 +222,7 @@ function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Repor
         `engine ${engine.id} would get ${load} replica-seconds of work per second, its hard limit is ${limit}`,
       );
     }
-    if (limit > 0) utilizations.set(engine.id, load / limit);
+    if (limit > 0) utilizations.set(engine.id, (load + (steps.get(engine.id) ?? 0)) / limit);
   }
   checkEngines(plan, state, loads, report);
   checkNeed({ plan, state, policy }, utilizations, report);

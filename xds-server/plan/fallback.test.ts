@@ -75,6 +75,35 @@ describe('without any plan, when the solver breaks', () => {
     ]);
   });
 
+  it('an engine that a row has no use for is full for it neither', async () => {
+    const { rows } = await planOf(
+      worldInput({
+        frontends: ['f'],
+        engines: [
+          { id: 'dust', profile: simpleProfile(100), health: 2e-6 },
+          { id: 'large', profile: simpleProfile(1000) },
+        ],
+        pools: { chat: ['dust', 'large'], code: ['dust'] },
+        networkMs: [[5, 5]],
+        demands: [
+          { frontendId: 'f', poolId: 'chat', requestsPerSecond: 500 },
+          { frontendId: 'f', poolId: 'code', requestsPerSecond: 1 },
+        ],
+      }),
+    );
+    expect(rows[0]).toMatchObject({ weights: [{ engineId: 'large', weight: 1 }], shed: [] });
+    expect(rows[1]!.shed).toEqual([{ priority: 0, fraction: expect.closeTo(0.9998, 4) }]);
+  });
+
+  it('demand of billions of times what an engine can do is refused but for what a filter can tell apart', async () => {
+    for (const requestsPerSecond of [1e9, 1e6, 1]) {
+      const engines = [{ id: 'dust', profile: simpleProfile(1), health: 2e-6 }];
+      const demands = [{ frontendId: 'f', requestsPerSecond }];
+      const { rows } = await planOf(worldInput({ frontends: ['f'], engines, networkMs: [[5]], demands }));
+      expect(rows[0]!.shed[0]!.fraction).toBeCloseTo(1 - 2e-6 / requestsPerSecond, 6);
+    }
+  });
+
   it('every row has a plan that passes the checks and keeps the bounds of operators, whatever the fleet', async () => {
     const load = fc.double({ min: 0.1, max: 100, noNaN: true });
     await fc.assert(
@@ -98,6 +127,24 @@ describe('without any plan, when the solver breaks', () => {
           expect(weight).toBeGreaterThanOrEqual(min * 0.999 - 1e-6);
           expect(weight).toBeLessThanOrEqual(max * 1.001 + 1e-6);
         }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('so it has where engines are fractions of a replica and demands are nothing or billions', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), async (seed) => {
+        const random = randomNumbers(seed);
+        const scale = { frontends: 3, engines: 6, pools: 4, eligibility: 0.5, load: 1 };
+        const { state, ...rest } = randomInput(seed, scale);
+        const engines = state.engines.map((engine) => ({ ...engine, health: 10 ** (-6 * random()) }));
+        const demands = state.demands.map((demand) => ({
+          ...demand,
+          requestsPerSecond: random() < 0.1 ? 0 : demand.requestsPerSecond * 10 ** (18 * random() - 10),
+        }));
+        const odd = { ...rest, state: { ...state, engines, demands } };
+        expect(checkPlan({ ...odd, plan: await planOf(odd) })).toEqual([]);
       }),
       { numRuns: 60 },
     );

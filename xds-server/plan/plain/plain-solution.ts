@@ -6,6 +6,7 @@ import { followable } from '../../optimizer/index.js';
 import type { BackupShares, EngineWeight, Solution, SolutionRow } from '../../optimizer/solution.js';
 import { type Profile, workSeconds } from '../../profiles/profile.js';
 import { EngineWork } from '../engine-work.js';
+import { MIN_WEIGHT } from '../partition/quantise.js';
 import { Usability } from '../usability.js';
 import { type Place, type Placeable, plainFlows } from './plain-flows.js';
 import { type PlainClass, plainShed } from './plain-shed.js';
@@ -47,7 +48,9 @@ export function plainSolution(input: PlainInput): Solution {
   const weights = plainFlows(rows, [target, between]).map((flows, at) => {
     const { places } = rows[at]!;
     const all = sum(flows);
-    return all > 0 ? Array.from(flows, (flow) => flow / all) : sharesByCapacity(places, capacities);
+    return published(
+      all > 0 ? Array.from(flows, (flow) => flow / all) : sharesByCapacity(places, capacities),
+    );
   });
   const classes = rows.flatMap((row, at) => classesOf(row, at, weights[at]!, input));
   const shed = groupBy(
@@ -92,6 +95,13 @@ function rowsOf({ rows, state, profiles, policy }: PlainInput): Row[] {
     places.sort((a, b) => a.networkSeconds - b.networkSeconds || compare(a.engineId, b.engineId));
     return { frontendId, poolId, requestsPerSecond, demands: own, places };
   });
+}
+
+/** Without shares that no plan states: an engine that gets nothing is full for nobody. */
+function published(shares: readonly number[]): number[] {
+  const kept = shares.map((share) => (share < MIN_WEIGHT ? 0 : share));
+  const all = sum(kept);
+  return kept.map((share) => share / all);
 }
 
 /** Where there is nothing to place, or no room for any of it: in proportion to capacity, within bounds. */
