@@ -1,14 +1,19 @@
 import fc from 'fast-check';
-import { vi } from 'vitest';
+import { beforeEach, vi } from 'vitest';
+import { drawFrom } from '../simulator/filter-host/host.js';
+import { Random } from '../simulator/random.js';
 
 /**
- * Properties draw the same inputs in every run, so that what fails has to do with what was changed. `FC_SEED`, a whole
- * number, has them draw others, and `FC_TIMES` so many times as many, for which tests may take so many times as long.
+ * Properties, and emulated Envoys, draw the same in every run, so that what fails has to do with what was changed. `FC_SEED`,
+ * a whole number, has them draw others, and `FC_TIMES` has properties draw so many times as many inputs, for which tests may
+ * take so many times as long.
  */
 const seed = wholeNumber('FC_SEED', Number.MIN_SAFE_INTEGER);
 const times = wholeNumber('FC_TIMES', 1);
 
 fc.configureGlobal({ seed });
+seedEnvoys();
+beforeEach(seedEnvoys);
 if (times > 1) {
   vi.setConfig({ testTimeout: 60_000 * times });
   vi.doMock('fast-check', async (original) => ({
@@ -27,6 +32,11 @@ export function withTimes(all: typeof fc, times: number): typeof fc {
     parameters: fc.Parameters<unknown> = {},
   ) => all.assert(property, { ...parameters, numRuns: (parameters.numRuns ?? 100) * times }) as Promise<void>;
   return { ...all, assert };
+}
+
+function seedEnvoys(): void {
+  const random = new Random(seed, 'envoy');
+  drawFrom((bytes) => bytes.set(bytes.map(() => random.bits())));
 }
 
 function wholeNumber(name: string, min: number): number {

@@ -23,6 +23,15 @@ const CAS_MISMATCH = 8;
 const utf8 = new TextEncoder();
 const text = new TextDecoder();
 
+type FillRandom = (bytes: Uint8Array) => void;
+
+let fillRandomly: FillRandom = (bytes) => void randomFillSync(bytes);
+
+/** What Envoys draw from that are given nothing of their own. */
+export function drawFrom(fillRandom: FillRandom): void {
+  fillRandomly = fillRandom;
+}
+
 /** One Envoy process under emulation: VMs of the filter, what they share, and a clock that tests move. */
 export class Host {
   nowMs = 1_700_000_000_000;
@@ -32,7 +41,7 @@ export class Host {
   readonly logs: string[] = [];
   /** Host calls by name, since the test last cleared it. */
   readonly calls = new Map<string, number>();
-  readonly fillRandom: (bytes: Uint8Array) => void;
+  readonly fillRandom: FillRandom;
   /** Imports of a module that was changed. */
   readonly furtherImports: WebAssembly.ModuleImports;
   readonly #module: WebAssembly.Module;
@@ -40,7 +49,7 @@ export class Host {
 
   constructor(
     module: WebAssembly.Module = filterModule(),
-    fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
+    fillRandom: FillRandom = (bytes) => fillRandomly(bytes),
     furtherImports: WebAssembly.ModuleImports = {},
   ) {
     this.#module = module;
