@@ -12,7 +12,7 @@ type Entry = Partly<ConfigFile['engines'][number]>;
 
 export function checkEngines(config: Draft, found: Findings): void {
   const endpoints = new Map<string, Path>();
-  const profileIds = Object.keys(config.profiles ?? {});
+  const profileIds = new Set(Object.keys(config.profiles ?? {}));
   for (const [index, engine] of (config.engines ?? []).entries()) {
     for (const [at, endpoint] of (engine?.endpoints ?? []).entries()) {
       const path = ['engines', index, 'endpoints', at];
@@ -38,7 +38,7 @@ export function checkEngines(config: Draft, found: Findings): void {
       found.warn(
         ['engines', index],
         `engine ${JSON.stringify(engine.id ?? index)} has no profile`,
-        profileIds.length > 0
+        profileIds.size > 0
           ? 'the profile with the most work per request is used'
           : 'one request per second and replica is assumed, and what is more is refused',
       );

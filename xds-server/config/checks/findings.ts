@@ -104,11 +104,11 @@ export class Findings {
     path: Path,
     kind: Kind,
     name: string,
-    known: Iterable<string>,
+    known: ReadonlySet<string>,
     at: 'key' | 'value' = 'value',
   ): boolean {
+    if (known.has(name) || this.#mayHaveMore(kind)) return true;
     const names = [...known];
-    if (names.includes(name) || this.#mayHaveMore(kind)) return true;
     const hint =
       suggest(name, names) ??
       (names.length > 0 && names.length <= 10 ? `known: ${names.join(', ')}` : undefined);
@@ -117,8 +117,8 @@ export class Findings {
   }
 
   knownPool(path: Path, pool: string, at: 'key' | 'value' = 'value'): boolean {
-    const ids = this.pools?.map(({ id }) => id);
-    return ids === undefined || this.known(path, 'pool', pool, ids, at);
+    if (this.pools === undefined) return true;
+    return this.known(path, 'pool', pool, new Set(this.pools.map(({ id }) => id)), at);
   }
 
   /** Whether there may be names of a kind that cannot be read. */

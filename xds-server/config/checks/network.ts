@@ -113,11 +113,11 @@ function checkRegions(config: Draft, found: Findings, table: NetworkTable): void
 
 /** The known names for which others seem to be meant, and which are not there themselves. */
 function misspelt(names: readonly string[], known: ReadonlySet<string>): ReadonlySet<string> {
-  const missing = [...known].filter((name) => !names.includes(name));
+  const there = new Set(names);
   return new Set(
     names
       .filter((name) => !known.has(name))
       .map((name) => closest(name, known))
-      .filter((name) => name !== undefined && missing.includes(name)) as string[],
+      .filter((name) => name !== undefined && !there.has(name)) as string[],
   );
 }

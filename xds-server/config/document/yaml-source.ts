@@ -43,10 +43,13 @@ export class YamlSource {
       logLevel: 'error',
       // No value of a configuration is of a kind that only a tag can name, such as bytes or dates.
       resolveKnownTags: false,
-      uniqueKeys: (a, b) =>
-        a === b || (a instanceof Scalar && b instanceof Scalar && nameOf(a) === nameOf(b)),
+      // It would compare each key with all before it.
+      uniqueKeys: false,
     });
-    const problems = [...this.#syntaxErrors(), ...this.#wrongAliases()];
+    const syntaxErrors = this.#syntaxErrors();
+    // What is misread may seem to have a key twice.
+    const repeatedKeys = syntaxErrors.length > 0 ? [] : this.#repeatedKeys();
+    const problems = [...syntaxErrors, ...repeatedKeys, ...this.#wrongAliases()];
     if (problems.length > 0) throw new ConfigError('WARDROP_CONFIG_UNREADABLE', problems);
     this.#takeKeysAsWritten();
   }
@@ -94,7 +97,6 @@ export class YamlSource {
     if (code === 'TAB_AS_INDENT') {
       return { ...this.#problemAt(offset, 'a tab indents this line'), hint: 'use spaces' };
     }
-    if (code === 'DUPLICATE_KEY') return this.#repeatedKey(offset, message);
     const problem = this.#problemAt(offset, message);
     const opening = UNCLOSED.test(message) ? this.#openingOf(offset) : undefined;
     if (opening === undefined) return problem;
@@ -102,19 +104,28 @@ export class YamlSource {
     return { ...problem, hint: `it begins in line ${line}, column ${column}` };
   }
 
-  /** A key that its mapping has before, too. */
-  #repeatedKey(offset: number, message: string): ConfigProblem {
-    let first: Node | undefined;
+  /** Keys that their mapping has before, too. */
+  #repeatedKeys(): ConfigProblem[] {
+    const problems: ConfigProblem[] = [];
     visit(this.#document, {
       Map: (_, { items }) => {
-        const keys = items.map(({ key }) => key).filter(isNode);
-        const again = keys.find((key) => key.range?.[0] === offset);
-        if (again !== undefined) first = keys.find((key) => nameOf(key) === nameOf(again));
+        const first = new Map<string, Scalar>();
+        for (const { key } of items) {
+          if (!(key instanceof Scalar)) continue;
+          const name = nameOf(key);
+          const before = first.get(name);
+          if (before === undefined) first.set(name, key);
+          else problems.push(this.#repeatedKey(key, before));
+        }
       },
     });
-    if (first === undefined) return this.#problemAt(offset, message);
+    return problems;
+  }
+
+  #repeatedKey(key: Scalar, first: Scalar): ConfigProblem {
     const { line } = this.#position(first.range?.[0] ?? 0);
-    return this.#problemAt(offset, `key ${JSON.stringify(nameOf(first))} is already in line ${line}`);
+    const message = `key ${JSON.stringify(nameOf(key))} is already in line ${line}`;
+    return this.#problemAt(key.range?.[0] ?? 0, message);
   }
 
   /** Where the innermost of what the parser gave up at `offset` begins. */

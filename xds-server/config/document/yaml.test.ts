@@ -26,6 +26,22 @@ describe('the YAML of a configuration', () => {
     expect(problemsOf(`${text}network: {rttMs: {f: &row {e: 1}, g: *row}}`)).toEqual([]);
   });
 
+  it('refuses every key that its mapping has before, in a block or in brackets, as it is written', () => {
+    const text = `a: 1\nb: {c: 1, "c": 2, d: 1, c: 3}\n'a': 2\ne: [{1.0: x, 1.0: y}]\n`;
+    expect(problemsOf(text).map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
+      '3:1 key "a" is already in line 1',
+      '2:11 key "c" is already in line 2',
+      '2:25 key "c" is already in line 2',
+      '4:14 key "1.0" is already in line 4',
+    ]);
+  });
+
+  it('tells of keys twice only when nothing is misread', () => {
+    expect(problemsOf('a: {b: 1, b: 2\nc: 1\n').map(({ message }) => message)).toEqual([
+      expect.stringContaining('Flow map'),
+    ]);
+  });
+
   it('refuses aliases without an anchor, each at its place', () => {
     const text = `${minimal}policy: *none\ntimeouts: {answerSeconds: *nothing}\n`;
     expect(problemsOf(text).map(({ line, column, message }) => ({ line, column, message }))).toEqual([
