@@ -1,8 +1,9 @@
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
+import { classId } from '../../xds-server/fleet/priority-class.js';
 import { Optimizer } from '../../xds-server/optimizer/index.js';
 import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
-import type { Fault, Scenario, ScenarioEngine } from '../scenario.js';
+import type { Fault, Scenario, ScenarioDemand, ScenarioEngine } from '../scenario.js';
 import { rowOf } from './choices.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { pickTwo } from './hashing.js';
@@ -70,13 +71,12 @@ function trueState(scenario: Scenario, fleet: Fleet, poolIds: readonly string[],
   const { frontends, engines } = scenario;
   const acting = scenario.faults.filter(({ from, until }) => from <= now && now < until);
   const demands = frontends.flatMap(({ id, demands: own }) =>
-    own.flatMap(({ rate, source, classShares }) =>
-      classShares.map((share, requestClass) => ({
+    own.flatMap((demand) =>
+      partsOf(demand, scenario, poolIds).map(({ share, ...part }) => ({
         frontendId: id,
-        poolId: poolIds[scenario.classes[requestClass]!.pool]!,
-        priority: scenario.classes[requestClass]!.priority?.value ?? 0,
-        requestsPerSecond: Math.round(share * rate.at(now) * 10) / 10,
-        ...source.expected,
+        ...part,
+        requestsPerSecond: Math.round(share * demand.rate.at(now) * 10) / 10,
+        ...demand.source.expected,
         source: 'measured' as const,
       })),
     ),
@@ -116,6 +116,22 @@ function trueState(scenario: Scenario, fleet: Fleet, poolIds: readonly string[],
       ),
     settledSeconds: 0,
   };
+}
+
+/** By pool of the configuration, which needs share that the same engines meet, and priority. */
+function partsOf(
+  { classShares }: ScenarioDemand,
+  { classes }: Scenario,
+  poolIds: readonly string[],
+): { readonly poolId: string; readonly priority: number; readonly share: number }[] {
+  const parts = new Map<string, { poolId: string; priority: number; share: number }>();
+  classes.forEach(({ pool, priority: { value: priority } = { value: 0 } }, index) => {
+    const poolId = poolIds[pool]!;
+    const key = classId(poolId, priority);
+    const share = (parts.get(key)?.share ?? 0) + classShares[index]!;
+    parts.set(key, { poolId, priority, share });
+  });
+  return [...parts.values()];
 }
 
 /** Nothing crosses the border of a region that is cut off. */

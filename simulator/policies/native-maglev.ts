@@ -30,10 +30,17 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
       scenario.engines.map(({ engineId }) => ({ ...noEngineUsage(pool, id64(engineId)) }) as Counters),
     ),
   );
+  /** By class, the first one that is the same to the control server: needs that the same engines meet share a pool. */
+  const sameAs = scenario.classes.map(({ priority }, requestClass) =>
+    scenario.classes.findIndex(
+      (other, index) => poolIds[index] === poolIds[requestClass] && other.priority?.value === priority?.value,
+    ),
+  );
   const offered = frontendOf.map(() => poolIds.map(() => 0));
   /** By frontend and pool. */
   const weights: (readonly number[])[][] = [];
-  const tables: Uint16Array[][] = [];
+  /** Undefined where nobody may be sent anything. */
+  const tables: (Uint16Array | undefined)[][] = [];
   let sequence = 0;
   let pushedAt = Number.NEGATIVE_INFINITY;
 
@@ -50,17 +57,18 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
     next.forEach((rows, frontend) => {
       if (!control.reaches[frontend] && weights[frontend]) return;
       weights[frontend] = rows;
-      tables[frontend] = rows.map((row) => maglev.map(row));
+      tables[frontend] = rows.map((row) => (row.some((weight) => weight > 0) ? maglev.map(row) : undefined));
     });
   };
   const report = (envoy: number): UsageReport => ({
     vms: [
       {
         ...noVmUsage(1n, ++sequence),
-        pools: scenario.classes.map(({ priority }, requestClass) => ({
-          ...noPoolUsage(poolIds[requestClass]!, priority?.value),
-          offered: offered[envoy]![requestClass]!,
-        })),
+        pools: scenario.classes.flatMap(({ priority }, requestClass) => {
+          if (sameAs[requestClass] !== requestClass) return [];
+          const usage = noPoolUsage(poolIds[requestClass]!, priority?.value);
+          return [{ ...usage, offered: offered[envoy]![requestClass]! }];
+        }),
         engines: merged(usages[envoy]!.flat()),
       },
     ],
@@ -72,8 +80,9 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
     id: 'native-maglev',
     decide({ frontend, envoy, pool, conversation }) {
       const { requestClass } = conversation;
-      offered[envoy]![requestClass]!++;
-      const table = tables[frontend]![pool]!;
+      offered[envoy]![sameAs[requestClass]!]!++;
+      const table = tables[frontend]![pool];
+      if (table === undefined) return [];
       // Envoy skips hosts that its health checks hold for dead by hashing on.
       for (let attempt = 0; attempt < 16; attempt++) {
         const engine = table[mix(conversation.hash, attempt) % table.length]!;

@@ -139,6 +139,73 @@ describe.each(Object.entries(policies))('several pools under policy %s', (_, pol
     for (const row of [1, 3]) expect(sent[row]![0]).toBe(0);
     expect(Math.min(...sent.map((row) => row.reduce((a, b) => a + b, 0)))).toBeGreaterThan(400);
   });
+
+  it('fail only where nobody is left or may be reached', async () => {
+    const half = calm.frontends.map((frontend) => ({
+      ...frontend,
+      demands: [{ ...demand(frontend.id, 20), classShares: [0.5, 0.5] }],
+    }));
+    const needs: Partial<Scenario> = {
+      ...{ frontends: half, seconds: 15 },
+      ...needsOf('c'),
+      engines: engines.map((each) => ({ ...each, labels: { of: each.id } })),
+      rttMs: [
+        [4, 40, 80],
+        [80, 40, Number.POSITIVE_INFINITY],
+      ],
+      faults: [{ kind: 'engine-down', engine: 'c', from: 16, until: 1e9 }],
+    };
+    const [none, onlyC] = (await run(policy, needs)).byClass;
+    expect(none!.ends.answered / none!.e2eSeconds.length).toBeGreaterThan(0.95);
+    expect(onlyC!.ends.answered / onlyC!.e2eSeconds.length).toBeLessThan(0.2);
+  });
+});
+
+/** A pool for everything, and one for each of the needs, which only this engine meets. */
+function needsOf(engineId: string, names: readonly string[] = ['x']): Pick<Scenario, 'pools' | 'classes'> {
+  const needs = names.map((name) => ({ name, headers: { 'x-need': name }, labels: { of: engineId } }));
+  return {
+    pools: [
+      { id: 'none', eligible: engines.map(() => true) },
+      ...names.map((id) => ({ id, eligible: engines.map(({ id }) => id === engineId) })),
+    ],
+    classes: [
+      { id: 'none', headers: {}, pool: 0 },
+      ...needs.map((need, at) => ({ id: need.name, headers: need.headers, pool: at + 1, need })),
+    ],
+  };
+}
+
+it.each(['native-maglev', 'wardrop', 'clairvoyant'])(
+  'needs that the same engines meet are planned for as one: %s',
+  async (name) => {
+    const withNeeds = (shares: readonly number[], names: readonly string[]) =>
+      run(policies[name], {
+        seconds: 10,
+        ...needsOf('a', names),
+        engines: engines.map((each) => ({ ...each, labels: { of: each.id } })),
+        frontends: calm.frontends.map((frontend) => ({
+          ...frontend,
+          demands: [{ ...demand(frontend.id, 90), classShares: shares }],
+        })),
+      });
+    const asOne = await withNeeds([0.5, 0.5], ['x']);
+    const asTwo = await withNeeds([0.5, 0.25, 0.25], ['x', 'y']);
+    expect(asTwo.e2eSeconds).toEqual(asOne.e2eSeconds);
+  },
+);
+
+it('waterfall fills the replicas of an engine alike', async () => {
+  const replicas = engines.map((each) => ({ ...each, engineId: each.id === 'c' ? 'c' : 'a' }));
+  const record = await run(policies.waterfall, {
+    engines: replicas,
+    rttMs: [
+      [4, 4, 80],
+      [4, 4, 80],
+    ],
+  });
+  const [a, b] = record.load;
+  expect(Math.abs(a! - b!)).toBeLessThan(0.2 * (a! + b!));
 });
 
 it('Wardrop refuses the same requests in every run, and clients come back at the same times', async () => {

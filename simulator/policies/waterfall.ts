@@ -18,13 +18,20 @@ const LEAST_RPS = 1e-9;
  */
 export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
   const choices = choicesOf(scenario);
+  /** Replicas are filled together. */
+  const replicasOf = (engine: number) =>
+    scenario.engines.flatMap(({ engineId }, other) =>
+      engineId === scenario.engines[engine]!.engineId ? [other] : [],
+    );
   const ways = choices
     .flatMap((rows, frontend) =>
       rows.flatMap((engines, pool) =>
-        engines.map((engine) => {
-          const rtt = scenario.rttMs[frontend]![engine]!;
-          return { frontend, pool, engine, rtt, choices: engines.length };
-        }),
+        engines
+          .filter((engine) => replicasOf(engine)[0] === engine)
+          .map((engine) => {
+            const rtt = scenario.rttMs[frontend]![engine]!;
+            return { frontend, pool, replicas: replicasOf(engine), rtt, choices: engines.length };
+          }),
       ),
     )
     .sort((a, b) => a.rtt - b.rtt || a.choices - b.choices);
@@ -38,11 +45,15 @@ export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
     const demand = smoothed.map((rates) => rates.map((rate) => Math.max(LEAST_RPS, rate)));
     const rest = demand.map((rates) => [...rates]);
     const flows = choices.map((rows) => rows.map(() => scenario.engines.map(() => 0)));
-    for (const { frontend, pool, engine } of ways) {
-      const flow = Math.min(rest[frontend]![pool]!, left[engine]!);
-      flows[frontend]![pool]![engine]! += flow;
-      rest[frontend]![pool]! -= flow;
-      left[engine]! -= flow;
+    for (const { frontend, pool, replicas } of ways) {
+      const room = replicas.reduce((sum, engine) => sum + left[engine]!, 0);
+      const filled = room === 0 ? 0 : Math.min(1, rest[frontend]![pool]! / room);
+      for (const engine of replicas) {
+        const flow = filled * left[engine]!;
+        flows[frontend]![pool]![engine]! += flow;
+        rest[frontend]![pool]! -= flow;
+        left[engine]! -= flow;
+      }
     }
     return choices.map((rows, frontend) =>
       rows.map((engines, pool) => {
