@@ -8,6 +8,8 @@ export interface Scenario {
   readonly id: string;
   /** One sentence: what happens, and what it is to show. */
   readonly about: string;
+  /** One sentence: what of the fleet is not simulated. */
+  readonly leftOut?: string | undefined;
   readonly frontends: readonly ScenarioFrontend[];
   /** One for each replica. */
   readonly engines: readonly ScenarioEngine[];

@@ -24,9 +24,12 @@ export function checkAssertions(
       return { scenario, text, value: null, result: 'skipped' };
     // What does not apply, such as moves where nothing moved, breaks no bound.
     if (own === null || reference === null) return { scenario, text, value: null, result: 'holds' };
-    const value = timesThatOf === undefined ? own - reference : own / reference;
+    const [compared, unit] = timesThatOf === undefined ? [own - reference, 1] : [own, reference];
     const holds =
-      value >= (atLeast ?? Number.NEGATIVE_INFINITY) && value <= (atMost ?? Number.POSITIVE_INFINITY);
+      (atLeast === undefined || compared >= atLeast * unit) &&
+      (atMost === undefined || compared <= atMost * unit);
+    // Of nothing, nothing is any multiple.
+    const value = compared === 0 && unit === 0 ? null : compared / unit;
     return { scenario, text, value, result: holds ? 'holds' : 'fails' };
   });
 }

@@ -20,10 +20,11 @@ export function textReport({ cells, assertions, cpuSeconds, requests }: Comparis
   return `${[...parts, ...(checked.length === 0 ? [] : [checked.join('\n')])].join('\n\n')}\n\n${notes}\n${speed}\n`;
 }
 
-export function aboutLine({ about, slo, pools }: Scenario): string {
+export function aboutLine({ about, leftOut, slo, pools }: Scenario): string {
   const own = pools.flatMap((pool) => (pool.slo === undefined ? [] : [`of ${pool.id} ${times(pool.slo)}`]));
   const others = own.length === pools.length ? [] : [times(slo)];
-  return `${about} SLO: ${[...others, ...own].join('; ')}.`;
+  const sentences = [about, leftOut, `SLO: ${[...others, ...own].join('; ')}.`];
+  return sentences.filter((sentence) => sentence !== undefined).join(' ');
 }
 
 function times({ ttftSeconds, e2eSeconds }: Slo): string {

@@ -3,18 +3,30 @@ import type { Path } from '../../xds-server/config/problem.js';
 import type { ScenarioDemand, ScenarioEngine } from '../scenario.js';
 import { steady } from '../workloads/rate-curve.js';
 import { largestRecorded, recorded } from '../workloads/recorded.js';
-import { buildDemand, checkSizes, type FleetPart, kindOf } from './fleet-parts.js';
-import { type PoolDemand, poolsOf, replicasOf, rttMsOf, withSimulatedNeeds } from './known-fleet.js';
+import { buildDemand, checkSizes, type FleetPart, kindOf, noneTwice } from './fleet-parts.js';
+import {
+  expectedDemandOf,
+  leftOutOf,
+  type PoolDemand,
+  poolsOf,
+  replicasOf,
+  rttMsOf,
+  simulatedFleet,
+} from './known-fleet.js';
 import type { Problems } from './problems.js';
-import type { DemandEntry, FrontendEntry, ScenarioFile } from './schema.js';
+import type { DemandEntry, EngineEntry, FrontendEntry, ScenarioFile } from './schema.js';
 import type { Workloads } from './workloads.js';
 
 /** Requests of a run may be larger than the largest of those that were drawn for the means: at most by so many times. */
 const DRAWN_MARGIN = 2;
 
+const CONFIGURED = 'must not be there: the configuration says it';
+
 /** What comes for a pool at a frontend, and where the scenario says so. */
 interface RowPart extends PoolDemand {
   readonly path: Path;
+  /** Requests/s that policies start with. */
+  readonly expectedRps: number;
   /** Undefined where nobody ever asks. */
   readonly demand?: ScenarioDemand;
 }
@@ -26,7 +38,7 @@ export function configuredFleet(
   workloads: Workloads,
   problems: Problems,
 ): FleetPart | undefined {
-  const config = { ...given, fleet: withSimulatedNeeds(given.fleet) };
+  const config = { ...given, fleet: simulatedFleet(given.fleet) };
   const { fleet } = config;
   checkEntries(entry, config, problems);
   const rows = fleet.frontends.map(({ id }) => rowsOf(id, entry, config, workloads, problems));
@@ -51,7 +63,12 @@ export function configuredFleet(
       return demand === undefined ? [] : [{ ...demand, classShares }];
     }),
   }));
-  return { frontends, engines, rttMs: rttMsOf(fleet, engines), config, pools, classes };
+  const expected = rows.map((own) => own!.map((row) => ({ ...row, requestsPerSecond: row.expectedRps })));
+  return {
+    ...{ frontends, engines, rttMs: rttMsOf(fleet, engines), pools, classes },
+    leftOut: leftOutOf(given.fleet),
+    config: { ...config, expectedDemand: expectedDemandOf(fleet, expected) },
+  };
 }
 
 /** The scenario may only add to what the configuration has. */
@@ -61,11 +78,14 @@ function checkEntries(entry: ScenarioFile, { fleet }: Config, problems: Problems
     problems.add(['needs'], 'must not be there: the configuration has them');
   if (Object.keys(entry.priorities).length > 0)
     problems.add(['priorities'], 'must not be there: classes of a configuration are not tried');
+  noneTwice(entry.frontends ?? [], 'frontends', problems);
+  noneTwice(entry.engines ?? [], 'engines', problems);
   const ids = fleet.frontends.map(({ id }) => id);
   const poolIds = fleet.pools.map(({ id }) => id);
   (entry.frontends ?? []).forEach((frontend, index) => {
     const path = ['frontends', index];
     if (!ids.includes(frontend.id)) problems.unknown([...path, 'id'], 'frontend', frontend.id, ids);
+    if (frontend.region !== undefined) problems.add([...path, 'region'], CONFIGURED);
     for (const id of Object.keys(frontend.pools ?? {}))
       if (!poolIds.includes(id)) problems.unknown([...path, 'pools', id], 'pool', id, poolIds);
     for (const key of ['needs', 'priorities'] as const)
@@ -74,12 +94,27 @@ function checkEntries(entry: ScenarioFile, { fleet }: Config, problems: Problems
     checkRates(frontend, path, poolIds, problems);
   });
   const engineIds = fleet.engines.map(({ id }) => id);
-  (entry.engines ?? []).forEach(({ id }, index) => {
-    if (!engineIds.includes(id)) problems.unknown(['engines', index, 'id'], 'engine', id, engineIds);
+  (entry.engines ?? []).forEach((engine, index) => {
+    const path = ['engines', index];
+    if (!engineIds.includes(engine.id)) problems.unknown([...path, 'id'], 'engine', engine.id, engineIds);
+    for (const key of configuredKeys(engine)) problems.add([...path, key], CONFIGURED);
+    if (engine.hostCache && engine.kind === undefined)
+      problems.add([...path, 'hostCache'], 'is of a kind of simulated engine', 'give one as "kind"');
   });
   for (const { id, endpoints } of fleet.engines)
     if (endpoints.length === 0)
       problems.add(['config'], `engine ${id} lists no endpoints`, 'give as many as it has replicas');
+}
+
+/** What an entry says that is the configuration's to say. */
+function configuredKeys({ region, labels, profile, replicas }: EngineEntry): string[] {
+  const isGiven = {
+    region: region !== undefined,
+    labels: Object.keys(labels).length > 0,
+    profile: profile !== undefined,
+    replicas: replicas !== 1,
+  };
+  return Object.entries(isGiven).flatMap(([key, given]) => (given ? [key] : []));
 }
 
 /** A frontend's own rate is that of the only pool. */
@@ -123,6 +158,7 @@ function rowsOf(
         requestsPerSecond: given.requestsPerSecond,
         means: expected,
         largestTokens: DRAWN_MARGIN * largestTokens,
+        expectedRps: demand.expectedRps,
         path,
       },
       ...(demand.rate.peak > 0 ? { demand } : {}),
@@ -141,7 +177,10 @@ function expectedRow(
   const { requestsPerSecond, ...means } = expectedDemand.find(
     (other) => other.frontendId === frontendId && other.poolId === poolId,
   )!;
-  const row = { poolId, requestsPerSecond, means, largestTokens: largestRecorded(means), path: ['config'] };
+  const row = {
+    ...{ poolId, requestsPerSecond, means, largestTokens: largestRecorded(means) },
+    ...{ expectedRps: requestsPerSecond, path: ['config'] },
+  };
   if (requestsPerSecond === 0) return row;
   const source = { ...recorded(means), largestTokens: row.largestTokens };
   const rate = steady(requestsPerSecond);

@@ -10,11 +10,23 @@ import { buildRate } from './times.js';
 import type { Workloads } from './workloads.js';
 
 export interface FleetPart extends Pick<Scenario, 'frontends' | 'engines' | 'rttMs' | 'pools' | 'classes'> {
+  readonly leftOut?: string | undefined;
   readonly config?: Config;
 }
 
 /** Memory of the host's that is added by `hostCache`, as a multiple of the card's. */
 const HOST_CACHE = 16;
+
+export function noneTwice(
+  entries: readonly { readonly id: string }[],
+  key: string,
+  problems: Problems,
+): void {
+  entries.forEach(({ id }, index) => {
+    if (entries.findIndex((other) => other.id === id) < index)
+      problems.add([key, index, 'id'], `${JSON.stringify(id)} is there twice`);
+  });
+}
 
 /** Undefined where its workload is none. */
 export function buildDemand(

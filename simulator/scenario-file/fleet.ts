@@ -12,7 +12,7 @@ import {
   type ScenarioPool,
 } from '../scenario.js';
 import { configuredFleet } from './configured-fleet.js';
-import { buildDemand, checkSizes, type FleetPart, kindOf } from './fleet-parts.js';
+import { buildDemand, checkSizes, type FleetPart, kindOf, noneTwice } from './fleet-parts.js';
 import { meanRequest } from './mean-request.js';
 import type { Problems } from './problems.js';
 import { roundTrips } from './round-trips.js';
@@ -116,13 +116,6 @@ function sharesOf(
   const rest = 1 - shares.reduce((a, b) => a + b, 0);
   if (rest < -1e-9) problems.add(path, 'shares must not add up to more than 1');
   return [rest, ...shares];
-}
-
-function noneTwice(entries: readonly { readonly id: string }[], key: string, problems: Problems): void {
-  entries.forEach(({ id }, index) => {
-    if (entries.findIndex((other) => other.id === id) < index)
-      problems.add([key, index, 'id'], `${JSON.stringify(id)} is there twice`);
-  });
 }
 
 function replicasOf(

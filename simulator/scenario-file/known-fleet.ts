@@ -1,4 +1,5 @@
 import { MODEL_HEADER } from '../../wire/names.js';
+import type { Config } from '../../xds-server/config/config.js';
 import type { Engine, Fleet, Pool } from '../../xds-server/fleet/fleet.js';
 import { withoutLastResorts } from '../../xds-server/fleet/last-resort.js';
 import { type Profile, workSeconds } from '../../xds-server/profiles/profile.js';
@@ -16,16 +17,34 @@ export interface PoolDemand extends WeighedMeans {
 
 /**
  * The fleet with needs that show in headers of our own, so that requests can be simulated whatever they show in: bodies,
- * prompts' lengths and tenants are not.
+ * prompts' lengths and tenants are not. Without classes, as no request shows that it is of one.
  */
-export function withSimulatedNeeds(fleet: Fleet): Fleet {
-  const configured = withoutLastResorts(fleet, new Map());
+export function simulatedFleet(fleet: Fleet): Fleet {
+  const { classes: _, ...configured } = withoutLastResorts(fleet, new Map());
   if (configured.needs === undefined) return configured;
   const needs = configured.needs.map((need, index) => ({
     ...need,
     when: { kind: 'header' as const, name: needHeader(index) },
   }));
   return { ...configured, needs };
+}
+
+/** What reports say of a fleet that is not simulated as a whole. */
+export function leftOutOf({ classes }: Fleet): string | undefined {
+  return classes === undefined ? undefined : 'Priorities are left out: all requests have 0.';
+}
+
+/** What policies expect before anything is measured. */
+export function expectedDemandOf(
+  { frontends }: Fleet,
+  rows: readonly (readonly PoolDemand[])[],
+): Config['expectedDemand'] {
+  return rows.flatMap((row, frontend) =>
+    row.map(({ poolId, requestsPerSecond, means }) => ({
+      ...{ frontendId: frontends[frontend]!.id, poolId, requestsPerSecond },
+      ...means,
+    })),
+  );
 }
 
 function needHeader(index: number): string {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { ConfigError } from '../../xds-server/config/problem.js';
+import { expectedRpsOf } from '../scenario.js';
 import { namedScenario, scenarioNames } from './library.js';
 import { loadScenario } from './load.js';
 
@@ -212,6 +213,35 @@ describe('a scenario file', () => {
       expect([a! > b!, b! > c!]).toEqual([true, true]);
     });
 
+    it('all policies begin with what the file says comes for a pool, else with what the configuration expects', () => {
+      const { scenario } = load({
+        ...mine,
+        frontends: [{ ...west, pools: { small: { requestsPerSecond: 20 } } }],
+      });
+      const { expectedDemand } = scenario.config!;
+      expect(expectedDemand.map((row) => [row.frontendId, row.poolId, row.requestsPerSecond])).toEqual([
+        ['east', 'big', 0],
+        ['east', 'small', 5],
+        ['west', 'big', 10],
+        ['west', 'small', 20],
+      ]);
+      expect(expectedRpsOf(scenario)).toEqual([
+        [0, 5],
+        [10, 20],
+      ]);
+      const small = scenario.frontends[1]!.demands.find(({ id }) => id === 'west small')!;
+      expect(expectedDemand[3]).toMatchObject(small.source.expected);
+      expect(expectedDemand[2]).toMatchObject({ promptTokens: 900, outputTokens: 200 });
+    });
+
+    it('priorities are left out, which is told', () => {
+      const classes = { urgent: { priority: 5, when: { path: '/v1/' } } };
+      writeFileSync(join(folder, 'fleet.yaml'), stringify({ ...fleet, classes }));
+      const { scenario } = load(mine);
+      expect(scenario.config!.fleet.classes).toBeUndefined();
+      expect(scenario.leftOut).toBe('Priorities are left out: all requests have 0.');
+    });
+
     it.each([
       [
         { frontends: [{ id: 'west', requestsPerSecond: 10 }] },
@@ -227,6 +257,23 @@ describe('a scenario file', () => {
       ],
       [{ frontends: [{ id: 'west', workload: 'chat' }] }, /frontends\[0\]: missing key "requestsPerSecond"/],
       [{ frontends: [{ id: 'west', needs: { eu: 1 } }] }, /frontends\[0\].needs: must not be there/],
+      [
+        { frontends: [west, { id: 'west', pools: { big: { requestsPerSecond: 1 } } }] },
+        /frontends\[1\].id: "west" is there twice/,
+      ],
+      [{ engines: [{ id: 'a' }, { id: 'a' }] }, /engines\[1\].id: "a" is there twice/],
+      [
+        { frontends: [{ id: 'west', region: 'w' }] },
+        /frontends\[0\].region: must not be there: the configuration/,
+      ],
+      [
+        { engines: [{ id: 'a', replicas: 3, region: 'w', labels: { gpu: 'x' }, profile: 'sim-100' }] },
+        /engines\[0\].replicas: must not.*engines\[0\].region.*engines\[0\].labels.*engines\[0\].profile/s,
+      ],
+      [
+        { engines: [{ id: 'a', hostCache: true }] },
+        /engines\[0\].hostCache: is of a kind .*give one as "kind"/,
+      ],
       [{ slo: { pools: { medium: { e2eSeconds: 1 } } } }, /slo.pools.medium: there is no pool "medium"/],
       [
         {

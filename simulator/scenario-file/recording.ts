@@ -12,7 +12,15 @@ import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
 import type { Fault, Scenario, ScenarioEngine, ScenarioPool, Slo } from '../scenario.js';
 import { steps } from '../workloads/rate-curve.js';
 import { largestRecorded, type RequestMeans, recorded } from '../workloads/recorded.js';
-import { type PoolDemand, poolsOf, replicasOf, rttMsOf, withSimulatedNeeds } from './known-fleet.js';
+import {
+  expectedDemandOf,
+  leftOutOf,
+  type PoolDemand,
+  poolsOf,
+  replicasOf,
+  rttMsOf,
+  simulatedFleet,
+} from './known-fleet.js';
 import { meanRequest } from './mean-request.js';
 
 type RowDemand = FleetState['demands'][number];
@@ -80,7 +88,7 @@ function build(
   endAt: number,
 ): Scenario {
   const { profiles, policy, state } = last.input;
-  const fleet = withSimulatedNeeds(state.fleet);
+  const fleet = simulatedFleet(state.fleet);
   const warmupSeconds = Math.min(LONGEST_WARMUP_SECONDS, WARMUP_SHARE * endAt);
   const rows = fleet.frontends.map((frontend) =>
     fleet.pools.map(({ id }): PoolDemand => {
@@ -115,6 +123,7 @@ function build(
   return {
     id: 'recording',
     about: `What ${file} tells of ${Math.round(endAt)} s, with engines that behave as their profiles say.`,
+    leftOut: leftOutOf(state.fleet),
     frontends,
     engines,
     rttMs: rttMsOf(fleet, engines),
@@ -248,11 +257,5 @@ function configOf(
       engines: [{ id: 'e', region: 'r', models: ['m'], endpoints: [] }],
     }),
   );
-  const expectedDemand = rows.flatMap((row, frontend) =>
-    row.map(({ poolId, requestsPerSecond, means }) => ({
-      ...{ frontendId: frontends[frontend]!.id, poolId, requestsPerSecond },
-      ...means,
-    })),
-  );
-  return { ...stub, ...known, expectedDemand };
+  return { ...stub, ...known, expectedDemand: expectedDemandOf(known.fleet, rows) };
 }
