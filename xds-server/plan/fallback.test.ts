@@ -76,23 +76,59 @@ describe('without any plan, when the solver breaks', () => {
   });
 
   it('an engine that a row has no use for is full for it neither', async () => {
+    for (const health of [2e-6, 1e-3]) {
+      const { rows } = await planOf(
+        worldInput({
+          frontends: ['f'],
+          engines: [
+            { id: 'dust', profile: simpleProfile(100), health },
+            { id: 'large', profile: simpleProfile(1000) },
+          ],
+          pools: { chat: ['dust', 'large'], code: ['dust'] },
+          networkMs: [[5, 5]],
+          demands: [
+            { frontendId: 'f', poolId: 'chat', requestsPerSecond: 500 },
+            { frontendId: 'f', poolId: 'code', requestsPerSecond: 1 },
+          ],
+        }),
+      );
+      expect(rows[0]).toMatchObject({ weights: [{ engineId: 'large', weight: 1 }], shed: [] });
+      expect(rows[1]!.shed).toEqual([{ priority: 0, fraction: expect.closeTo(1 - 100 * health, 2) }]);
+    }
+  });
+
+  it('nobody is refused at an engine that is full of what others cannot place elsewhere while their own others have room', async () => {
+    const crossed = (code: number, priority = 0) =>
+      planOf(
+        asking(0, {
+          pools: { chat: ['far', 'near'], code: ['near'] },
+          demands: [
+            { frontendId: 'f', poolId: 'chat', requestsPerSecond: 50 },
+            { frontendId: 'f', poolId: 'code', requestsPerSecond: code, priority },
+          ],
+        }),
+      );
+    for (const code of [90, 1000]) {
+      const { rows } = await crossed(code);
+      expect(rows[0]).toMatchObject({ weights: [{ engineId: 'far', weight: 1 }], shed: [] });
+      expect(rows[1]!.shed[0]?.fraction ?? 0).toBeCloseTo(Math.max(0, 1 - 100 / code), 6);
+    }
+    expect((await crossed(90, -5)).rows[0]!.shed).toEqual([]);
+  });
+
+  it('nobody who has a choice is refused all because others have none', async () => {
     const { rows } = await planOf(
-      worldInput({
-        frontends: ['f'],
+      asking(0, {
         engines: [
-          { id: 'dust', profile: simpleProfile(100), health: 2e-6 },
-          { id: 'large', profile: simpleProfile(1000) },
+          { id: 'large', profile: simpleProfile(100) },
+          { id: 'small', profile: simpleProfile(2) },
         ],
-        pools: { chat: ['dust', 'large'], code: ['dust'] },
+        pools: { any: ['large', 'small'], vision: ['large'] },
         networkMs: [[5, 5]],
-        demands: [
-          { frontendId: 'f', poolId: 'chat', requestsPerSecond: 500 },
-          { frontendId: 'f', poolId: 'code', requestsPerSecond: 1 },
-        ],
+        demands: ['any', 'vision'].map((poolId) => ({ frontendId: 'f', poolId, requestsPerSecond: 300 })),
       }),
     );
-    expect(rows[0]).toMatchObject({ weights: [{ engineId: 'large', weight: 1 }], shed: [] });
-    expect(rows[1]!.shed).toEqual([{ priority: 0, fraction: expect.closeTo(0.9998, 4) }]);
+    for (const { shed } of rows) expect(shed[0]!.fraction).toBeCloseTo(5 / 6, 1);
   });
 
   it('demand of billions of times what an engine can do is refused but for what a filter can tell apart', async () => {

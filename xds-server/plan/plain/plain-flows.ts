@@ -24,28 +24,43 @@ const LARGEST_PART = 1 / 32;
 const SMALLEST_PART = 2 ** -20;
 /** Engines whose round trips differ by no more than this are equally near. */
 const SAME_DISTANCE_SECONDS = 0.005;
+/** Less than this share of its room is none: a full engine stops all who use it, for a sliver as well. */
+const SLIVER = 1e-3;
 /** Relative rounding of what is taken. */
 const ROUNDING = 1e-9;
 
 /**
- * Requests per second by row and place: each row in turn places a part of its demand on the nearest engines that have room, until
- * there is none, then all go on with the next of `rooms`, which are added up. Every part keeps the bounds, so that their sum does.
+ * Requests per second by row and place: each row of a group in turn places a part of its demand on the nearest engines that have room,
+ * until there is none, then the next group does; then all go on with the next of `rooms`, which are added up. Every part keeps the
+ * bounds, so that their sum does.
+ *
+ * @param groups indices of rows
  */
-export function plainFlows(rows: readonly Placeable[], rooms: readonly Room[]): Float64Array[] {
+export function plainFlows(
+  rows: readonly Placeable[],
+  rooms: readonly Room[],
+  groups: readonly (readonly number[])[],
+): Float64Array[] {
   const flows = rows.map(({ places }) => new Float64Array(places.length));
   const rest = rows.map(({ requestsPerSecond }) => (requestsPerSecond > 0 ? 1 : 0));
   const left = new Map<string, number>();
+  const slivers = new Map<string, number>();
   for (const room of rooms) {
-    for (const [engineId, more] of room) left.set(engineId, (left.get(engineId) ?? 0) + more);
-    for (let part = LARGEST_PART; part >= SMALLEST_PART; part /= 2) {
-      let open = rows.flatMap((_, row) => (rest[row]! > 0 ? [row] : []));
-      while (open.length > 0) {
-        open = open.filter((row) => {
-          const share = Math.min(part, rest[row]!);
-          if (!take(rows[row]!, share, left, flows[row]!)) return false;
-          rest[row]! -= share;
-          return rest[row]! > 0;
-        });
+    for (const [engineId, more] of room) {
+      left.set(engineId, (left.get(engineId) ?? 0) + more);
+      slivers.set(engineId, (slivers.get(engineId) ?? 0) + SLIVER * more);
+    }
+    for (const group of groups) {
+      for (let part = LARGEST_PART; part >= SMALLEST_PART; part /= 2) {
+        let open = group.filter((row) => rest[row]! > 0);
+        while (open.length > 0) {
+          open = open.filter((row) => {
+            const share = Math.min(part, rest[row]!);
+            if (!take(rows[row]!, share, left, slivers, flows[row]!)) return false;
+            rest[row]! -= share;
+            return rest[row]! > 0;
+          });
+        }
       }
     }
   }
@@ -57,13 +72,16 @@ function take(
   { requestsPerSecond, places }: Placeable,
   share: number,
   left: Map<string, number>,
+  slivers: Room,
   flows: Float64Array,
 ): boolean {
   const wanted = share * requestsPerSecond;
   const taken = places.map(({ min }) => min * wanted);
   const roomAt = (at: number): number => {
     const { engineId, workSeconds, max } = places[at]!;
-    return Math.min(left.get(engineId)! / workSeconds, max * wanted) - taken[at]!;
+    const has = left.get(engineId)!;
+    const usable = has > slivers.get(engineId)! ? has : 0;
+    return Math.min(usable / workSeconds, max * wanted) - taken[at]!;
   };
   let rest = wanted;
   for (let at = 0; at < places.length; at++) {

@@ -1,4 +1,4 @@
-import { groupBy } from '../../collections.js';
+import { groupBy, sum } from '../../collections.js';
 import type { ShedFraction } from '../../optimizer/solution.js';
 import type { Room } from './plain-flows.js';
 
@@ -21,6 +21,8 @@ interface Part {
 
 /** An engine with no more room than this share of what it had is full. */
 const FULL = 1e-9;
+/** Rates that differ by no more than this share are the same. */
+const SAME = 0.01;
 
 /**
  * What is refused of each class, in the same order: guaranteed shares come first, then priorities from high to low. In each, the same
@@ -45,6 +47,23 @@ export function plainShed(classes: readonly PlainClass[], room: Room): ShedFract
     const got = served.get(each) ?? 0;
     return { priority, fraction: requestsPerSecond > 0 ? Math.max(0, 1 - got / requestsPerSecond) : 0 };
   });
+}
+
+/** Whether the first refuses clearly less than the second of the most important classes of which they do not refuse the same. */
+export function refusesLess(
+  classes: readonly PlainClass[],
+  first: readonly ShedFraction[],
+  second: readonly ShedFraction[],
+): boolean {
+  const indices = classes.map((_, at) => at);
+  const levels = [...groupBy(indices, (at) => classes[at]!.priority)].sort(([a], [b]) => b - a);
+  for (const [, level] of levels) {
+    const refused = (by: readonly ShedFraction[]) =>
+      sum(level.map((at) => classes[at]!.requestsPerSecond * by[at]!.fraction));
+    const [less, more] = [refused(first), refused(second)];
+    if (Math.abs(less - more) > SAME * Math.max(less, more)) return less < more;
+  }
+  return false;
 }
 
 function partOf(of: PlainClass, share: number): Part {

@@ -3,16 +3,24 @@ import { type Demand, effectiveCapacity, type FleetState } from '../../fleet/fle
 import type { Policy } from '../../fleet/policy.js';
 import { type RowName, rowKey } from '../../fleet/row-key.js';
 import { followable } from '../../optimizer/index.js';
-import type { BackupShares, EngineWeight, Solution, SolutionRow } from '../../optimizer/solution.js';
+import type {
+  BackupShares,
+  EngineWeight,
+  ShedFraction,
+  Solution,
+  SolutionRow,
+} from '../../optimizer/solution.js';
 import { type Profile, workSeconds } from '../../profiles/profile.js';
 import { EngineWork } from '../engine-work.js';
 import { MIN_WEIGHT } from '../partition/quantise.js';
 import { Usability } from '../usability.js';
 import { type Place, type Placeable, plainFlows } from './plain-flows.js';
-import { type PlainClass, plainShed } from './plain-shed.js';
+import { type PlainClass, plainShed, refusesLess } from './plain-shed.js';
 
 /** Each engine is backed by so many others, the nearest. */
 const MOST_BACKUPS = 8;
+/** Less than this part of a row's largest share is next to nothing. */
+const SLIVER = 1e-3;
 /** Part of a weight that rounding may leave out. */
 const ROUNDING = 1e-12;
 
@@ -25,6 +33,14 @@ export interface PlainInput {
   /** By profile id. */
   readonly profiles: ReadonlyMap<string, Profile>;
   readonly policy: Policy;
+}
+
+interface Placed {
+  /** By row and place. */
+  readonly weights: readonly (readonly number[])[];
+  readonly classes: readonly PlainClass[];
+  /** Of the classes. */
+  readonly shed: readonly ShedFraction[];
 }
 
 interface Row extends RowName, Placeable {
@@ -45,16 +61,19 @@ export function plainSolution(input: PlainInput): Solution {
   const target = below(Math.min(policy.targetUtilization, policy.maxUtilization));
   const limit = below(policy.maxUtilization);
   const between = new Map([...limit].map(([id, room]) => [id, room - target.get(id)!]));
-  const weights = plainFlows(rows, [target, between]).map((flows, at) => {
-    const { places } = rows[at]!;
-    const all = sum(flows);
-    return published(
-      all > 0 ? Array.from(flows, (flow) => flow / all) : sharesByCapacity(places, capacities),
-    );
-  });
-  const classes = rows.flatMap((row, at) => classesOf(row, at, weights[at]!, input));
+  const placed = (groups: readonly (readonly number[])[]): Placed => {
+    const weights = plainFlows(rows, [target, between], groups).map((flows, at) => {
+      const { places } = rows[at]!;
+      const all = sum(flows);
+      const shares = all > 0 ? Array.from(flows, (flow) => flow / all) : sharesByCapacity(places, capacities);
+      return withoutSlivers(shares, places);
+    });
+    const classes = rows.flatMap((row, at) => classesOf(row, at, weights[at]!, input));
+    return { weights, classes, shed: plainShed(classes, limit) };
+  };
+  const { weights, classes, shed: fractions } = bestPlaced(rows, placed);
   const shed = groupBy(
-    plainShed(classes, limit).map((fraction, at) => ({ ...fraction, row: classes[at]!.row })),
+    fractions.map((fraction, at) => ({ ...fraction, row: classes[at]!.row })),
     ({ row }) => row,
   );
   const solved = rows.map((row, at) => solutionRow(row, weights[at]!, shed.get(at) ?? [], capacities));
@@ -71,6 +90,22 @@ export function plainSolution(input: PlainInput): Solution {
     mixErrorSeconds: 0,
     warnings: [],
   };
+}
+
+/**
+ * All rows take turns; where somebody is refused then, it may be that rows which have a choice filled what others cannot do without, so
+ * rows choose the later the more engines they have if that refuses less.
+ */
+function bestPlaced(
+  rows: readonly Row[],
+  placed: (groups: readonly (readonly number[])[]) => Placed,
+): Placed {
+  const all = rows.map((_, at) => at);
+  const inTurn = placed([all]);
+  if (inTurn.shed.every(({ fraction }) => fraction <= ROUNDING)) return inTurn;
+  const byChoice = [...groupBy(all, (at) => rows[at]!.places.length)].sort(([a], [b]) => a - b);
+  const choosing = placed(byChoice.map(([, group]) => group));
+  return refusesLess(inTurn.classes, choosing.shed, inTurn.shed) ? choosing : inTurn;
 }
 
 function rowsOf({ rows, state, profiles, policy }: PlainInput): Row[] {
@@ -97,9 +132,14 @@ function rowsOf({ rows, state, profiles, policy }: PlainInput): Row[] {
   });
 }
 
-/** Without shares that no plan states: an engine that gets nothing is full for nobody. */
-function published(shares: readonly number[]): number[] {
-  const kept = shares.map((share) => (share < MIN_WEIGHT ? 0 : share));
+/**
+ * Without shares that no plan states, and but for bounds, without slivers: an engine that is full stops all who use it, so nobody
+ * should be refused for next to nothing.
+ */
+function withoutSlivers(shares: readonly number[], places: readonly Place[]): number[] {
+  const isFree = places.every(({ min, max }) => min <= 0 && max >= 1);
+  const least = Math.max(MIN_WEIGHT, isFree ? SLIVER * Math.max(...shares) : 0);
+  const kept = shares.map((share) => (share < least ? 0 : share));
   const all = sum(kept);
   return kept.map((share) => share / all);
 }
