@@ -1,10 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { readArguments } from '../arguments.js';
 import { loadAverage } from './cpu.js';
 import { checkEnvoyMemory } from './envoy-memory.js';
 import { Figures } from './figures.js';
 import { measureMemory } from './memory.js';
-import { countCalls, loadC, loadFilter, timeModules } from './modules.js';
+import { countCalls, loadC, loadFilter, moduleOf, timeModules } from './modules.js';
 import { buildOpponents, type CFilters, type GoPrograms, Missing } from './opponents.js';
 import { callsReport, envoyReport, memoryReport, modulesReport, residentReport, total } from './report.js';
 import { measureResident, type ResidentMemory } from './resident-memory.js';
@@ -14,6 +14,7 @@ import { type Variant, type VariantName, variantsOf } from './variants.js';
 import { inWorld } from './world.js';
 
 interface Size extends Effort {
+  /** Of either module under Node, in each order of its functions. */
   readonly batches: number;
   readonly installs: number;
   /** Requests over which memory is watched, under Node and on Envoy. */
@@ -29,7 +30,7 @@ const full: Size = {
   rounds: 26,
   requests: 3000,
   latencyRequests: 400,
-  batches: 200,
+  batches: 40,
   installs: 10_000,
   nodeRequests: 10_000_000,
   envoyRequests: 1_000_000,
@@ -40,7 +41,7 @@ const quick: Size = {
   rounds: 5,
   requests: 1500,
   latencyRequests: 200,
-  batches: 40,
+  batches: 10,
   installs: 500,
   nodeRequests: 500_000,
   envoyRequests: 20_000,
@@ -68,7 +69,7 @@ async function main(): Promise<void> {
   const calls = countCalls(loadFilter(true));
   report(callsReport('filter', calls));
   if (inC) {
-    report(callsReport('C filter', countCalls(loadC(inC.same, true))));
+    report(callsReport('C filter', countCalls(loadC(moduleOf(readFileSync(inC.same)), true))));
     report(modulesReport(timeModules(inC.same, size.batches)));
   }
   const memory = measureMemory(size.installs, size.nodeRequests);

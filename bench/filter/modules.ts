@@ -8,6 +8,7 @@ import { encodeFilterConfig } from '../../wire/filter-config.js';
 import { encodeSnapshot } from '../../wire/snapshot-writer.js';
 import { ROUTE_RETRIES } from '../../xds-server/xds/resources/routes.js';
 import { HEADER_MODEL } from './fleet.js';
+import { inAnotherOrder } from './function-orders.js';
 import { type Exchange, ModuleHost } from './module-host.js';
 import { type Estimate, estimate, median } from './statistics.js';
 
@@ -18,6 +19,11 @@ const KEYS = 64;
 /** Requests between two ticks: so few for each engine that the tokens of every answer are read. */
 const BETWEEN_TICKS = 2 * KEYS;
 const TICKS = 80;
+/**
+ * Orders of their functions in which modules are timed, the first as they are built: where V8 puts the code makes more of a
+ * difference than what it does, and no order is better than another on every machine.
+ */
+const ORDERS = 9;
 /** Until the retry budget has earned what grants two retries to every request, as in any traffic that lasts. */
 const SETTLING_TICKS = 300;
 export const FRONTEND_ID = 'west';
@@ -94,33 +100,52 @@ export function loadFilter(counting = false, module = shippedFilter()): ModuleHo
 }
 
 function shippedFilter(): WebAssembly.Module {
-  return new WebAssembly.Module(readFileSync(FILTER));
+  return moduleOf(readFileSync(FILTER));
 }
 
-export function loadC(file: string, counting = false): ModuleHost {
-  const host = new ModuleHost(new WebAssembly.Module(readFileSync(file)), counting);
+export function moduleOf(wasm: Uint8Array): WebAssembly.Module {
+  return new WebAssembly.Module(wasm);
+}
+
+export function loadC(module: WebAssembly.Module, counting = false): ModuleHost {
+  const host = new ModuleHost(module, counting);
   host.configure(`${ENGINES},0,${BETWEEN_TICKS},8000`);
   return host;
 }
 
-/** Times batches of both in turn, by the CPU that they use: other processes get in the way less than on the clock. */
+/** Times both, in each of several orders of their functions so many batches; intervals are over orders. */
 export function timeModules(cFile: string, batches: number): ModuleTimes {
-  const times = [loadFilter(), loadC(cFile)].map((host) => ({
-    batch: batchOf(host),
-    micros: [] as number[],
-  }));
+  const filter = readFileSync(FILTER);
+  const c = readFileSync(cFile);
+  const times = Array.from({ length: ORDERS }, (_, order) =>
+    order === 0
+      ? timePair(filter, c, batches)
+      : timePair(inAnotherOrder(filter, order), inAnotherOrder(c, order), batches),
+  );
+  const middle = (of: (times: PairTimes) => number) =>
+    estimate(ORDERS, (chosen) => median(chosen.map((order) => of(times[order]!))));
+  return {
+    filterMicros: middle(({ filter }) => filter),
+    cMicros: middle(({ c }) => c),
+    ratio: middle(({ filter, c }) => filter / c),
+  };
+}
+
+interface PairTimes {
+  readonly filter: number;
+  readonly c: number;
+}
+
+/** Times batches of both in turn, by the CPU that they use: other processes get in the way less than on the clock. */
+function timePair(filter: Uint8Array, c: Uint8Array, batches: number): PairTimes {
+  const hosts = [loadFilter(false, moduleOf(filter)), loadC(moduleOf(c))];
+  const times = hosts.map((host) => ({ batch: batchOf(host), micros: [] as number[] }));
   for (const { batch } of times) for (let i = 0; i < 5; i++) batch();
   for (let number = 0; number < batches; number++) {
     for (const { batch, micros } of number % 2 ? times : [...times].reverse()) micros.push(batch());
   }
-  const [filter, c] = times.map(({ micros }) => micros) as [number[], number[]];
-  const chosen = (values: readonly number[], rounds: readonly number[]) =>
-    median(rounds.map((at) => values[at]!));
-  return {
-    filterMicros: estimate(batches, (rounds) => chosen(filter, rounds)),
-    cMicros: estimate(batches, (rounds) => chosen(c, rounds)),
-    ratio: estimate(batches, (rounds) => chosen(filter, rounds) / chosen(c, rounds)),
-  };
+  const [ofFilter, ofC] = times.map(({ micros }) => median(micros)) as [number, number];
+  return { filter: ofFilter, c: ofC };
 }
 
 /** Serves many requests with ticks between them; returns the microseconds of a request, ticks left out. */

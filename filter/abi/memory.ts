@@ -90,7 +90,12 @@ export function copyBytes(to: usize, from: usize, length: usize): void {
   if (length >= 16) {
     if (length > 1024) return memory.copy(to, from, length);
     const last = length - 16;
-    for (let i: usize = 0; i < last; i += 16) v128.store(to + i, v128.load(from + i));
+    let i: usize = 0;
+    for (; i + 16 < last; i += 32) {
+      v128.store(to + i, v128.load(from + i));
+      v128.store(to + i, v128.load(from + i, 16), 16);
+    }
+    if (i < last) v128.store(to + i, v128.load(from + i));
     v128.store(to + last, v128.load(from + last));
   } else if (length >= 8) {
     const first = load<u64>(from);
@@ -107,5 +112,10 @@ export function copyBytes(to: usize, from: usize, length: usize): void {
 
 /** Sets a small block to zero; `size` is a multiple of 16. */
 export function clearBlock(at: usize, size: usize): void {
-  for (let i: usize = 0; i < size; i += 16) v128.store(at + i, i64x2.splat(0));
+  const last = size - 16;
+  for (let i: usize = 0; i < last; i += 32) {
+    v128.store(at + i, i64x2.splat(0));
+    v128.store(at + i, i64x2.splat(0), 16);
+  }
+  v128.store(at + last, i64x2.splat(0));
 }

@@ -204,6 +204,10 @@ export function afterColon(at: usize, end: usize): usize {
 // @ts-ignore: decorator
 @inline
 export function skipSpace(at: usize, end: usize): usize {
+  return at < end && load<u8>(at) <= 0x20 ? endOfSpace(at + 1, end) : at;
+}
+
+function endOfSpace(at: usize, end: usize): usize {
   let p = at;
   while (p < end && load<u8>(p) <= 0x20) p++;
   return p;

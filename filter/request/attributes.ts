@@ -109,7 +109,7 @@ function watch(name: Text, header: i32): void {
 
 function watchBytes(at: usize, length: usize, header: i32): void {
   let slot = slotOf(at, length);
-  while (load<u8>(TABLE + <usize>slot)) slot = (slot + 1) & (SLOTS - 1);
+  while (isTaken(slot)) slot = (slot + 1) & (SLOTS - 1);
   store<u8>(TABLE + <usize>slot, <u8>(header + 1));
   const entry = ENTRIES + <usize>header * ENTRY_SIZE;
   store<u32>(entry, <u32>keepName(at, length));
@@ -126,15 +126,22 @@ function keepName(at: usize, length: usize): usize {
 
 // @ts-ignore: decorator
 @inline
-function numberOf(at: usize, length: usize): i32 {
-  let slot = slotOf(at, length);
-  while (true) {
+function isTaken(slot: u32): bool {
+  return load<u8>(TABLE + <usize>slot) != 0;
+}
+
+/** Number of the header with this name, which belongs in a slot that is taken; -1 if none of those looked for has it. */
+// @ts-ignore: decorator
+@inline
+function numberOf(first: u32, at: usize, length: usize): i32 {
+  let slot = first;
+  do {
     const header = <i32>load<u8>(TABLE + <usize>slot) - 1;
-    if (header < 0) return -1;
     const entry = ENTRIES + <usize>header * ENTRY_SIZE;
     if (<usize>load<u32>(entry, 4) == length && sameName(at, <usize>load<u32>(entry), length)) return header;
     slot = (slot + 1) & (SLOTS - 1);
-  }
+  } while (isTaken(slot));
+  return -1;
 }
 
 /** Room for the headers of a request that waits for its body, so that the host is asked for them once. */
@@ -184,22 +191,23 @@ function takeList(pairs: usize, size: usize): void {
   steeringSent = 0;
   headerNeeds = 0;
   if (size < 4) return;
-  const count = <usize>load<u32>(pairs);
   let lengths = pairs + 4;
-  let name = lengths + (count << 3);
+  let next = lengths + ((<usize>load<u32>(pairs)) << 3);
   let keyNumber = i32.MAX_VALUE;
-  for (let i: usize = 0; i < count; i++) {
+  for (let left = load<u32>(pairs); left > 0; left--) {
+    const name = next;
     const nameLength = <usize>load<u32>(lengths);
     const length = <usize>load<u32>(lengths, 4);
     const value = name + nameLength + 1;
-    const header = nameLength < 5 ? -1 : numberOf(name, nameLength);
-    if (nameLength >= 5 && mayBringNeed(name, nameLength))
-      headerNeeds |= needsOfHeader(name, nameLength, value, length);
     lengths += 8;
-    name = value + length + 1;
+    next = value + length + 1;
+    if (nameLength < 5) continue;
+    const slot = slotOf(name, nameLength);
+    if (mayBringNeed(slot)) headerNeeds |= needsOfHeader(name, nameLength, value, length);
+    if (!isTaken(slot)) continue;
+    const header = numberOf(slot, name, nameLength);
+    if (header < 0) continue;
     switch (header) {
-      case -1:
-        break;
       case PATH: {
         pathAt = value;
         pathLength = length;

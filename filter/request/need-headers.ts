@@ -23,11 +23,11 @@ export function watchNeedHeaders(): void {
   }
 }
 
-/** Whether a header of this name, of 5 bytes or more, may bring a need along. */
+/** Whether a header may bring a need along whose name, of 5 bytes or more, belongs in this slot. */
 // @ts-ignore: decorator
 @inline
-export function mayBringNeed(name: usize, nameLength: usize): bool {
-  return load<u8>(TABLE + <usize>slotOf(name, nameLength)) != 0;
+export function mayBringNeed(slot: u32): bool {
+  return load<u8>(TABLE + <usize>slot) != 0;
 }
 
 /** Bits of the needs that such a header with this value brings along. */

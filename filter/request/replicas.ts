@@ -22,7 +22,12 @@ export const ANY: i32 = 4;
 // @ts-ignore: decorator
 @inline
 export function standing(row: Guarded, level: i32): bool {
-  if (level == STEADY) return row.state == USABLE;
+  return row.state == USABLE || standsUnusable(row, level);
+}
+
+/** Of a row that is not usable. */
+function standsUnusable(row: Guarded, level: i32): bool {
+  if (level == STEADY) return false;
   return level > UNPROVEN || admits(row) || (level == UNPROVEN && isUnproven(row));
 }
 
@@ -53,12 +58,12 @@ export function rankReplicas(engine: EngineState, hash: u64, level: i32): bool {
   const end = engine.replicas + ((<usize>engine.replicaCount) << 2);
   for (let at = engine.replicas; at < end; at += 4) {
     const replica = changetype<ReplicaState>(<usize>load<u32>(at));
-    if (level < ANY && !replica.ready) continue;
+    if (!replica.ready && level < ANY) continue;
     if (!standing(replica, level)) {
       if (level == HEALTHY && isUnproven(replica)) isAnyLeftOut = true;
       continue;
     }
-    const steady = level != HEALTHY || replica.state == USABLE;
+    const steady = replica.state == USABLE || level != HEALTHY;
     const score = mix64(hash ^ load<u64>(replica.snapshotRow, L.REPLICA_SEED));
     if (!first || score > firstScore) {
       if (firstIsSteady) {

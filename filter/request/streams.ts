@@ -130,21 +130,28 @@ export class Stream {
 const STREAM_SIZE: usize = (offsetof<Stream>() + 15) & ~15;
 const STREAMS_PER_CHUNK: usize = 64;
 
+const FIRST_SLOTS: u32 = 256;
 /** Open addressing, linear probing; a slot is a context id and the address of its stream, 0 when empty. */
-let slots: Region = new Region();
-let spareSlots: Region = new Region();
-let mask: u32 = 0;
+let slots: usize = memory.data(2048, 8);
+let mask: u32 = FIRST_SLOTS - 1;
+let region: Region = new Region();
+let spareRegion: Region = new Region();
 let count: u32 = 0;
 let spare: usize = 0;
 
 /** Address of the stream of a context, 0 if there is none. */
 export function findStream(context: u32): usize {
-  if (!mask) return 0;
-  let slot = home(context);
+  const slot = home(context);
+  const at = streamInSlot(slot);
+  return !at || contextInSlot(slot) == context ? at : findBehind(slot, context);
+}
+
+function findBehind(first: u32, context: u32): usize {
+  let slot = first;
   while (true) {
-    const at = <usize>load<u32>(slots.base + ((<usize>slot) << 3), 4);
-    if (!at || load<u32>(slots.base + ((<usize>slot) << 3)) == context) return at;
     slot = (slot + 1) & mask;
+    const at = streamInSlot(slot);
+    if (!at || contextInSlot(slot) == context) return at;
   }
 }
 
@@ -166,19 +173,18 @@ export function openStream(context: u32): Stream {
 @inline
 export function closeStream(stream: Stream): void {
   let slot = home(stream.context);
-  while (load<u32>(slots.base + ((<usize>slot) << 3)) != stream.context) slot = (slot + 1) & mask;
+  while (contextInSlot(slot) != stream.context) slot = (slot + 1) & mask;
   // Moves followers back over the gap, so that none becomes unreachable.
   let gap = slot;
   while (true) {
     slot = (slot + 1) & mask;
-    const entry = slots.base + ((<usize>slot) << 3);
-    if (!load<u32>(entry, 4)) break;
-    if (((slot - home(load<u32>(entry))) & mask) >= ((slot - gap) & mask)) {
-      store<u64>(slots.base + ((<usize>gap) << 3), load<u64>(entry));
+    if (!streamInSlot(slot)) break;
+    if (((slot - home(contextInSlot(slot))) & mask) >= ((slot - gap) & mask)) {
+      store<u64>(slotAt(gap), load<u64>(slotAt(slot)));
       gap = slot;
     }
   }
-  store<u64>(slots.base + ((<usize>gap) << 3), 0);
+  store<u64>(slotAt(gap), 0);
   count--;
   store<u32>(changetype<usize>(stream), <u32>spare);
   spare = changetype<usize>(stream);
@@ -186,11 +192,25 @@ export function closeStream(stream: Stream): void {
 
 /** Number of slots to look through with `streamInSlot`. */
 export function slotCount(): u32 {
-  return mask ? mask + 1 : 0;
+  return mask + 1;
 }
 
+// @ts-ignore: decorator
+@inline
 export function streamInSlot(slot: u32): usize {
-  return <usize>load<u32>(slots.base + ((<usize>slot) << 3), 4);
+  return <usize>load<u32>(slotAt(slot), 4);
+}
+
+// @ts-ignore: decorator
+@inline
+function contextInSlot(slot: u32): u32 {
+  return load<u32>(slotAt(slot));
+}
+
+// @ts-ignore: decorator
+@inline
+function slotAt(slot: u32): usize {
+  return slots + ((<usize>slot) << 3);
 }
 
 // @ts-ignore: decorator
@@ -201,22 +221,23 @@ function home(context: u32): u32 {
 
 function place(context: u32, at: usize): void {
   let slot = home(context);
-  while (load<u32>(slots.base + ((<usize>slot) << 3), 4)) slot = (slot + 1) & mask;
-  store<u32>(slots.base + ((<usize>slot) << 3), context);
-  store<u32>(slots.base + ((<usize>slot) << 3), <u32>at, 4);
+  while (streamInSlot(slot)) slot = (slot + 1) & mask;
+  store<u32>(slotAt(slot), context);
+  store<u32>(slotAt(slot), <u32>at, 4);
 }
 
 function grow(): void {
   const old = slots;
   const oldCount = slotCount();
-  mask = oldCount ? oldCount * 2 - 1 : 255;
-  slots = spareSlots;
-  spareSlots = old;
+  mask = oldCount * 2 - 1;
   const size = (<usize>mask + 1) << 3;
-  slots.reserve(size);
-  memory.fill(slots.base, 0, size);
+  slots = spareRegion.reserve(size);
+  const used = spareRegion;
+  spareRegion = region;
+  region = used;
+  memory.fill(slots, 0, size);
   for (let i: u32 = 0; i < oldCount; i++) {
-    const entry = old.base + ((<usize>i) << 3);
+    const entry = old + ((<usize>i) << 3);
     if (load<u32>(entry, 4)) place(load<u32>(entry), <usize>load<u32>(entry, 4));
   }
 }

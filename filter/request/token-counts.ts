@@ -14,10 +14,18 @@ const paths: StaticArray<Text> = [
   new Text('/v1/detokenize'),
 ];
 
+/** Bit i: one of them has i bytes. */
+let lengths: u32 = 0;
+for (let i = 0; i < paths.length; i++) lengths |= 1 << (<u32>paths[i].length);
+
 /** Whether the request whose headers were read last asks for tokens alone. */
 export function asksForTokens(): bool {
   // Behind a path that only begins so, or holds `..`, an engine or a server before it may find any other.
   const length = lengthBeforeQuery();
+  return length < 32 && ((lengths >> <u32>length) & 1) != 0 && isOneOf(length);
+}
+
+function isOneOf(length: usize): bool {
   for (let i = 0; i < paths.length; i++) {
     const path = unchecked(paths[i]);
     if (path.length == length && sameName(path.at, pathAt, length)) return true;

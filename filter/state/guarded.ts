@@ -74,6 +74,13 @@ export function isUnproven(row: Guarded): bool {
   return row.state == TRICKLING && row.untilMs != NEVER && !row.wantsEnds;
 }
 
+/** Whether the row is usable and no failure is held against it, so that no good answer changes it. */
+// @ts-ignore: decorator
+@inline
+function isSpotless(row: Guarded): bool {
+  return row.state == USABLE && row.failures == 0;
+}
+
 /** What an outcome did to a row. */
 export enum Verdict {
   /** Nothing: it tells about the time before the last change of state. */
@@ -111,6 +118,10 @@ export function noteFailure(row: Guarded, limit: u8, startedNs: u64, failure: Fa
 // @ts-ignore: decorator
 @inline
 export function noteBegun(row: Guarded, startedNs: u64): void {
+  if (!isSpotless(row)) makeGoodByBeginning(row, startedNs);
+}
+
+function makeGoodByBeginning(row: Guarded, startedNs: u64): void {
   if (row.state == EJECTED || startedNs < row.sinceNs) return;
   row.failures = row.lateFailures;
   row.minorFailures = 0;
@@ -121,6 +132,10 @@ export function noteBegun(row: Guarded, startedNs: u64): void {
 // @ts-ignore: decorator
 @inline
 export function noteEnded(row: Guarded, startedNs: u64): void {
+  if (!isSpotless(row)) makeGoodByEnd(row, startedNs);
+}
+
+function makeGoodByEnd(row: Guarded, startedNs: u64): void {
   if (row.state == EJECTED || startedNs < row.sinceNs) return;
   row.failures -= row.lateFailures;
   row.lateFailures = 0;

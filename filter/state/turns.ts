@@ -30,26 +30,30 @@ export function noteTurn(pool: u64, hash: u64, nowNs: u64): void {
   // Looked for from a place of its own on, so that one that is there is found soon.
   const home = <usize>(key >> 32);
   while (ctz(key) >= level) {
-    let free: usize = 0;
     for (let i: usize = 0; i < <usize>L.WATCHED_CONVERSATIONS; i++) {
       const place = turnsIn((home + i) % <usize>L.WATCHED_CONVERSATIONS);
-      if (place.turns && place.key == key) {
-        place.turns++;
-        place.atNs = nowNs;
-        return;
-      }
-      if (!free && (!place.turns || nowNs - place.atNs >= ENDED_NS)) free = changetype<usize>(place);
-    }
-    if (free) {
-      const place = changetype<Turns>(free);
-      place.pool = pool;
-      place.key = key;
-      place.turns = 1;
+      if (place.key != key || !place.turns) continue;
+      place.turns++;
       place.atNs = nowNs;
       return;
     }
+    if (begin(pool, key, home, nowNs)) return;
     raise(nowNs);
   }
+}
+
+/** Gives a conversation the first place from its own on that is free; false if there is none. */
+function begin(pool: u64, key: u64, home: usize, nowNs: u64): bool {
+  for (let i: usize = 0; i < <usize>L.WATCHED_CONVERSATIONS; i++) {
+    const place = turnsIn((home + i) % <usize>L.WATCHED_CONVERSATIONS);
+    if (place.turns && nowNs - place.atNs < ENDED_NS) continue;
+    place.pool = pool;
+    place.key = key;
+    place.turns = 1;
+    place.atNs = nowNs;
+    return true;
+  }
+  return false;
 }
 
 /** Lets go of about half of the conversations. */

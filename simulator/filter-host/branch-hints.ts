@@ -1,10 +1,7 @@
 // Tells V8 which branches of a module are hardly ever taken, by the section of the branch hinting proposal. V8 then puts what
 // they lead to behind the rest of the function, so that fewer lines of code are fetched. The module does the same with or without.
 
-import binaryen from 'binaryen';
-
-/** An expression of the text format. */
-type Node = string | Node[];
+import { assemble, type Node, readModule } from './module-text.js';
 
 /** How often the condition of a branch held, and how often it did not. */
 interface Branch {
@@ -22,30 +19,19 @@ export type Probe = (number: number, condition: number) => number;
 
 /** The module with hints, by what its branches do while `run` uses it with probes in it. */
 export function hintBranches(wasm: Uint8Array, run: (module: Uint8Array, probe: Probe) => void): Uint8Array {
-  const source = binaryen.readBinary(wasm);
-  const features = source.getFeatures();
-  const tree = parse(source.emitText());
-  source.dispose();
+  const { tree, features } = readModule(wasm);
   const branches: Branch[] = [];
-  run(assemble(withProbes(tree), features), (number, condition) => {
+  run(assemble({ tree: withProbes(tree), features }), (number, condition) => {
     branches[number] ??= { held: 0, failed: 0 };
     if (condition) branches[number].held++;
     else branches[number].failed++;
     return condition;
   });
-  return assemble(withHints(tree, branches), features);
-}
-
-function assemble(tree: Node, features: number): Uint8Array {
-  const module = binaryen.parseText(print(tree));
-  module.setFeatures(features);
-  const binary = module.emitBinary();
-  module.dispose();
-  return binary;
+  return assemble({ tree: withHints(tree, branches), features });
 }
 
 /** Every condition of a branch goes through an import that is told the branch's number, too. */
-function withProbes(tree: Node): Node {
+function withProbes(tree: Node): Node[] {
   const type = [
     ['param', 'i32', 'i32'],
     ['result', 'i32'],
@@ -55,11 +41,11 @@ function withProbes(tree: Node): Node {
     const at = conditionOf(branch);
     const condition: Node = ['call', '$probe', ['i32.const', `${number}`], branch[at]!];
     return [branch.with(at, condition)];
-  }) as Node[];
+  });
   return [keyword!, probe, ...fields];
 }
 
-function withHints(tree: Node, branches: readonly Branch[]): Node {
+function withHints(tree: Node, branches: readonly Branch[]): Node[] {
   return mapBranches(tree, (branch, number) => {
     const { held = 0, failed = 0 } = branches[number] ?? {};
     const rare = (held + failed) / RARE;
@@ -69,7 +55,7 @@ function withHints(tree: Node, branches: readonly Branch[]): Node {
 }
 
 /** Replaces all branches, each with a number, the same for the same tree. */
-function mapBranches(tree: Node, change: (branch: Node[], number: number) => Node[]): Node {
+function mapBranches(tree: Node, change: (branch: Node[], number: number) => Node[]): Node[] {
   let count = 0;
   const map = (node: Node): Node[] => {
     if (typeof node === 'string') return [node];
@@ -77,7 +63,7 @@ function mapBranches(tree: Node, change: (branch: Node[], number: number) => Nod
     const mapped = node.flatMap(map);
     return number < 0 ? [mapped] : change(mapped, number);
   };
-  return map(tree)[0]!;
+  return map(tree)[0] as Node[];
 }
 
 function isBranch([keyword]: Node[]): boolean {
@@ -88,21 +74,4 @@ function isBranch([keyword]: Node[]): boolean {
 function conditionOf(branch: Node[]): number {
   if (branch[0] === 'br_if') return branch.length - 1;
   return branch.findIndex((child) => typeof child !== 'string' && child[0] !== 'result');
-}
-
-function parse(text: string): Node {
-  const open: Node[][] = [[]];
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|\(;.*?;\)|;;[^\n]*|[()]|[^\s()";]+/gs)) {
-    if (token.startsWith(';;') || token.startsWith('(;')) continue;
-    if (token === '(') open.push([]);
-    else if (token === ')') {
-      const closed = open.pop()!;
-      open.at(-1)!.push(closed);
-    } else open.at(-1)!.push(token);
-  }
-  return open[0]![0]!;
-}
-
-function print(node: Node): string {
-  return typeof node === 'string' ? node : `(${node.map(print).join(' ')})`;
 }
