@@ -64,14 +64,12 @@ describe('an engine whose process is killed', () => {
       );
     await secondsOfRequests(15, 0);
     const plans = () => Object.values(loads).map(({ results }) => decisionOf(results.at(-1)!.headers).plan);
-    /** For how long all that must react, and who asks, was kept waiting by a busy machine. */
-    const waitedMs = () =>
-      mesh.envoys.reduce((sum, { process }) => sum + process.waitedMs, mesh.control.waitedMs) +
-      loads.west.heldUpMs;
+    const waitedMs = () => mesh.waitedMs + loads.west.heldUpMs;
     const [former, waitedBeforeMs, killedMs] = [plans(), waitedMs(), Date.now()];
     engines[0]!.process.signal('SIGKILL');
     await mesh.eventually('a new plan', () => plans().every((plan, at) => plan !== former[at]));
-    const movedMs = killedMs + REACTION_MS + waitedMs() - waitedBeforeMs;
+    // They wait together, but none for longer than it took.
+    const movedMs = killedMs + REACTION_MS + Math.min(waitedMs() - waitedBeforeMs, Date.now() - killedMs);
     const isSettled = ({ atMs }: Result) => atMs > killedMs - 10_000;
     await secondsOfRequests(24, killedMs - 10_000);
     const surgeMs = Date.now();
@@ -111,12 +109,14 @@ describe('an engine whose process is killed', () => {
     const sinceMs = Date.now();
     await sleep(10_000);
     await recorded;
+    const seconds = (Date.now() - sinceMs) / 1_000;
     const results = (await stopLoads(loads)).filter((result) => result.atMs > sinceMs);
 
     const shed = results.filter((result) => result.status === 429);
-    // 250 requests/s are offered and two engines serve 180.
-    expect(shed.length / results.length).toBeGreaterThan(0.2);
-    expect(shed.length / results.length).toBeLessThan(0.4);
+    // 250 requests/s are offered, or fewer on a busy machine, and two engines serve 180.
+    const tooMany = 1 - 180 / (results.length / seconds);
+    expect(shed.length / results.length).toBeGreaterThan(tooMany - 0.08);
+    expect(shed.length / results.length).toBeLessThan(tooMany + 0.12);
     expect(results.filter((result) => result.status !== 429 && failedBeforeHeaders(result))).toEqual([]);
     for (const { headers, body } of shed.slice(0, 50)) {
       expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);

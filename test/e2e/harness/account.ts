@@ -3,6 +3,8 @@ import type { Process } from './process.js';
 /** More explanations say less. */
 const MOST_EXPLANATIONS = 24;
 
+export const ACCOUNT_BEGINS = '/v1/alarms\n';
+
 interface PlanJson {
   readonly rows?: readonly {
     readonly frontendId: string;
@@ -23,7 +25,7 @@ export async function account(adminUrl: string, processes: readonly Process[]): 
   ]);
   const why = await Promise.all(pairsOf(plan, fleet).map((pair) => answer(adminUrl, `/v1/explain?${pair}`)));
   return [
-    `/v1/alarms\n${lines(alarms)}`,
+    `${ACCOUNT_BEGINS}${lines(alarms)}`,
     `/v1/plan\n${lines(plan)}`,
     `/v1/fleet\n${lines(fleet)}`,
     ...why.map((text) => `/v1/explain\n${text.trimEnd()}`),

@@ -225,6 +225,11 @@ export class Mesh {
     return account(this.adminUrl, this.#processes);
   }
 
+  /** For how long its processes were ready to run while the machine was busy with others, all together. */
+  get waitedMs(): number {
+    return this.#processes.reduce((sum, { waitedMs }) => sum + waitedMs, 0);
+  }
+
   get #processes(): readonly Process[] {
     return [...(this.#control ? [this.#control] : []), ...this.envoys.map(({ process }) => process)];
   }

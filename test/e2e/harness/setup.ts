@@ -1,10 +1,13 @@
 import { afterAll, afterEach } from 'vitest';
+import { ACCOUNT_BEGINS } from './account.js';
 import { Mesh } from './mesh.js';
 import { Process } from './process.js';
 
-// A test that fails says how things are, as nothing of that is left when its processes have ended.
+// A test that fails says how things are, as nothing of that is left when its processes have ended;
+// who waited in vain has said it already.
 afterEach(async ({ task }) => {
-  if (task.result?.state !== 'fail') return;
+  const { state, errors = [] } = task.result ?? {};
+  if (state !== 'fail' || errors.some(({ message }) => message.includes(ACCOUNT_BEGINS))) return;
   for (const mesh of Mesh.running) console.error(`${task.name}\n\n${await mesh.account()}`);
 });
 
