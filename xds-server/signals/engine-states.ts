@@ -113,10 +113,11 @@ export class EngineStates {
     this.#measured.acceptQueue(engineId, leastWaiting, nowMs);
   }
 
-  /** Takes how long answers took. */
+  /** Takes how long answers took. `isUsual`: conversations have stayed where they were. */
   addLatencies(
     { engineId, usage, shape, profile, networkSeconds }: ToldUsage,
     known: KnownConfig,
+    isUsual: boolean,
     nowMs: number,
   ): void {
     const capacity = this.#capacities.get(engineId) ?? 0;
@@ -130,6 +131,8 @@ export class EngineStates {
       requests: (this.#work.held(engineId)?.most(HELD_SECONDS, nowMs) ?? 0) / capacity,
       networkSeconds,
       doneRho: (rates.endedWorkSeconds / capacity) * this.shareInForce(engineId, known),
+      largest:
+        isUsual && !traffic.hasGrown(nowMs) ? shape : { ...shape, uncachedPromptTokens: shape.promptTokens },
     };
     for (const sample of latencySamples(usage, load, profile, shape, nowMs)) {
       this.#outliers.add(engineId, sample);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { Signals } from './signals.js';
-import { configOf, reportOf, WITH_LATENCY } from './testing/one-model.js';
+import { configOf, refused, reportOf, WITH_LATENCY } from './testing/one-model.js';
 
 /** A minute of equal traffic to a and b; for the last quarter b takes ten times as long to begin its answers. */
 function withSlowB(config: Config): Signals {
@@ -39,6 +39,56 @@ describe('Signals: penalty', () => {
       const { engines } = signals.evaluate(second * 1_000).state;
       expect(engines.map(({ latencyFactor }) => latencyFactor)).toEqual([1, 1]);
     }
+  });
+
+  describe('an engine that others gave their conversations to', () => {
+    const config = loadConfig('/none/fleet.yaml', () =>
+      [
+        'frontends: [{id: f, region: r}]',
+        'engines:',
+        '- {id: a, region: r, models: [m], profile: p, endpoints: ["10.0.0.1:80"]}',
+        '- {id: b, region: r, models: [m], profile: p, endpoints: ["10.0.0.2:80"]}',
+        '- {id: c, region: r, models: [m], profile: p, endpoints: ["10.0.0.3:80"]}',
+        'profiles: {p: {work: {secondsPerRequest: 0.1}, ttft: {baseSeconds: 0.05, secondsPerUncachedPromptToken: 0.0002}, tbot: {}}}',
+        'demand: {f: {requestsPerSecond: 8, promptTokens: 1000, uncachedPromptTokens: 100, outputTokens: 1}}',
+      ].join('\n'),
+    );
+    const USUAL_SECONDS = 0.07;
+    const WHOLE_PROMPT_SECONDS = 0.25;
+    /** Severity of the penalty of b, each second since it gets 4 requests/s after `before` of them, with first tokens after so long. */
+    const severities = (firstTokenSeconds: number, seconds: number, before = 1, losesC = false): number[] => {
+      const signals = new Signals(config, [], 0);
+      const sums = { a: { count: 0, seconds: 0 }, b: { count: 0, seconds: 0 } };
+      const add = (id: 'a' | 'b', count: number, each: number) => {
+        sums[id].count += count;
+        sums[id].seconds += count * each;
+        const { count: all, seconds: firstTokenSecondsSum } = sums[id];
+        return { planned: all, ended: all, firstTokenCount: all, firstTokenSecondsSum };
+      };
+      return Array.from({ length: 60 + seconds }, (_, second) => {
+        const a = add('a', 5, USUAL_SECONDS);
+        const b = second < 60 ? add('b', before, USUAL_SECONDS) : add('b', 4, firstTokenSeconds);
+        if (losesC && second >= 60) signals.acceptProbe('c', '10.0.0.3:80', refused, second * 1_000);
+        signals.acceptReport('f', 'n', reportOf(a.planned + b.planned, { a, b }), second * 1_000);
+        return signals.evaluate(second * 1_000).state.engines[1]!.latencyFactor;
+      }).slice(60);
+    };
+
+    it('is not penalised for computing their whole prompts, unless that goes on', () => {
+      const all = severities(WHOLE_PROMPT_SECONDS, 60);
+      expect(all.slice(0, 30)).toEqual(Array.from({ length: 30 }, () => 1));
+      expect(all.at(-1)).toBeGreaterThan(3);
+    });
+
+    it('is not penalised for it in the minute after one of them was lost, however little more it gets', () => {
+      expect(severities(WHOLE_PROMPT_SECONDS, 10, 3).at(-1)).toBeGreaterThan(3);
+      expect(severities(WHOLE_PROMPT_SECONDS, 55, 3, true)).toEqual(Array.from({ length: 55 }, () => 1));
+    });
+
+    it('is penalised at once when it takes far longer than these explain', () => {
+      expect(severities(3 * WHOLE_PROMPT_SECONDS, 10).at(-1)).toBeGreaterThan(2);
+      expect(severities(3 * WHOLE_PROMPT_SECONDS, 10, 3, true).at(-1)).toBeGreaterThan(2);
+    });
   });
 
   it('penalises an engine that turns slow, in capacity and latency, and goes on with that after a restart', () => {

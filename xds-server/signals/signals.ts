@@ -135,8 +135,7 @@ export class Signals {
       this.#demand.greet(frontendId, nodeId, nowMs);
       return;
     }
-    const isUsual = nowMs - this.#unrestMs >= COLD_MS;
-    const resized = this.#demand.add(frontendId, nodeId, delta, this.#known, isUsual, nowMs);
+    const resized = this.#demand.add(frontendId, nodeId, delta, this.#known, this.#isUsual(nowMs), nowMs);
     if (resized.length > 0) this.#takeSizes(resized);
     for (const usage of delta.engines) {
       this.#addEngineUsage(frontendId, usage, answeredOf(usage), delta.fromMs, nowMs);
@@ -147,6 +146,11 @@ export class Signals {
       if (engineId !== undefined) this.#network.add(frontendId, engineId, usage, nowMs);
     }
     this.#addToTotals(frontendId, delta, nowMs);
+  }
+
+  /** Whether conversations have stayed where they were, as far as is known. */
+  #isUsual(nowMs: number): boolean {
+    return nowMs - this.#unrestMs >= COLD_MS;
   }
 
   #takeSizes(poolIds: readonly string[]): void {
@@ -178,7 +182,7 @@ export class Signals {
     this.#work.add(told, nowMs);
     // What is made good after a silence cannot be compared with the load of now.
     const isRecent = nowMs - fromMs <= SILENT_ALARM_SECONDS * 1000;
-    if (isRecent) this.#states.addLatencies(told, this.#known, nowMs);
+    if (isRecent) this.#states.addLatencies(told, this.#known, this.#isUsual(nowMs), nowMs);
   }
 
   #networkSeconds(frontendId: string, engineId: string): number {

@@ -27,6 +27,21 @@ describe('the traffic of an engine', () => {
     expect(traffic.rates(START_MS + 35_000).requests).toBe(30);
   });
 
+  it('has grown while its last ten seconds are half as much again as its last minute, and not by beginning', () => {
+    const traffic = new EngineTraffic();
+    const hasGrownAt = (second: number) => traffic.hasGrown(START_MS + second * 1_000);
+    run(traffic, 2, 0, 60);
+    for (const second of [1, 5, 30, 60]) expect(hasGrownAt(second)).toBe(false);
+    run(traffic, 20, 60, 61);
+    expect(hasGrownAt(61)).toBe(true);
+    run(traffic, 20, 61, 90);
+    expect(hasGrownAt(90)).toBe(true);
+    run(traffic, 20, 90, 120);
+    expect(hasGrownAt(110)).toBe(false);
+    run(traffic, 25, 120, 140);
+    expect(hasGrownAt(140)).toBe(false);
+  });
+
   it('is told over as many seconds as asked for, a minute at most', () => {
     const traffic = new EngineTraffic();
     run(traffic, 20, 0, 100);

@@ -4,6 +4,8 @@ const BIN_MS = 1_000;
 /** Longest time that rates are told over. */
 const BINS = 60;
 const USUAL_SECONDS = 10;
+/** Of an engine with so many times the requests of the last minute, many may be of conversations that were elsewhere before. */
+const GROWTH = 1.5;
 
 /** Requests at one engine in some time. */
 export interface Traffic {
@@ -73,15 +75,32 @@ export class EngineTraffic {
    * it is the first.
    */
   rates(nowMs: number, seconds = USUAL_SECONDS): Traffic {
-    const bin = this.#advance(nowMs);
-    const length = Math.min(seconds, BINS, Math.max(1, bin - (this.#first ?? bin)));
-    const end = bin === this.#first ? bin + 1 : bin;
+    const { length, end } = this.#span(nowMs, seconds);
     const rates = empty();
     for (let at = end - length; at < end; at++) {
       const sums = this.#bins[at % (BINS + 1)]!;
       for (const name of NAMES) rates[name] += sums[name] / length;
     }
     return rates;
+  }
+
+  /** Whether it gets so much more than it did that the prompts of most may be in no cache yet. */
+  hasGrown(nowMs: number): boolean {
+    return this.#requests(nowMs, USUAL_SECONDS) > GROWTH * this.#requests(nowMs, BINS);
+  }
+
+  /** Mean of a second, over times as in `rates`. */
+  #requests(nowMs: number, seconds: number): number {
+    const { length, end } = this.#span(nowMs, seconds);
+    let sum = 0;
+    for (let at = end - length; at < end; at++) sum += this.#bins[at % (BINS + 1)]!.requests;
+    return sum / length;
+  }
+
+  #span(nowMs: number, seconds: number): { readonly length: number; readonly end: number } {
+    const bin = this.#advance(nowMs);
+    const length = Math.min(seconds, BINS, Math.max(1, bin - (this.#first ?? bin)));
+    return { length, end: bin === this.#first ? bin + 1 : bin };
   }
 
   /** Number of the present bin; older ones than the ring holds are gone. */

@@ -10,7 +10,7 @@ const profile = {
   tbot: { baseSeconds: 0.01, kappa: 0.5 },
   maxFittedRho: 0.95,
 };
-const idle = { rho: 0, peakRho: 0, requests: 0, networkSeconds: 0.005, doneRho: 0 };
+const idle = { rho: 0, peakRho: 0, requests: 0, networkSeconds: 0.005, doneRho: 0, largest: mix };
 const usage = {
   ...noEngineUsage(1n, 2n),
   firstTokenCount: 2,
@@ -63,6 +63,31 @@ it('a queue explains late answers, and a full batch a slow pace', () => {
   expect(pace!.mostSeconds).toBeGreaterThan(0.018);
   expect(pace!.mostSeconds).toBeLessThan(0.021);
   expect(firstToken!.expectedSeconds).toBeLessThan(0.05);
+});
+
+it('while caches fill, whole prompts explain late answers, and more work a slow pace', () => {
+  const work = { ...profile.work, secondsPerUncachedPromptToken: 1e-4 };
+  const filling = {
+    ...idle,
+    rho: 0.4,
+    peakRho: 0.4,
+    doneRho: 0.4,
+    largest: { ...mix, uncachedPromptTokens: 300 },
+  };
+  const samples = [idle, filling].map((load) =>
+    latencySamples(usage, { ...filling, largest: load.largest }, { ...profile, work }, mix, 0),
+  );
+  const [usual, cold] = samples.map(([firstToken, whole, pace]) => [firstToken!, whole!, pace!]);
+  // 300 tokens more would be 20 ms, and twice as much work.
+  const later = cold!.map(({ mostSeconds }, at) => mostSeconds - usual![at]!.mostSeconds);
+  expect(later[0]).toBeGreaterThan(0.02);
+  expect(later[1]).toBeGreaterThan(later[0]!);
+  expect(later[2]).toBeGreaterThan(0.003);
+  expect(cold!.map(({ expectedSeconds }) => expectedSeconds)).toEqual(
+    usual!.map(({ expectedSeconds }) => expectedSeconds),
+  );
+  expect(usual![0]!.slowness).toBeGreaterThan(1.1);
+  expect(cold![0]!.slowness).toBe(1);
 });
 
 it('nothing is said of what was not measured or the profile does not know', () => {

@@ -1,6 +1,6 @@
 import type { EngineUsage } from '../../../wire/usage-report.js';
 import { staySeconds, tbotSeconds, ttftSeconds } from '../../profiles/curves.js';
-import type { Profile, TokenMix } from '../../profiles/profile.js';
+import { type Profile, type TokenMix, workSeconds } from '../../profiles/profile.js';
 import { queueSeconds, rhoOf, slownessOf } from '../capacity/load-by-profile.js';
 import type { LatencySample } from './latency-samples.js';
 
@@ -18,6 +18,8 @@ export interface BorneLoad {
   readonly networkSeconds: number;
   /** Utilisation by what it got done, of what all its replicas can do by the profile. */
   readonly doneRho: number;
+  /** Requests at their largest: while caches fill with conversations that have moved, whole prompts are computed. */
+  readonly largest: TokenMix;
 }
 
 /** The times that a report tells of one pool at one engine, beside what its profile says of them. */
@@ -31,15 +33,14 @@ export function latencySamples(
   const { firstTokenCount, firstTokenSecondsSum, wholeCount, wholeSecondsSum, paceTokens, paceSecondsSum } =
     usage;
   const laterTokens = Math.max(1, mix.outputTokens - 1);
-  const most = Math.max(load.rho, load.peakRho, rhoOf(load.requests, profile, mix) ?? 0);
-  const queued = queueSeconds(load.requests, profile, mix);
-  const { networkSeconds: network } = load;
-  const firstToken = (rho: number) => network + ttftSeconds(profile, rho, mix.uncachedPromptTokens);
+  const { networkSeconds: network, largest } = load;
+  const growth = growthOf(profile, mix, largest);
+  const most = Math.max(growth * load.rho, growth * load.peakRho, rhoOf(load.requests, profile, mix) ?? 0);
+  const queued = queueSeconds(load.requests, profile, largest);
+  const doneRho = growth * load.doneRho;
   // A few milliseconds say nothing.
   const slowness = (observedSeconds: number, secondsAt: (rho: number) => number, least = LEAST_SECONDS) =>
-    observedSeconds - secondsAt(load.doneRho) < least
-      ? 1
-      : slownessOf(observedSeconds, load.doneRho, secondsAt);
+    observedSeconds - secondsAt(doneRho) < least ? 1 : slownessOf(observedSeconds, doneRho, secondsAt);
   const samples: LatencySample[] = [];
   if (firstTokenCount > 0) {
     const observedSeconds = firstTokenSecondsSum / firstTokenCount;
@@ -48,10 +49,10 @@ export function latencySamples(
       kind: 'firstToken',
       count: firstTokenCount,
       observedSeconds,
-      expectedSeconds: firstToken(load.rho),
-      mostSeconds: firstToken(most) + queued,
+      expectedSeconds: network + ttftSeconds(profile, load.rho, mix.uncachedPromptTokens),
+      mostSeconds: network + ttftSeconds(profile, most, largest.uncachedPromptTokens) + queued,
       slowness: slowness(observedSeconds - network, (rho) =>
-        ttftSeconds(profile, rho, mix.uncachedPromptTokens),
+        ttftSeconds(profile, rho, largest.uncachedPromptTokens),
       ),
     });
   }
@@ -63,8 +64,8 @@ export function latencySamples(
       count: wholeCount,
       observedSeconds,
       expectedSeconds: network + staySeconds(profile, load.rho, mix),
-      mostSeconds: network + staySeconds(profile, most, mix) + queued,
-      slowness: slowness(observedSeconds - network, (rho) => staySeconds(profile, rho, mix)),
+      mostSeconds: network + staySeconds(profile, most, largest) + queued,
+      slowness: slowness(observedSeconds - network, (rho) => staySeconds(profile, rho, largest)),
     });
   }
   if (paceTokens > 0 && profile.tbot.baseSeconds > 0) {
@@ -80,4 +81,10 @@ export function latencySamples(
     });
   }
   return samples;
+}
+
+/** How many times as much work the largest requests are. */
+function growthOf(profile: Profile, mix: TokenMix, largest: TokenMix): number {
+  const usual = workSeconds(profile, mix);
+  return largest === mix || !(usual > 0) ? 1 : workSeconds(profile, largest) / usual;
 }
