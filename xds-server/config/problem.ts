@@ -14,12 +14,17 @@ export interface ConfigProblem {
   readonly hint?: string;
 }
 
+/** Of a file that is wrong in every line, the first problems say it. */
+export const MOST_TOLD = 100;
+
 /** All problems of a configuration at once. */
 export class ConfigError extends WardropError {
   readonly problems: readonly ConfigProblem[];
 
   constructor(code: ErrorCode, problems: readonly ConfigProblem[]) {
-    super(code, problems.map(formatProblem).join('\n'));
+    const more = problems.length - MOST_TOLD;
+    const lines = problems.slice(0, MOST_TOLD).map(formatProblem);
+    super(code, (more > 0 ? [...lines, `and ${more} more`] : lines).join('\n'));
     this.name = 'ConfigError';
     this.problems = problems;
   }

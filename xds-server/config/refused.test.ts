@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { loadConfig } from './load.js';
-import { type ConfigError, type ConfigProblem, formatProblem } from './problem.js';
-import { fixture, minimal, problemsOf } from './testing/texts.js';
+import { type ConfigError, type ConfigProblem, formatProblem, MOST_TOLD } from './problem.js';
+import { fixture, minimal, problemsOf, readerOf } from './testing/texts.js';
 
 describe('loadConfig', () => {
   it('lists all seven mistakes with place and hint', () => {
@@ -21,6 +21,15 @@ describe('loadConfig', () => {
       'typos.yaml:17:31: profiles.large.requestsPerSecond: must be at least 0.0001, not -10',
       'typos.yaml:20:19: policy.retries.max: must be at most 1, not 20',
     ]);
+  });
+
+  it('says the first problems of a file that is wrong in every line, and how many more there are', () => {
+    const wrong = (count: number) => {
+      const text = `${minimal}${Array.from({ length: count }, (_, at) => `wrong${at}: 1\n`).join('')}`;
+      return () => loadConfig('/fleet.yaml', readerOf({ '/fleet.yaml': text }));
+    };
+    expect(wrong(MOST_TOLD)).toThrow(/:104:1: wrong99: unknown key[^\n]*$/);
+    expect(wrong(MOST_TOLD + 50)).toThrow(/:104:1: wrong99: unknown key[^\n]*\nand 50 more$/);
   });
 
   it.each<[string, string, string]>([

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config/config.js';
 import { loadConfig } from '../../config/load.js';
-import { ConfigError } from '../../config/problem.js';
+import { ConfigError, MOST_TOLD } from '../../config/problem.js';
 import type { Address } from '../../fleet/fleet.js';
 import { type Discovered, Discovery } from '../../signals/discovery/discovery.js';
 import { type Lookup, systemLookup } from '../../signals/discovery/lookup.js';
@@ -119,7 +119,8 @@ export class LiveConfig {
     } catch (error) {
       // Also of a fault of our own that some file brings about: the server goes on with what it has.
       if (error instanceof ConfigError) {
-        for (const problem of error.problems) log.error({ ...problem }, 'configuration problem');
+        const told = error.problems.slice(0, MOST_TOLD);
+        for (const problem of told) log.error({ ...problem }, 'configuration problem');
       } else log.error({ err: error }, 'the configuration cannot be read');
       onRead(false);
       alarms.raise(
