@@ -45,7 +45,8 @@ it('names the engine, the signal, the replica and the reason of what has been mi
     );
   }
   const up = () => unknownHealth(0);
-  expect(missingSignals(fleet, readings, up, 10_000)).toEqual(new Map());
+  const unasked = () => expect.unreachable('asked for the health of a replica of which nothing is missing');
+  expect(missingSignals(fleet, readings, unasked, 10_000)).toEqual(new Map());
   const [[name, message]] = [...missingSignals(fleet, readings, up, 11_000)] as [[string, string]];
   expect(name).toBe('a');
   expect(message).toMatch(/on :9000\/metrics .*kvUse of 10\.0\.0\.2:80: not on the page$/);

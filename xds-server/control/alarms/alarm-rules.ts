@@ -95,6 +95,34 @@ const ALARMING: readonly SignalName[] = ['running', 'waiting', 'kvUse'];
 const MISSING_ALARM_MS = 10_000;
 const MOST_REASONS = 3;
 
+interface MissingSignal {
+  readonly name: SignalName;
+  readonly reason: string;
+}
+
+const NONE: readonly MissingSignal[] = [];
+
+/** Asked of every replica at every tick, and nearly always nothing. */
+function longMissing(reading: ReplicaReading | undefined, nowMs: number): readonly MissingSignal[] {
+  let missing = NONE;
+  if (reading === undefined) return missing;
+  for (const name of ALARMING) {
+    const problem = reading.signals.get(name)?.problem;
+    if (problem === undefined || nowMs - problem.sinceMs < MISSING_ALARM_MS) continue;
+    missing = [...missing, { name, reason: problem.reason }];
+  }
+  return missing;
+}
+
+/** Signals that are missing for the same reason are told together. */
+function told(address: string, missing: readonly MissingSignal[]): readonly string[] {
+  const reasons = new Set(missing.map(({ reason }) => reason));
+  return [...reasons].map((reason) => {
+    const names = missing.filter((signal) => signal.reason === reason).map(({ name }) => name);
+    return `${names.join(', ')} of ${address}: ${reason}`;
+  });
+}
+
 /** Engines of which a signal cannot be read although they are there, with the signal, the replica and why. */
 export function missingSignals(
   fleet: Fleet,
@@ -104,15 +132,9 @@ export function missingSignals(
 ): Messages {
   return new Map(
     fleet.engines.flatMap(({ id, endpoints, metrics }): [string, string][] => {
-      const present = endpoints.filter((address) => health(address).state !== 'down');
-      const reasons = present.flatMap((address) => {
-        const signalsBy = new Map<string, SignalName[]>();
-        for (const signal of ALARMING) {
-          const problem = readings.get(address)?.signals.get(signal)?.problem;
-          if (problem === undefined || nowMs - problem.sinceMs < MISSING_ALARM_MS) continue;
-          signalsBy.set(problem.reason, [...(signalsBy.get(problem.reason) ?? []), signal]);
-        }
-        return [...signalsBy].map(([reason, signals]) => `${signals.join(', ')} of ${address}: ${reason}`);
+      const reasons = endpoints.flatMap((address) => {
+        const missing = longMissing(readings.get(address), nowMs);
+        return missing.length === 0 || health(address).state === 'down' ? [] : told(address, missing);
       });
       if (reasons.length === 0) return [];
       const shown = reasons.slice(0, MOST_REASONS).join('; ');
