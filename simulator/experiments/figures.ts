@@ -8,9 +8,9 @@ import {
 import type { Cell, Comparison } from './comparison.js';
 import { type Estimate, estimate } from './interval.js';
 
-/** A figure of a cell: its mean over seeds and its confidence interval; null where it does not apply. */
+/** A figure of a cell: its mean over seeds and its confidence interval; null where it does not apply, as to no requests. */
 export function figure(cell: Cell, value: (run: Measures) => number | null): Estimate | null {
-  const values = cell.runs.map(value).filter((item) => item !== null);
+  const values = cell.runs.map(value).filter((item): item is number => item !== null && !Number.isNaN(item));
   return values.length === 0 ? null : estimate(values);
 }
 
@@ -55,7 +55,9 @@ export function csvReport({ cells }: Comparison): string {
 
 /** Ids of the classes of a scenario that had requests. */
 export function classesOf({ runs }: Cell): string[] {
-  return Object.keys(runs[0]!.byClass).filter((id) => !Number.isNaN(runs[0]!.byClass[id]!.meanE2eMs));
+  return Object.keys(runs[0]!.byClass).filter((id) =>
+    runs.some(({ byClass }) => !Number.isNaN(byClass[id]!.meanE2eMs)),
+  );
 }
 
 function means<Name extends keyof Figures>(

@@ -68,6 +68,8 @@ export const notes = [
   'swing, turns/h: of weights (* of shares of requests) once the scenario has settled. ±: 95 % confidence over seeds.',
 ].join('\n');
 
+const NONE = '–';
+
 function row(cell: Cell): string[] {
   const basis = cell.runs[0]!.basis === 'flows' ? '*' : '';
   return [
@@ -102,14 +104,17 @@ function classRows(cell: Cell): string[][] {
 }
 
 function withInterval(cell: Cell, value: (run: Measures) => number, digits: number): string {
-  const { mean, halfWidth } = figure(cell, value)!;
+  const known = figure(cell, value);
+  if (known === null) return NONE;
+  const { mean, halfWidth } = known;
   return mean.toFixed(digits) + (Number.isNaN(halfWidth) ? '' : ` ±${halfWidth.toFixed(digits)}`);
 }
 
 function plain(cell: Cell, value: (run: Measures) => number | null, digits: number): string {
-  return figure(cell, value)?.mean.toFixed(digits) ?? '–';
+  return figure(cell, value)?.mean.toFixed(digits) ?? NONE;
 }
 
 function percent(cell: Cell, value: (run: Measures) => number): string {
-  return `${(100 * figure(cell, value)!.mean).toFixed(1)} %`;
+  const known = figure(cell, value);
+  return known === null ? NONE : `${(100 * known.mean).toFixed(1)} %`;
 }

@@ -44,6 +44,8 @@ function ownFleet(entry: ScenarioFile, workloads: Workloads, problems: Problems)
     ownDemand(frontend, names, ['frontends', index], workloads, problems),
   );
   const kinds = engines.map((engine, index) => kindOf(engine, ['engines', index], problems));
+  if (demands.every((demand) => demand?.rate.peak === 0))
+    problems.add(['frontends'], 'send no requests', 'give one a requestsPerSecond or a step above 0');
   if (demands.includes(undefined) || kinds.includes(undefined) || frontends.length === 0) return undefined;
   const mix = meanRequest(
     demands.map((demand, index) => ({

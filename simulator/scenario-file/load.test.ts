@@ -291,6 +291,15 @@ describe('a scenario file', () => {
   it.each([
     [{ ...small, secnds: 3 }, /small.yaml:\d+:1: secnds: unknown key \(did you mean "seconds"\?\)/],
     [{ about: 'x', seconds: 10 }, /missing key "frontends"/],
+    [
+      { ...small, frontends: [{ id: 'west', requestsPerSecond: 0 }] },
+      /frontends: send no requests \(give one a requestsPerSecond or a step above 0\)/,
+    ],
+    ...['turns', 'firstMessageTokens', 'outputTokens'].map((key): [object, RegExp] => {
+      const ranges = { turns: [1, 2], firstMessageTokens: [9, 9], outputTokens: [9, 9], [key]: [0, 4] };
+      const message = new RegExp(`workloads.mine.conversations.${key}\\[0\\]: must be .*1`);
+      return [{ ...small, workloads: { mine: { conversations: ranges } } }, message];
+    }),
     [{ ...small, frontends: [{ id: 'west' }, small.frontends[1]] }, /missing key "requestsPerSecond"/],
     [
       { ...small, frontends: [{ ...small.frontends[0], pools: { m: { requestsPerSecond: 1 } } }] },

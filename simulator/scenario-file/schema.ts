@@ -20,10 +20,10 @@ const above0 = (description: string) =>
   ({ type: 'number', exclusiveMinimum: 0, maximum: 1e6, description }) as const;
 const share = (description: string) => ({ type: 'number', minimum: 0, maximum: 1, description }) as const;
 /** That there are two, in order, is checked where workloads are made. */
-const range = (description: string) =>
+const range = (description: string, least = 0) =>
   ({
     type: 'array',
-    items: { type: 'number', minimum: 0, maximum: 1e6 },
+    items: { type: 'number', minimum: least, maximum: 1e6 },
     description: `${description} \`[least, most]\`.`,
   }) as const;
 
@@ -37,14 +37,14 @@ const workload = {
       additionalProperties: false,
       required: ['turns', 'firstMessageTokens', 'outputTokens'],
       properties: {
-        turns: range('Turns.'),
+        turns: range('Turns.', 1),
         turnGapSeconds: {
           ...range('From one request of a conversation to its next, whether or not the answer has come.'),
           default: [2, 3],
         },
-        firstMessageTokens: range('Tokens of the first message.'),
+        firstMessageTokens: range('Tokens of the first message.', 1),
         laterMessageTokens: { ...range('Tokens of each later message.'), default: [40, 80] },
-        outputTokens: range('Tokens of each answer.'),
+        outputTokens: range('Tokens of each answer.', 1),
         streamedShare: { ...share('Share of the answers that are streamed.'), default: 1 },
       },
     },
