@@ -371,17 +371,15 @@ export class ControlServer implements ShownServer {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
-    const { heardMs } = this.#intake;
-    const { xds, sync } = this.#envoys;
     this.#ticker.stop();
     this.#planning.stop();
     await this.#live.stop();
     this.#publisher.stop();
     await this.peers.stop();
-    await Promise.all([this.engineWatch.stop(), sync.stop(), xds.stop(), this.#admin?.stop()]);
+    await Promise.all([this.engineWatch.stop(), this.#envoys.stop(), this.#admin?.stop()]);
     const { isPublished } = this.#inForce;
     if (isPublished) await this.#keeper.save();
-    if (isPublished || this.#hasGoneOn) await this.#leaveSignals(heardMs);
+    if (isPublished || this.#hasGoneOn) await this.#leaveSignals(this.#intake.heardMs);
   }
 
   /** Without them the next start measures anew. */

@@ -115,6 +115,10 @@ export class Site {
     return site;
   }
 
+  get xds(): string {
+    return `127.0.0.1:${this.#ports[0]}`;
+  }
+
   get admin(): string {
     return `http://127.0.0.1:${this.#ports[2]}`;
   }

@@ -1,11 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createNetServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import * as grpc from '@grpc/grpc-js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { id64 } from '../../wire/hash.js';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import type { ControlServer } from '../../xds-server/control-server.js';
 import { Optimizer, type OptimizerInput } from '../../xds-server/optimizer/index.js';
+import { EXTENSION_TYPE } from '../../xds-server/xds/index.js';
+import { socketWire } from '../conformance/server.js';
 import { PATIENCE_MS } from '../patience.js';
 import { afterwards, cleanUp, planned, Site, startEngine } from './site.js';
 
@@ -50,6 +53,41 @@ describe('the control server', () => {
     const after = (await site.sync())!;
     expect(after.version).toBeGreaterThan(before.version);
     expect({ ...after, version: 0, issuedAtMs: 0 }).toEqual({ ...before, version: 0, issuedAtMs: 0 });
+  });
+
+  it('ends when the filter that an Envoy was just given has its snapshot: it may be unable to read the one before', async () => {
+    const site = await Site.create({ a: (await startEngine()).address });
+    const server = await site.start();
+    await planned(server);
+    const envoy = new grpc.Client(site.xds, grpc.credentials.createInsecure());
+    afterwards(() => envoy.close());
+    const stream = socketWire(
+      envoy,
+      '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+    );
+    stream.send({
+      node: {
+        id: 'n',
+        cluster: 'f',
+        region: '',
+        metadata: {},
+        userAgent: 'envoy',
+        userAgentVersion: '1.40.0',
+      },
+      typeUrl: EXTENSION_TYPE,
+      subscribe: ['wardrop'],
+      unsubscribe: [],
+      initialVersions: {},
+      responseNonce: '',
+    });
+    await vi.waitUntil(() => server.nodes()[0]?.types[EXTENSION_TYPE]?.sent, PATIENCE_MS);
+    const stopped = server.stop();
+    // No other filter is given meanwhile.
+    expect(await stream.status).toBe(grpc.status.OK);
+    const { version } = (await site.sync())!;
+    expect(await site.sync(version)).toBeUndefined();
+    await stopped;
+    await expect(site.sync(version)).rejects.toThrow();
   });
 
   it('shows no negative age of a plan that was made by a clock which was ahead', async () => {

@@ -1,11 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { TlsSettings } from '../../config/config.js';
 import { answerFromAdmin } from '../../peers/admin-question.js';
 import type { Peers } from '../../peers/peers.js';
+import { now } from '../../steady-clock.js';
 import type { SnapshotBoard } from '../../sync/snapshot-board.js';
 import { SyncServer } from '../../sync/sync-server.js';
 import { frontendOf, type Nack, XdsServer } from '../../xds/index.js';
 import type { LiveConfig } from '../live-config/live-config.js';
+import { hasFreshFilter } from './fresh-filters.js';
 import type { Intake } from './intake.js';
 
 export interface EnvoySocketsOptions {
@@ -25,7 +28,13 @@ export interface EnvoySockets {
   readonly sync: SyncServer;
   /** Shows other certificates from now on. */
   readonly renew: (tls: TlsSettings) => void;
+  /** Gives no more filters, waits until those that were just given have snapshots, and frees the ports. */
+  readonly stop: () => Promise<void>;
 }
+
+/** Longest that it is waited for, in milliseconds: Envoy has to compile a filter before it calls. */
+const LONGEST_WAIT_MS = 5_000;
+const LOOK_MS = 50;
 
 /** Not listening yet. Addresses and token are those of the start. */
 export function envoySockets(options: EnvoySocketsOptions): EnvoySockets {
@@ -35,7 +44,14 @@ export function envoySockets(options: EnvoySocketsOptions): EnvoySockets {
     xds.renew(xdsTls(tls));
     sync.renew(tls);
   };
-  return { xds, sync, renew };
+  const stop = async () => {
+    const nodes = xds.nodes();
+    await xds.stop();
+    const endMs = now() + LONGEST_WAIT_MS;
+    while (now() < endMs && hasFreshFilter(nodes, options.board, now())) await sleep(LOOK_MS);
+    await sync.stop();
+  };
+  return { xds, sync, renew, stop };
 }
 
 function xdsServer({ live, intake, onNack, log }: EnvoySocketsOptions): XdsServer {
