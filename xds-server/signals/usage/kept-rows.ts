@@ -7,6 +7,10 @@ export class KeptRows<T> {
   #recent = new Map<string, T>();
   #older = new Map<string, T>();
 
+  get size(): number {
+    return this.#recent.size + this.#older.size;
+  }
+
   get(key: string): T | undefined {
     return this.#recent.get(key) ?? this.#older.get(key);
   }

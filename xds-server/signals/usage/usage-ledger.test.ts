@@ -283,6 +283,28 @@ it('remembers so many VMs of a node, however many follow each other, and counts 
   expect(ledger.save().nodes[0]![1].vms).toHaveLength(256);
 });
 
+it('remembers so many rows of nodes that are gone, those that left last, and all of those that are there', () => {
+  const ledger = new UsageLedger();
+  const engines = Array.from({ length: 999 }, (_, engine) => noEngineUsage(1n, BigInt(engine)));
+  const thousandRows = (offered: number): UsageReport => ({
+    vms: [{ ...noVmUsage(7n, nextOf(7n)), pools: [{ ...noPoolUsage(1n), offered }], engines }],
+  });
+  for (let second = 0; second < 300; second++) {
+    ledger.accept(`pod-${second}`, thousandRows(1), second * 1_000);
+    ledger.accept('always-there', thousandRows(second), second * 1_000);
+  }
+  const known = Array.from({ length: 300 }, (_, second) => ledger.knows(`pod-${second}`));
+  // 60 are not taken for gone yet.
+  expect(known.indexOf(true)).toBe(300 - 61 - 100);
+  expect(known.lastIndexOf(false)).toBe(300 - 61 - 101);
+  expect(ledger.accept('always-there', thousandRows(302), 300_000)).toMatchObject({
+    pools: [{ offered: 3 }],
+  });
+  // Whoever is back goes on where it was, and a stranger begins.
+  expect(ledger.accept('pod-200', thousandRows(5), 300_000)).toMatchObject({ pools: [{ offered: 4 }] });
+  expect(ledger.accept('pod-0', thousandRows(5), 300_000)).toBeUndefined();
+});
+
 it('forgets no VM that goes on reporting, however many share the name of a node', () => {
   const ledger = new UsageLedger();
   const counts = (offered: number) =>

@@ -14,6 +14,7 @@ import {
 import { decodeUsageReport } from '../../../wire/usage-report-reader.js';
 import { type RowLayout, sectionNames, sections } from '../../../wire/usage-report-rows.js';
 import { encodeUsageReport } from '../../../wire/usage-report-writer.js';
+import { sum } from '../../collections.js';
 import { KEEP_MS, KeptRows } from './kept-rows.js';
 import { addRows, differenceOf, rowKey } from './usage-rows.js';
 
@@ -55,6 +56,8 @@ type Sections = { readonly [Name in keyof typeof sections]: Map<string, VmUsage[
 
 /** Nodes and VMs that have said nothing for this long are forgotten, to bound memory. */
 const FORGET_AFTER_MS = 24 * 3_600_000;
+/** Of nodes that were removed: of more rows, those that have been silent for longest are forgotten, too. Rollouts leave many. */
+const MOST_ROWS_OF_GONE = 100_000;
 /**
  * Of more VMs of a node, those that are gone are forgotten: twice as many as can report at a time. VMs that trap again and again are
  * followed by ever new ones.
@@ -109,7 +112,7 @@ export class UsageLedger {
     const known = this.#nodes.get(nodeId);
     const node = known ?? { lastMs: nowMs, sinceMs: undefined, vms: new Map() };
     this.#nodes.set(nodeId, node);
-    if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nowMs);
+    if (report.vms.some(({ incarnation }) => !node.vms.has(incarnation))) this.#forget(nodeId, nowMs);
     const sums = noRows();
     const isNew = newVms(node, report, nowMs);
     for (const vm of report.vms) advance(node, vm, nowMs, sums, known !== undefined && isNew(vm));
@@ -175,12 +178,21 @@ export class UsageLedger {
     }));
   }
 
-  #forget(nowMs: number): void {
+  /** All but the node that has just called. */
+  #forget(callingId: string, nowMs: number): void {
     for (const [nodeId, node] of this.#nodes) {
-      if (nowMs - node.lastMs > FORGET_AFTER_MS) this.#nodes.delete(nodeId);
+      if (nodeId !== callingId && nowMs - node.lastMs > FORGET_AFTER_MS) this.#nodes.delete(nodeId);
       for (const [incarnation, vm] of node.vms) {
         if (nowMs - vm.lastMs > FORGET_AFTER_MS) node.vms.delete(incarnation);
       }
+    }
+    const gone = [...this.#nodes]
+      .filter(([nodeId, { lastMs }]) => nodeId !== callingId && nowMs - lastMs > GONE_AFTER_MS)
+      .sort(([, a], [, b]) => b.lastMs - a.lastMs);
+    let rows = 0;
+    for (const [nodeId, node] of gone) {
+      rows += rowsOf(node);
+      if (rows > MOST_ROWS_OF_GONE) this.#nodes.delete(nodeId);
     }
   }
 
@@ -220,6 +232,15 @@ function forgetMore({ vms }: Node, nowMs: number): void {
     .filter(([, { lastMs }]) => nowMs - lastMs > GONE_AFTER_MS)
     .sort(([, a], [, b]) => a.lastMs - b.lastMs);
   for (const [incarnation] of silent.slice(0, vms.size - MOST_VMS)) vms.delete(incarnation);
+}
+
+function rowsOf({ vms }: Node): number {
+  return sum(
+    [...vms.values()].flatMap(({ rows, loads }) => [
+      ...Object.values(rows).map(({ size }) => size),
+      loads.size,
+    ]),
+  );
 }
 
 /** The last report of a VM, as far as it is remembered. */
