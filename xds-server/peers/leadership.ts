@@ -55,6 +55,11 @@ export class Leadership {
     if (claim.leads) this.#vacantSinceMs = nowMs;
   }
 
+  /** Leads no more, as this server ends; it may be asked for some time yet. */
+  resign(): void {
+    this.#sinceMs = 0;
+  }
+
   /** Decides anew; true when this server leads. */
   decide(nowMs: number): boolean {
     const best = this.#bestRival(nowMs);

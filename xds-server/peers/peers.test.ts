@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { PATIENCE_MS } from '../../test/patience.js';
 import { SILENT_MS } from './leadership.js';
-import { encodeNews, type PeerNews } from './peer-news.js';
+import { NOTHING_KNOWN } from './peer-board.js';
+import { decodeNews, encodeNews, encodeQuestion, type PeerNews } from './peer-news.js';
 import { Peers } from './peers.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -48,4 +49,21 @@ it('that a peer which was silent is heard again is told before what it says, and
   const since = events.slice(events.indexOf('heard again'));
   expect(since.slice(0, 2)).toEqual(['heard again', 'report']);
   expect(events.filter((event) => event === 'heard again')).toHaveLength(1);
+});
+
+it('who ends says from then on that it makes no plans, however long it is asked', async () => {
+  const peers = new Peers({ server: { peers: [] }, now: () => SILENT_MS });
+  peers.start({
+    own: () => ({ configId: 'c', planSequence: null, orders: news.orders }),
+    onHeardAgain: () => undefined,
+    onReport: () => undefined,
+    onOrders: () => undefined,
+    onChange: () => undefined,
+  });
+  const question = encodeQuestion({ instance: 'other', known: NOTHING_KNOWN });
+  const leads = async () => decodeNews(await peers.answer(question, AbortSignal.abort())).claim.leads;
+  expect(peers.decide(SILENT_MS)).toBe(true);
+  expect(await leads()).toBe(true);
+  await peers.stop();
+  expect(await leads()).toBe(false);
 });

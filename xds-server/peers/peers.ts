@@ -136,7 +136,9 @@ export class Peers {
     for (const link of this.#links) link.renew(tls);
   }
 
+  /** Asks no more, and makes no plans; who asks is answered. */
   async stop(): Promise<void> {
+    this.#leadership.resign();
     await Promise.all(this.#links.map((link) => link.stop()));
   }
 
