@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Alarm } from '../../xds-server/control/alarms/alarms.js';
 import { freePorts } from '../free-ports.js';
 import { eventually, START_TIMEOUT_MS } from './harness/process.js';
 
@@ -76,6 +77,17 @@ describe('the command line', () => {
     for (const fd of [pipe.own, pipe.writer]) closeSync(fd);
   });
 
+  it('a control server whose recording cannot be written serves, and an alarm tells', async () => {
+    const { folder, file, adminUrl } = await configured();
+    const record = ['--record', join(folder, 'nowhere', 'fleet.jsonl.gz')];
+    const server = await startServing(file, adminUrl, 'ignore', record);
+    const alarms = async () => (await (await fetch(`${adminUrl}/v1/alarms`)).json()) as { alarms: Alarm[] };
+    await eventually('the alarm', async () => (await alarms()).alarms.some(({ id }) => id === 'recording'));
+    const { message } = (await alarms()).alarms.find(({ id }) => id === 'recording')!;
+    expect(message).toMatch(/^the recording has ended, until the next start: .*nowhere.*ENOENT/);
+    expect(await server.end()).toEqual([0, null]);
+  });
+
   it('what a log could not say while nobody read it follows as soon as somebody does, up to the end', async () => {
     const { folder, file, adminUrl } = await configured();
     const pipe = fullPipe(folder);
@@ -92,8 +104,14 @@ describe('the command line', () => {
 });
 
 /** A control server that has a plan and logs there; `end` asks it to end, and tells its exit code and signal. */
-async function startServing(file: string, adminUrl: string, log: number) {
-  const child = spawn(process.execPath, [CLI, 'serve', '-c', file], { stdio: ['ignore', log, 'inherit'] });
+async function startServing(
+  file: string,
+  adminUrl: string,
+  log: number | 'ignore',
+  more: readonly string[] = [],
+) {
+  const args = [CLI, 'serve', '-c', file, ...more];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', log, 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const ended = once(child, 'exit');
   await eventually('a plan', async () => (await fetch(`${adminUrl}/ready`)).ok, START_TIMEOUT_MS);

@@ -66,7 +66,13 @@ async function serve(
           mostBytes: recordSize * 1024 * 1024,
           mostFiles: recordFiles,
           now: Date.now,
-          onFault: (err) => log.error({ err }, 'the recording ends'),
+          onFault: (err) => {
+            log.error({ err }, 'the recording ends');
+            server?.alarms.raise(
+              'recording',
+              `the recording has ended, until the next start: ${err.message}`,
+            );
+          },
         });
   // From the beginning on: before the server is there, they would end the process, with what it took over from the last one.
   let server: ControlServer | undefined;
