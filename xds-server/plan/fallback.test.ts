@@ -97,6 +97,20 @@ describe('without any plan, when the solver breaks', () => {
     }
   });
 
+  it('many engines that each get next to nothing are used where near ones have no room for all', async () => {
+    const far = Array.from({ length: 500 }, (_, at) => ({ id: `far${at}`, profile: simpleProfile(100) }));
+    const near = ['near', 'next'].map((id) => ({ id, profile: simpleProfile(100) }));
+    const engines = [...far, ...near];
+    const { rows } = await planOf(
+      asking(220, {
+        engines,
+        pools: { chat: engines.map(({ id }) => id) },
+        networkMs: [engines.map(({ id }) => (id.startsWith('far') ? 80 : 5))],
+      }),
+    );
+    expect(rows[0]!.shed).toEqual([]);
+  });
+
   it('nobody is refused at an engine that is full of what others cannot place elsewhere while their own others have room', async () => {
     const crossed = (code: number, priority = 0) =>
       planOf(

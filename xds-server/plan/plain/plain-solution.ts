@@ -21,6 +21,8 @@ import { type PlainClass, plainShed, refusesLess } from './plain-shed.js';
 const MOST_BACKUPS = 8;
 /** Less than this part of a row's largest share is next to nothing. */
 const SLIVER = 1e-3;
+/** Part of a row that its slivers may be together. */
+const MOST_LEFT_OUT = 0.01;
 /** Part of a weight that rounding may leave out. */
 const ROUNDING = 1e-12;
 
@@ -134,12 +136,20 @@ function rowsOf({ rows, state, profiles, policy }: PlainInput): Row[] {
 
 /**
  * Without shares that no plan states, and but for bounds, without slivers: an engine that is full stops all who use it, so nobody
- * should be refused for next to nothing.
+ * should be refused for next to nothing. The smallest are left out first, and of many that are something together only some.
  */
 function withoutSlivers(shares: readonly number[], places: readonly Place[]): number[] {
   const isFree = places.every(({ min, max }) => min <= 0 && max >= 1);
-  const least = Math.max(MIN_WEIGHT, isFree ? SLIVER * Math.max(...shares) : 0);
-  const kept = shares.map((share) => (share < least ? 0 : share));
+  const sliver = isFree ? SLIVER * Math.max(...shares) : 0;
+  const kept = [...shares];
+  let leftOut = 0;
+  for (const at of [...shares.keys()].sort((a, b) => shares[a]! - shares[b]!)) {
+    const share = shares[at]!;
+    const isNothing = share < MIN_WEIGHT || (share < sliver && leftOut + share <= MOST_LEFT_OUT);
+    if (!isNothing) break;
+    leftOut += share;
+    kept[at] = 0;
+  }
   const all = sum(kept);
   return kept.map((share) => share / all);
 }
