@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { UsageError } from '../../xds-server/cli/usage-error.js';
+import { messageOf } from '../../xds-server/message-of.js';
 import { policies } from '../policies/index.js';
 import { namedScenario, scenarioNames } from '../scenario-file/library.js';
 import { loadScenario, type ScenarioPlan } from '../scenario-file/load.js';
@@ -167,7 +168,7 @@ function write(file: string, text: string): void {
   try {
     writeFileSync(file, text);
   } catch (error) {
-    throw new UsageError(`${file}: cannot be written (${(error as Error).message}). Check the path.`, 1);
+    throw new UsageError(`${file}: cannot be written: ${messageOf(error)}`, 1);
   }
 }
 

@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { validator } from '../../xds-server/config/document/validate.js';
 import { YamlSource } from '../../xds-server/config/document/yaml-source.js';
 import { ConfigError, type ConfigProblem } from '../../xds-server/config/problem.js';
+import { messageOf } from '../../xds-server/message-of.js';
 import { suggest } from '../../xds-server/suggest.js';
 import { CLASS_MEASURES } from '../measures/measures.js';
 import type { Scenario, ScenarioPool } from '../scenario.js';
@@ -128,7 +129,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const message = `cannot be read: ${(error as Error).message}`;
+    const message = `cannot be read: ${messageOf(error)}`;
     throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [{ file, line: 1, column: 1, path: '', message }]);
   }
 }

@@ -32,9 +32,21 @@ describe('wardrop', () => {
       ['decide', '--frontend', 'f', '--header', 'a: b', '--header', 'c'],
       "--header number 2: expected 'name: value'",
     ],
-    [['decide', '--frontend', 'f', '--body', '/no/such'], '--body: ENOENT'],
+    [
+      ['decide', '--frontend', 'f', '--body', '/no/such'],
+      '--body: /no/such cannot be read: no such file or directory (WARDROP',
+    ],
     [['drain'], "missing required argument 'target'"],
     [['drain', 'b', '--for', 'ever'], 'Give a time such as 30s'],
+    [['drain', 'b', '--for', '0s'], 'Give a time from 1s to 30d.'],
+    [['drain', 'b', '--over', '2h'], 'Give a time from 0s to 1h.'],
+    [['penalty', 'release', 'b', '--for', '31d'], 'Give a time from 1s to 30d.'],
+    [['record', '--out', '/no/such', '--for', '0s'], 'Give a time from 1s to 24d.'],
+    [
+      ['decide', '--frontend', 'f', '--path', 'v1'],
+      '--path: expected one that begins with /, without spaces',
+    ],
+    [['decide', '--frontend', 'f', '--method', 'get'], '--method: expected one such as POST'],
     [['penalty', 'hold', 'b'], 'give --config or --url'],
     [
       ['bootstrap', '-c', fixture('three-regions.yaml'), '--frontend', 'wset'],

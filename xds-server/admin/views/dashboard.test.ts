@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Demand, EngineState } from '../../fleet/fleet-state.js';
 import type { Plan } from '../../plan/plan.js';
@@ -58,6 +59,14 @@ const empty: Overview = {
 };
 
 describe('dashboard', () => {
+  it('names every path of the API that the manual lists', () => {
+    const manual = readFileSync(new URL('../../../docs/operations.md', import.meta.url), 'utf8');
+    const paths = [...manual.matchAll(/^\| `(?:GET|POST) (\/[a-z0-9/-]+)/gm)].map(([, path]) => path!);
+    expect(paths.length).toBeGreaterThan(15);
+    const page = dashboard(empty);
+    expect(paths.filter((path) => !page.includes(path))).toEqual([]);
+  });
+
   it('says what is not there yet', () => {
     const page = dashboard(empty);
     expect(page).toContain('No plan is published yet.');

@@ -31,6 +31,7 @@ const LINKS = [
   ],
   ['/v1/fleet', 'engines, replicas, demand and what was reported of them'],
   ['/v1/envoys', 'connected Envoys: what they accepted, rejected and hold'],
+  ['/v1/peers', 'other control servers: who makes the plans, what each said last'],
   ['/v1/operations', 'what operators did: drains, penalties held or released'],
   ['/v1/alarms', 'what an operator should look at'],
   ['/runbook', 'what alarms mean'],
@@ -75,8 +76,8 @@ ${table(
   [],
   LINKS.map(([path, what]) => [`<a href="${path}">${path}</a>`, what]),
 )}
-<p>For programs: <code>/v1/snapshot?frontend=…</code>, <code>/v1/record</code>, <code>POST /v1/what-if</code> and
-<code>POST /v1/operations</code>.</p>
+<p>For programs: <code>/v1/explain?frontend=…&amp;pool=…&amp;engine=…</code>, <code>/v1/snapshot?frontend=…</code>, <code>/v1/record</code>,
+<code>POST /v1/decide</code>, <code>POST /v1/what-if</code> and <code>POST /v1/operations</code>.</p>
 </body></html>
 `;
 }

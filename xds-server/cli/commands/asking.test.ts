@@ -189,7 +189,7 @@ w1     west       1.40.0  behind  newest    2 s ago
   it('refuses to record for longer than a timer lasts, which would end at once', async () => {
     const record = ['record', '--out', '/none/x.gz', '--url', 'http://127.0.0.1:1'];
     expect(await run([...record, '--for', '25d'])).toBe(2);
-    expect(told.err).toContain('--for: at most 24d');
+    expect(told.err).toContain('Give a time from 1s to 24d.');
     expect(await run([...record, '--for', '24d'])).toBe(1);
     expect(told.err).toContain('no control server answers');
   });

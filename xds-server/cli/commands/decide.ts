@@ -3,8 +3,10 @@ import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { DecisionView } from '../../admin/views/decision-view.js';
 import { WardropError } from '../../errors.js';
+import { messageOf } from '../../message-of.js';
 import { percent } from '../../percent.js';
 import { ask, type SourceOptions, withSource } from '../source.js';
+import { UsageError } from '../usage-error.js';
 
 interface DecideOptions extends SourceOptions {
   readonly frontend: string;
@@ -27,8 +29,8 @@ export function registerDecide(program: Command): void {
       .requiredOption('--frontend <id>', 'frontend')
       .option('--header <header>', "header, such as 'x-session-id: s1'; may be repeated", append)
       .option('--body <file>', 'file with the body, - for standard input (default of a POST: {})')
-      .option('--method <method>', 'method', 'POST')
-      .option('--path <path>', 'path', '/v1/chat/completions')
+      .option('--method <method>', 'method', methodOf, 'POST')
+      .option('--path <path>', 'path', pathOf, '/v1/chat/completions')
       .option('--json', 'print JSON'),
   ).action(async (options: DecideOptions) => {
     const { frontend, method, path } = options;
@@ -52,6 +54,18 @@ function append(value: string, before: readonly string[] = []): readonly string[
   return [...before, value];
 }
 
+function methodOf(text: string): string {
+  if (/^[A-Z]{1,20}$/.test(text)) return text;
+  throw new UsageError('--method: expected one such as POST, in capitals');
+}
+
+function pathOf(text: string): string {
+  if (/^\/[\x21-\x7e]*$/.test(text)) return text;
+  throw new UsageError(
+    '--path: expected one that begins with /, without spaces and encoded, such as /v1/completions',
+  );
+}
+
 /** The message does not repeat the header, which may hold a secret. */
 function headerOf(text: string, index: number): [name: string, value: string] {
   const [, name, value] = /^([^\s:]+):\s*([^\r\n]*?)\s*$/.exec(text) ?? [];
@@ -64,7 +78,7 @@ async function bodyOf({ body, method }: DecideOptions): Promise<Buffer> {
   try {
     return body === '-' ? await buffer(process.stdin) : await readFile(body);
   } catch (error) {
-    throw new WardropError('WARDROP_QUERY_INVALID', `--body: ${(error as Error).message}`);
+    throw new WardropError('WARDROP_QUERY_INVALID', `--body: ${body} cannot be read: ${messageOf(error)}`);
   }
 }
 

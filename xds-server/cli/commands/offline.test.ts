@@ -39,6 +39,33 @@ needs:
     );
   });
 
+  it('says of each model what else it is called and who serves it, adapters too', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-validate-'));
+    const file = join(folder, 'fleet.yaml');
+    const validated = async (text: string) => {
+      told.out = '';
+      writeFileSync(file, `frontends: [{id: f, region: r}]\nengines:\n${text}`);
+      expect(await run(['validate', '-c', file])).toBe(0);
+      return told.out;
+    };
+    const needed = await validated(
+      `  - {id: a, region: r, models: [base, adapter], labels: {context: long}, endpoints: [127.0.0.1:1]}
+  - {id: b, region: r, models: [base], labels: {context: short}, endpoints: [127.0.0.1:2]}
+needs:
+  long: {when: {promptTokens: 16000}, engines: {context: long}}
+aliases: {gpt: base, legal: adapter, law: adapter}
+`,
+    );
+    expect(needed).toContain('\nadapter (also law, legal): a\n');
+    expect(needed).toContain('\nbase (also gpt): 2 pools by 1 need: long\n  base: a, b\n  base~long: a\n');
+    const many = Array.from(
+      { length: 21 },
+      (_, i) => `  - {id: e${i}, region: r, models: [wide], endpoints: []}`,
+    );
+    expect(await validated(many.join('\n'))).toContain('\nwide: 21 engines\n');
+    rmSync(folder, { recursive: true });
+  });
+
   it('solves a configuration offline', async () => {
     const file = fixture('over-demand.yaml');
     expect(await run(['solve', '--offline', '-c', file, '--without', 'engine=e2', '--json'])).toBe(0);

@@ -1,13 +1,15 @@
 import os from 'node:os';
 import type { Command } from 'commander';
 import type { OperatorAction, Orders } from '../../fleet/operations.js';
-import { duration } from '../duration.js';
+import { durationWithin } from '../duration.js';
 import { ask, type SourceOptions, withSource } from '../source.js';
 
 interface ActionOptions extends SourceOptions {
   readonly for?: number;
   readonly over?: number;
 }
+
+const orderTime = durationWithin('1s', '30d');
 
 export function registerOperations(program: Command): void {
   withSource(
@@ -19,8 +21,12 @@ export function registerOperations(program: Command): void {
           'once. Requests under way are not touched. When nobody else can serve a model, a drained engine still does.',
       )
       .argument('<target>', 'engine id or replica address')
-      .option('--for <time>', 'how long it lasts, such as 30s, 10m, 4h or 1d (default: 4h)', duration)
-      .option('--over <time>', 'time in which an engine loses its capacity (default: 30s)', duration),
+      .option('--for <time>', 'how long it lasts, such as 30s, 10m, 4h or 1d (default: 4h)', orderTime)
+      .option(
+        '--over <time>',
+        'time in which an engine loses its capacity (default: 30s)',
+        durationWithin('0s', '1h'),
+      ),
   ).action((target: string, options: ActionOptions) => act('drain', target, options));
   withSource(
     program
@@ -43,7 +49,7 @@ export function registerOperations(program: Command): void {
       .description('Keep the penalty of an engine as it is.')
       .exitOverride()
       .argument('<engine>', 'engine id')
-      .option('--for <time>', 'how long it lasts (default: 1h)', duration),
+      .option('--for <time>', 'how long it lasts (default: 1h)', orderTime),
   ).action((target: string, options: ActionOptions) => act('hold-penalty', target, options));
   withSource(
     penalty
@@ -51,7 +57,7 @@ export function registerOperations(program: Command): void {
       .description('End the penalty of an engine and allow no other.')
       .exitOverride()
       .argument('<engine>', 'engine id')
-      .option('--for <time>', 'how long it lasts (default: 10m)', duration),
+      .option('--for <time>', 'how long it lasts (default: 10m)', orderTime),
   ).action((target: string, options: ActionOptions) => act('release-penalty', target, options));
 }
 

@@ -6,14 +6,12 @@ import type { Command } from 'commander';
 import { readRecording } from '../../control/recording/read-recording.js';
 import { type Replayed, replayAll } from '../../control/recording/replay.js';
 import { WardropError } from '../../errors.js';
+import { messageOf } from '../../message-of.js';
 import { Optimizer } from '../../optimizer/index.js';
-import { duration } from '../duration.js';
+import { durationWithin } from '../duration.js';
 import { adminUrl, noAnswer, refuseStranger, type SourceOptions, withSource } from '../source.js';
 import { formatTable } from '../table.js';
 import { UsageError } from '../usage-error.js';
-
-/** Timers that are set for longer than 2^31 ms, 24.8 days, end at once. */
-const MOST_DAYS = 24;
 
 interface RecordOptions extends SourceOptions {
   readonly out: string;
@@ -32,7 +30,8 @@ export function registerRecord(program: Command): void {
       )
       .requiredOption('-o, --out <file>', 'file to write, such as fleet.jsonl.gz')
       .option('--force', 'write over a file that is there')
-      .option('--for <time>', 'end after this time, such as 30s, 10m or 4h', duration),
+      // Timers that are set for longer than 2^31 ms, 24.8 days, end at once.
+      .option('--for <time>', 'end after this time, such as 30s, 10m or 4h', durationWithin('1s', '24d')),
   ).action(record);
   program
     .command('replay')
@@ -48,9 +47,6 @@ export function registerRecord(program: Command): void {
 
 async function record(options: RecordOptions): Promise<void> {
   const base = adminUrl(options);
-  if (options.for !== undefined && options.for > MOST_DAYS * 86_400) {
-    throw new UsageError(`--for: at most ${MOST_DAYS}d`);
-  }
   const controller = new AbortController();
   const end = () => controller.abort();
   process.once('SIGINT', end);
@@ -74,9 +70,11 @@ async function record(options: RecordOptions): Promise<void> {
     );
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     const why =
-      code === 'EEXIST' ? 'is there already; give another name, or --force to write over it' : message;
+      code === 'EEXIST'
+        ? 'is there already; give another name, or --force to write over it'
+        : messageOf(error);
     throw new WardropError('WARDROP_OUTPUT_FAILED', `${options.out}: ${why}`, { cause: error });
   } finally {
     clearTimeout(timer);

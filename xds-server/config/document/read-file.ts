@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
+import { messageOf } from '../../message-of.js';
 import { ConfigError } from '../problem.js';
 import { YamlSource } from './yaml-source.js';
 
@@ -25,10 +26,4 @@ export function readSource(file: string, readFile: ReadFile): YamlSource {
     throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [problem]);
   }
   return new YamlSource(text, file);
-}
-
-/** Of the file system's messages only the reason: `ENOENT: no such file or directory, open 'a.pem'`. */
-export function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.message.replace(/^E[A-Z]+: (.*?), \w+(?: '.*')?$/, '$1');
 }

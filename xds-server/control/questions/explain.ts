@@ -1,3 +1,4 @@
+import { WardropError } from '../../errors.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import { knownId } from '../../fleet/known-id.js';
 import { eligibleIds } from '../../fleet/last-resort.js';
@@ -71,10 +72,11 @@ export interface ExplainSource {
 /**
  * Why a weight is what it is, by the last good solve.
  *
- * @throws {WardropError} WARDROP_QUERY_INVALID
+ * @throws {WardropError} WARDROP_QUERY_INVALID, or WARDROP_NOT_READY of what came after that solve
  */
 export function explainSolved(query: ExplainQuery, source: ExplainSource): Explained {
   const { input, solution, plan, failure, signals, capacities } = source;
+  refuseYounger(query, source);
   const pair = explainedPair(query, input.state.fleet);
   const row = rowOf(plan?.rows ?? [], pair);
   return {
@@ -88,6 +90,26 @@ export function explainSolved(query: ExplainQuery, source: ExplainSource): Expla
     past: null,
     explanation: explain(input, solution, pair),
   };
+}
+
+/** A plan whose solve failed has plain weights for what is new, and there is nothing to explain them by. */
+function refuseYounger(
+  { frontend, pool, engine }: ExplainQuery,
+  { input, plan, failure }: ExplainSource,
+): void {
+  const { frontends, pools, engines } = input.state.fleet;
+  const rows = plan?.rows ?? [];
+  const parts = [
+    ['frontend', frontend, frontends, rows.map(({ frontendId }) => frontendId)],
+    ['pool', pool, pools, rows.map(({ poolId }) => poolId)],
+    ['engine', engine, engines, rows.flatMap(({ weights }) => weights.map(({ engineId }) => engineId))],
+  ] as const;
+  for (const [kind, id, solved, planned] of parts) {
+    if (id === undefined || solved.some((each) => each.id === id) || !planned.includes(id)) continue;
+    const why = failure === null ? '' : ` (${failure})`;
+    const text = `${kind} ${JSON.stringify(id)} is newer than the last solve that succeeded${why}; its weights are plain until one does`;
+    throw new WardropError('WARDROP_NOT_READY', text);
+  }
 }
 
 /**

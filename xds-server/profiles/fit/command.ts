@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { WardropError } from '../../errors.js';
+import { messageOf } from '../../message-of.js';
 import { renderHtml, renderSvg } from './chart.js';
 import { fitProfile } from './fit.js';
 import type { RowFilter } from './readers/csv.js';
@@ -97,11 +98,9 @@ async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    throw new WardropError(
-      'WARDROP_BENCHMARK_INVALID',
-      `${file}: cannot be read (${(error as Error).message}). Check the path.`,
-      { cause: error },
-    );
+    throw new WardropError('WARDROP_BENCHMARK_INVALID', `${file}: cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -109,11 +108,9 @@ async function write(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (error) {
-    throw new WardropError(
-      'WARDROP_OUTPUT_FAILED',
-      `${file}: cannot be written (${(error as Error).message}). Check the path.`,
-      { cause: error },
-    );
+    throw new WardropError('WARDROP_OUTPUT_FAILED', `${file}: cannot be written: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
 }
 
