@@ -113,7 +113,7 @@ w1     west       1.40.0  behind  newest    2 s ago
     expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(0);
     const lines = told.out.split('\n').map((line) => line.replaceAll(/ {2,}/g, '|'));
     expect(lines).toEqual([
-      '2.5 of 9.0 requests/s are refused now: without an engine that is among what is refused, and nobody can grow.',
+      '2.5 of 9.0 requests/s are refused now, and nobody can grow. What is refused without an engine includes them.',
       '',
       'without engine|refused|pools with nobody|then fullest',
       'e3|8.0/s of f7 to m, 7.0/s of f6 to m, 6.0/s of f5 to m, 5.0/s of f4 to m, 4.0/s of f3 to m and 6.0/s of 3 more|-|e1 at 100.0 %',

@@ -55,7 +55,7 @@ function describe({ refusedRps, engines, frontends, together }: Headroom): strin
   return [
     ...(refusedRps > 0
       ? [
-          `${refusedRps.toFixed(1)} of ${together.rps.toFixed(1)} requests/s are refused now: without an engine that is among what is refused, and nobody can grow.`,
+          `${refusedRps.toFixed(1)} of ${together.rps.toFixed(1)} requests/s are refused now, and nobody can grow. What is refused without an engine includes them.`,
         ]
       : []),
     shortTable(

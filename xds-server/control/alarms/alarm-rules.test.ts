@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { PeerView } from '../../peers/peers.js';
+import type { Plan, PlanRow } from '../../plan/plan.js';
 import { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import { unknownHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
@@ -15,10 +16,31 @@ import {
   lostPools,
   missingSignals,
   rejectingEngines,
+  shedding,
   silentFilters,
   silentPeers,
   unreadEnvoys,
 } from './alarm-rules.js';
+
+it('tells what is refused of each class, as the share of one is not that of all', () => {
+  const row = { frontendId: 'west', poolId: 'm', demandRps: 19, weights: [], segments: [], retryRatio: 0 };
+  const shed = [
+    { priority: 0, fraction: 0.125 },
+    { priority: -10, fraction: 1 },
+  ];
+  const planOf = (entries: PlanRow['shed']) => ({ rows: [{ ...row, shed: entries }] }) as unknown as Plan;
+  const classes = [{ priority: -10 }] as unknown as NonNullable<Fleet['classes']>;
+  expect([...shedding(planOf(shed), { classes })]).toEqual([
+    [
+      'west/m',
+      'demand above capacity: of 19.0 requests/s from west to m, 12.5 % of priority 0 and 100.0 % of priority -10 are refused',
+    ],
+  ]);
+  expect([...shedding(planOf(shed.slice(0, 1)), {}).values()]).toEqual([
+    'demand above capacity: 12.5 % of 19.0 requests/s from west to m are refused',
+  ]);
+  expect(shedding(planOf([]), {}).size).toBe(0);
+});
 
 it('names the engine, the signal, the replica and the reason of what has been missing for a while', () => {
   const endpoints = ['10.0.0.1:80', '10.0.0.2:80'];

@@ -253,18 +253,20 @@ function refit(remedy: string, times: string): string {
   return `Check the sizes of requests, then fit the profile again, or multiply ${remedy} by ${times}`;
 }
 
-export function shedding(plan: Plan | null): Messages {
+export function shedding(plan: Plan | null, { classes = [] }: Pick<Fleet, 'classes'>): Messages {
   return new Map(
     (plan?.rows ?? []).flatMap(({ frontendId, poolId, demandRps, shed }): [string, string][] => {
-      const fraction = Math.max(0, ...shed.map((entry) => entry.fraction));
-      if (fraction === 0) return [];
-      const refused = `${(fraction * 100).toFixed(1)} % of ${demandRps.toFixed(1)} requests/s`;
-      return [
-        [
-          `${frontendId}/${poolId}`,
-          `demand above capacity: ${refused} from ${frontendId} to ${poolId} are refused`,
-        ],
-      ];
+      const some = shed.filter(({ fraction }) => fraction > 0);
+      if (some.length === 0) return [];
+      const requests = `${demandRps.toFixed(1)} requests/s`;
+      const way = `from ${frontendId} to ${poolId}`;
+      // What is refused of one class says nothing of the others.
+      const parts = some.map(({ priority, fraction }) => `${percent(fraction)} of priority ${priority}`);
+      const refused =
+        classes.length === 0
+          ? `${percent(some[0]!.fraction)} of ${requests} ${way}`
+          : `of ${requests} ${way}, ${parts.join(' and ')}`;
+      return [[`${frontendId}/${poolId}`, `demand above capacity: ${refused} are refused`]];
     }),
   );
 }

@@ -94,7 +94,7 @@ export class AlarmWatch {
     alarms.set('penalty', penalisedEngines(view));
     alarms.set('capacity', correctedEngines(view));
     alarms.set('profile-drift', driftingProfiles(view, nowMs));
-    alarms.set('shedding', shedding(plan));
+    alarms.set('shedding', shedding(plan, fleet));
     alarms.set('signal-missing', missingSignals(fleet, readings, health, nowMs));
   }
 
