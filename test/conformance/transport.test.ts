@@ -108,6 +108,21 @@ describe('the gRPC server', () => {
     expect((await wire.next()).resources).toEqual({ a: '1' });
   });
 
+  it('logs who is refused once, however often it comes again, and another reason besides', async () => {
+    const { address, logged } = await start({ token: 'secret' });
+    for (let again = 0; again < 3; again++) {
+      expect((await failure(open(address))).code).toBe(grpc.status.UNAUTHENTICATED);
+    }
+    const stranger = open(address, ADS, { token: 'secret' });
+    stranger.send({ ...firstRequest, node: { ...node, cluster: 'north' } });
+    await failure(stranger);
+    const codes = logged.map(([details]) => (details as { code?: string }).code);
+    expect(codes.filter((code) => code !== undefined)).toEqual([
+      'WARDROP_UNAUTHENTICATED',
+      'WARDROP_NODE_UNKNOWN',
+    ]);
+  });
+
   it('serves TLS, and with a client authority only those who show a certificate of it', async () => {
     const authority = new CertificateAuthority();
     const own = authority.issue('127.0.0.1');

@@ -65,6 +65,10 @@ const statusOf: Partial<Record<string, grpc.status>> = {
 /** The longest piece of a client's error text that goes to the log. */
 const LOGGED_REASON_LENGTH = 1000;
 
+/** After so long without one a refusal is logged again: who is refused comes again within seconds. */
+const QUIET_MS = 60_000;
+const MOST_REFUSALS = 1_000;
+
 /** Serves xDS over gRPC. All decisions are the control plane's; here are only streams. */
 export class XdsServer {
   readonly #options: XdsServerOptions;
@@ -74,6 +78,8 @@ export class XdsServer {
   #credentials: RenewableCredentials | undefined;
   readonly #calls = new Set<Pick<Call, 'end'>>();
   readonly #settledWaiters = new Set<() => void>();
+  /** When somebody was last refused, by host and reason. */
+  readonly #refusedAtMs = new Map<string, number>();
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
@@ -225,7 +231,7 @@ export class XdsServer {
     const peer = call.getPeer();
     if (!this.#isAuthentic(call.metadata)) {
       const error = new WardropError('WARDROP_UNAUTHENTICATED', 'the xDS token is missing or wrong');
-      log.warn({ peer, code: error.code }, error.message);
+      this.#logRefusal(peer, error);
       endWithError(call, error);
       return;
     }
@@ -240,7 +246,7 @@ export class XdsServer {
         stream.receive(request);
       } catch (error) {
         close();
-        if (error instanceof WardropError) log.warn({ peer, code: error.code }, error.message);
+        if (error instanceof WardropError) this.#logRefusal(peer, error);
         else log.error({ peer, err: error }, 'ended an xDS stream');
         endWithError(call, error);
       }
@@ -258,6 +264,14 @@ export class XdsServer {
     const { token } = this.#options;
     if (token === undefined) return true;
     return metadata.get('authorization').some((value) => isAuthentic(String(value), token));
+  }
+
+  #logRefusal(peer: string, { code, message }: WardropError): void {
+    const refusal = `${peer.replace(/:\d+$/, '')} ${message}`;
+    const lastMs = this.#refusedAtMs.get(refusal) ?? Number.NEGATIVE_INFINITY;
+    if (this.#refusedAtMs.size >= MOST_REFUSALS) this.#refusedAtMs.clear();
+    this.#refusedAtMs.set(refusal, now());
+    if (now() - lastMs > QUIET_MS) this.#options.log.warn({ peer, code }, message);
   }
 
   #reportNack(nack: Nack): void {
