@@ -1,7 +1,11 @@
 /** `did you mean "region"?` for a name that is close to a known one, else nothing. */
 export function suggest(name: string, known: Iterable<string>): string | undefined {
   const best = closest(name, known);
-  return best === undefined ? undefined : `did you mean ${JSON.stringify(best)}?`;
+  return best === undefined ? undefined : didYouMean(best);
+}
+
+export function didYouMean(name: string): string {
+  return `did you mean ${JSON.stringify(name)}?`;
 }
 
 /** The known name with the fewest typing errors, if they are at most a third of the letters. */

@@ -32,6 +32,27 @@ describe('loadConfig', () => {
     expect(wrong(MOST_TOLD + 50)).toThrow(/:104:1: wrong99: unknown key[^\n]*\nand 50 more$/);
   });
 
+  it('looks for what was meant by no more names than are told of: a live server reads files, and may know a thousand engines', () => {
+    const count = MOST_TOLD + 10;
+    const ids = Array.from({ length: count }, (_, at) => at);
+    const engine = (at: number) =>
+      `{id: engine-${at}, region: n, models: [m], profile: p, endpoints: ["127.0.0.1:${at + 1}"]}`;
+    const row = ids.map((at) => `enginx-${at}: 1`).join(', ');
+    const problems = problemsOf(`
+frontends: [{id: f, region: n}, {id: g, region: n}]
+engines: [${ids.map(engine).join(', ')}]
+profiles: {p: {requestsPerSecond: 1}}
+network: {rttMs: {f: {${row}}, g: {${row}}}}
+`);
+    for (const frontend of ['f', 'g']) {
+      const hints = ids.map(
+        (at) => problems.find(({ path }) => path === `network.rttMs.${frontend}.enginx-${at}`)!.hint,
+      );
+      expect(hints.filter((hint) => hint !== undefined)).toHaveLength(MOST_TOLD);
+      expect(hints[MOST_TOLD - 1]).toBe(`did you mean "engine-${MOST_TOLD - 1}"?`);
+    }
+  });
+
   it.each<[string, string, string]>([
     ['a misspelt key', 'region: n, models', 'regoin: n, models'],
     ['a number as text', 'requestsPerSecond: 1', 'requestsPerSecond: "1"'],

@@ -1,10 +1,10 @@
 import { parseAddress } from '../../fleet/address.js';
 import type { Pool } from '../../fleet/fleet.js';
-import { suggest } from '../../suggest.js';
+import { closest, didYouMean } from '../../suggest.js';
 import type { Faults } from '../document/faults.js';
 import { variableHint } from '../document/variables.js';
 import type { YamlSource } from '../document/yaml-source.js';
-import { type ConfigProblem, formatPath, type Path } from '../problem.js';
+import { type ConfigProblem, formatPath, MOST_TOLD, type Path } from '../problem.js';
 import type { ConfigFile } from '../schema/schema.js';
 import type { Partly } from '../schema/schema-type.js';
 
@@ -31,6 +31,8 @@ export class Findings {
   readonly #source: YamlSource;
   /** Lists with an id that two have, of which one may have been meant to have another. */
   readonly #repeated = new Set<string>();
+  /** What seems to be meant by names that are not known, by kind and name. */
+  readonly #meant = new Map<string, string | undefined>();
 
   constructor(config: Draft, source: YamlSource, faults: Faults) {
     this.#source = source;
@@ -108,12 +110,18 @@ export class Findings {
     at: 'key' | 'value' = 'value',
   ): boolean {
     if (known.has(name) || this.#mayHaveMore(kind)) return true;
-    const names = [...known];
-    const hint =
-      suggest(name, names) ??
-      (names.length > 0 && names.length <= 10 ? `known: ${names.join(', ')}` : undefined);
+    const meant = this.meant(kind, name, known);
+    const few = known.size > 0 && known.size <= 10 ? `known: ${[...known].join(', ')}` : undefined;
+    const hint = meant === undefined ? few : didYouMean(meant);
     this.problem(path, `unknown ${kind} ${JSON.stringify(name)}`, { at, hint });
     return false;
+  }
+
+  /** The known name that is closest, if any is close; looked for once, and only for as many names as are told of. */
+  meant(kind: Kind, name: string, known: ReadonlySet<string>): string | undefined {
+    const key = `${kind} ${name}`;
+    if (!this.#meant.has(key) && this.#meant.size < MOST_TOLD) this.#meant.set(key, closest(name, known));
+    return this.#meant.get(key);
   }
 
   knownPool(path: Path, pool: string, at: 'key' | 'value' = 'value'): boolean {

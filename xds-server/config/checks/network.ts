@@ -1,4 +1,4 @@
-import { closest, suggest } from '../../suggest.js';
+import { suggest } from '../../suggest.js';
 import type { NetworkTable } from '../network-table.js';
 import type { Path } from '../problem.js';
 import type { Partly } from '../schema/schema-type.js';
@@ -52,11 +52,11 @@ type RttMatrix = NonNullable<NonNullable<Draft['network']>['rttMs']>;
 function checkMatrix(found: Findings, rttMs: RttMatrix): void {
   const path = ['network', 'rttMs'];
   checkPairs(found, path, rttMs);
-  const meantRows = misspelt(Object.keys(rttMs), found.frontendIds);
+  const meantRows = misspelt('frontend', Object.keys(rttMs), found.frontendIds, found);
   for (const frontendId of found.frontendIds) {
     if (meantRows.has(frontendId)) continue;
     const row = rttMs[frontendId];
-    const meant = misspelt(Object.keys(row ?? {}), found.engineIds);
+    const meant = misspelt('engine', Object.keys(row ?? {}), found.engineIds, found);
     const missing = [...found.engineIds].filter(
       (engineId) =>
         row?.[engineId] === undefined &&
@@ -112,12 +112,17 @@ function checkRegions(config: Draft, found: Findings, table: NetworkTable): void
 }
 
 /** The known names for which others seem to be meant, and which are not there themselves. */
-function misspelt(names: readonly string[], known: ReadonlySet<string>): ReadonlySet<string> {
+function misspelt(
+  kind: 'frontend' | 'engine',
+  names: readonly string[],
+  known: ReadonlySet<string>,
+  found: Findings,
+): ReadonlySet<string> {
   const there = new Set(names);
   return new Set(
     names
       .filter((name) => !known.has(name))
-      .map((name) => closest(name, known))
+      .map((name) => found.meant(kind, name, known))
       .filter((name) => name !== undefined && !there.has(name)) as string[],
   );
 }
