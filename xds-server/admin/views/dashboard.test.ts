@@ -25,6 +25,7 @@ function engine(id: string, change: Partial<EngineState> = {}): Overview['engine
     measuredShare: 1,
     isLeftOut: false,
     drainedReplicas: 0,
+    penaltyOrder: null,
     lastResortOf: [],
     keptFor: [],
   };

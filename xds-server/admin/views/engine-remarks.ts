@@ -1,12 +1,13 @@
 import { percent } from '../../percent.js';
 import type { EngineView } from './overview.js';
 
-/** What keeps an engine below its capacity, in words. */
+/** What keeps an engine below its capacity, and what operators said of that, in words. */
 export function engineRemarks({
   state,
   measuredShare,
   isLeftOut,
   drainedReplicas,
+  penaltyOrder,
   lastResortOf,
   keptFor,
 }: EngineView): readonly string[] {
@@ -25,5 +26,11 @@ export function engineRemarks({
     ...(drain === 1 ? [] : [drain === 0 ? 'drained' : `draining, at ${percent(drain, 0)}`]),
     ...(drainedReplicas === 0 ? [] : [`${drainedReplicas} of its replicas drained`]),
     ...(penalty === 0 ? [] : [`penalty ${percent(penalty, 0)}, ${latencyFactor.toFixed(1)} times as slow`]),
+    ...(penaltyOrder === null ? [] : [orderText(penaltyOrder)]),
   ];
+}
+
+function orderText({ kind, untilMs }: NonNullable<EngineView['penaltyOrder']>): string {
+  const until = `until ${new Date(untilMs).toISOString()}, by an operator`;
+  return kind === 'hold' ? `penalty held ${until}` : `no penalty ${until}`;
 }

@@ -1,5 +1,6 @@
 import type { Alarm } from '../../control/alarms/alarms.js';
 import type { Demand, EngineState } from '../../fleet/fleet-state.js';
+import type { PenaltyOrder } from '../../fleet/operations.js';
 import type { Plan } from '../../plan/plan.js';
 import type { CapacityView } from '../../signals/capacity/measured-capacity.js';
 import type { EngineTraffic, FrontendTraffic } from '../../signals/usage/recent-traffic.js';
@@ -39,6 +40,8 @@ export interface EngineView {
   readonly keptFor: readonly string[];
   /** Replicas that an operator took out of service by themselves. */
   readonly drainedReplicas: number;
+  /** What an operator said of its penalty; null when nothing is in force. */
+  readonly penaltyOrder: Pick<PenaltyOrder, 'kind' | 'untilMs'> | null;
   /** Ids of pools that plans leave it out of, as they have others, while it is kept in service for those that have nobody else. */
   readonly lastResortOf: readonly string[];
 }
@@ -59,7 +62,7 @@ export function overview(server: ShownServer): Overview {
   const inFlight = server.signals.inFlight(atMs);
   const { state, vetoes, heldPools, capacities } = server.view;
   const measured = new Map(capacities.map((capacity) => [capacity.engineId, capacity]));
-  const { drains } = server.signals.orders;
+  const { drains, orders } = server.signals.orders;
   return {
     atMs,
     startedAtMs: server.startedAtMs,
@@ -81,6 +84,7 @@ export function overview(server: ShownServer): Overview {
       isLeftOut: vetoes.has(engine.id),
       drainedReplicas: drains.filter(({ engineId, address }) => engineId === engine.id && address !== null)
         .length,
+      penaltyOrder: orders.find(({ engineId, untilMs }) => engineId === engine.id && untilMs > atMs) ?? null,
       keptFor: state.fleet.pools.flatMap(({ id, engineIds }) =>
         heldPools.includes(id) && engineIds.includes(engine.id) ? [id] : [],
       ),

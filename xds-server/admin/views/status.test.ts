@@ -37,7 +37,14 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
     engines: [
       {
         ...{ state, traffic: ended, inFlight: 2 },
-        ...{ measuredShare: 1, isLeftOut: true, drainedReplicas: 1, lastResortOf: [], keptFor: ['m'] },
+        ...{
+          measuredShare: 1,
+          isLeftOut: true,
+          drainedReplicas: 1,
+          penaltyOrder: null,
+          lastResortOf: [],
+          keptFor: ['m'],
+        },
       },
     ],
     envoys: [
@@ -81,11 +88,27 @@ it('sums up demand, capacity and readiness, and says what keeps an engine from i
   });
 });
 
+it('tells an engine whose penalty an operator holds or released, as no alarm does', () => {
+  const engine = (kind: 'hold' | 'release', penalty: number, latencyFactor: number) => ({
+    state: { id: 'a', replicas: [], health: 1, ramp: 1, drain: 1, penalty, latencyFactor },
+    ...{ traffic: {} as EngineTraffic, inFlight: null, measuredShare: 1 },
+    ...{ isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] },
+    penaltyOrder: { kind, untilMs: Date.UTC(2026, 0, 31) },
+  });
+  expect(engineRemarks(engine('release', 0, 1))).toEqual([
+    'no penalty until 2026-01-31T00:00:00.000Z, by an operator',
+  ]);
+  expect(engineRemarks(engine('hold', 0.5, 2))).toEqual([
+    'penalty 50 %, 2.0 times as slow',
+    'penalty held until 2026-01-31T00:00:00.000Z, by an operator',
+  ]);
+});
+
 it('tells work from elsewhere from what an engine gets done, as what is to be done differs', () => {
   const engine = (health: number, measuredShare: number) => ({
     state: { id: 'a', replicas: [], health, ramp: 1, drain: 1, penalty: 0, latencyFactor: 1 },
     ...{ traffic: {} as EngineTraffic, inFlight: null, measuredShare },
-    ...{ isLeftOut: false, drainedReplicas: 0, lastResortOf: [], keptFor: [] },
+    ...{ isLeftOut: false, drainedReplicas: 0, penaltyOrder: null, lastResortOf: [], keptFor: [] },
   });
   expect(engineRemarks(engine(1, 1))).toEqual([]);
   expect(engineRemarks(engine(0.6, 1))).toEqual(['40 % taken by work from elsewhere']);
