@@ -410,7 +410,7 @@ export class Signals {
   #unheardEngines(silent: readonly SilentFrontend[]): ReadonlySet<string> {
     if (silent.length === 0) return new Set();
     const senders = {
-      rate: (frontendId: string, poolId: string) => this.#demand.rate(frontendId, poolId),
+      ratesByPool: (frontendId: string) => this.#demand.ratesByPool(frontendId),
       isReachable: (frontendId: string, engineId: string) =>
         Number.isFinite(this.#network.seconds(frontendId, engineId)),
     };

@@ -32,7 +32,7 @@ interface Silence {
 function unheard({ silentSeconds = 60, rates = { f: 5 }, reaches = () => true, ...rest }: Silence): string[] {
   const silent = Object.keys(rates).map((frontendId) => ({ frontendId, silentSeconds }));
   const senders = {
-    rate: (frontendId: string, poolId: string) => (poolId === 'm' ? rates[frontendId]! : 0),
+    ratesByPool: (frontendId: string) => new Map([['m', rates[frontendId]!]]),
     isReachable: (_: string, engineId: string) => reaches(engineId),
   };
   return [...unheardEngines(silent, senders, known, rest.capacities ?? full)].sort();

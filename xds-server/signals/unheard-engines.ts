@@ -10,8 +10,8 @@ const NEGLIGIBLE_SHARE = 0.05;
 
 /** What is believed of those that send requests. */
 interface Senders {
-  /** Requests per second of a frontend to a pool. */
-  rate(frontendId: string, poolId: string): number;
+  /** Requests per second of a frontend by pool id. */
+  ratesByPool(frontendId: string): ReadonlyMap<string, number>;
   isReachable(frontendId: string, engineId: string): boolean;
 }
 
@@ -28,8 +28,9 @@ export function unheardEngines(
   const work = new Map<string, number>();
   for (const { frontendId, silentSeconds } of silent) {
     if (silentSeconds > AWAITED_SECONDS) continue;
+    const rates = senders.ratesByPool(frontendId);
     for (const { id: poolId, engineIds } of fleet.pools) {
-      const rate = senders.rate(frontendId, poolId);
+      const rate = rates.get(poolId) ?? 0;
       if (rate === 0) continue;
       const shape = expected.get(rowKey({ frontendId, poolId }))!;
       for (const id of engineIds) {

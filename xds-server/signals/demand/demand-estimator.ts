@@ -198,12 +198,13 @@ export class DemandEstimator {
     );
   }
 
-  /** Requests per second of a frontend to a pool, of all classes. */
-  rate(frontendId: string, poolId: string): number {
-    const rows = [...(this.#frontends.get(frontendId)?.rows.values() ?? [])];
-    return rows
-      .filter(({ seed }) => seed.poolId === poolId)
-      .reduce((sum, { band }) => sum + band.state.requestsPerSecond, 0);
+  /** Requests per second of a frontend by pool id, of all classes. */
+  ratesByPool(frontendId: string): ReadonlyMap<string, number> {
+    const rates = new Map<string, number>();
+    for (const { seed, band } of this.#frontends.get(frontendId)?.rows.values() ?? []) {
+      rates.set(seed.poolId, (rates.get(seed.poolId) ?? 0) + band.state.requestsPerSecond);
+    }
+    return rates;
   }
 
   /** Milliseconds since anyone of the frontend reported; undefined when nobody ever did. */

@@ -175,9 +175,9 @@ export class FleetDemand {
     });
   }
 
-  /** Requests per second of a frontend to a pool, of all classes. */
-  rate(frontendId: string, poolId: string): number {
-    return this.#rates.rate(frontendId, poolId);
+  /** Requests per second of a frontend by pool id, of all classes. */
+  ratesByPool(frontendId: string): ReadonlyMap<string, number> {
+    return this.#rates.ratesByPool(frontendId);
   }
 
   /** A rate with all that is planned with. */

@@ -213,6 +213,17 @@ describe('what is no outlier', () => {
     expect(world.watch.drifts).toEqual([]);
   });
 
+  it('drift stays as it is while the engines of the kind may have work that nobody tells of', () => {
+    const world = new World([engine('a', 'q'), engine('b', 'q')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(30, { a: 4 * NORMAL, b: 4 * NORMAL });
+    const { drifts } = world.watch;
+    expect(drifts).toHaveLength(1);
+    const unheard = ['a', 'b'].map((id) => ({ ...engine(id, 'q'), isHeard: false }));
+    world.watch.evaluate(unheard, [], () => false, world.second * 1_000);
+    expect(world.watch.drifts).toEqual(drifts);
+  });
+
   it('a pool of which all engines are slow together, whatever their kinds', () => {
     const world = new World([engine('a'), engine('b', 'q')]);
     world.run(60, { a: NORMAL, b: NORMAL });

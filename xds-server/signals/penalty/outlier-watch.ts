@@ -249,8 +249,10 @@ export class OutlierWatch {
     const profileIds = new Set(engines.map(({ profileId }) => profileId));
     for (const id of this.#drifts.keys()) if (!profileIds.has(id)) this.#drifts.delete(id);
     for (const profileId of profileIds) {
-      const healthy = engines
-        .filter((engine) => engine.profileId === profileId && engine.isHeard)
+      const heard = engines.filter((engine) => engine.profileId === profileId && engine.isHeard);
+      // Nothing new is known of it.
+      if (heard.length === 0) continue;
+      const healthy = heard
         .map(({ id }) => this.#of(id))
         .filter(({ penalty }) => penalty.sinceMs === undefined);
       const found = LATENCY_KINDS.flatMap((kind) => {
