@@ -113,11 +113,11 @@ export class EngineStates {
     this.#measured.acceptQueue(engineId, leastWaiting, nowMs);
   }
 
-  /** Takes how long answers took. `isUsual`: conversations have stayed where they were. */
+  /** Takes how long answers took. `isCold`: conversations of others may have come to the engine. */
   addLatencies(
     { engineId, usage, shape, profile, networkSeconds }: ToldUsage,
     known: KnownConfig,
-    isUsual: boolean,
+    isCold: boolean,
     nowMs: number,
   ): void {
     const capacity = this.#capacities.get(engineId) ?? 0;
@@ -132,7 +132,7 @@ export class EngineStates {
       networkSeconds,
       doneRho: (rates.endedWorkSeconds / capacity) * this.shareInForce(engineId, known),
       largest:
-        isUsual && !traffic.hasGrown(nowMs) ? shape : { ...shape, uncachedPromptTokens: shape.promptTokens },
+        isCold || traffic.hasGrown(nowMs) ? { ...shape, uncachedPromptTokens: shape.promptTokens } : shape,
     };
     for (const sample of latencySamples(usage, load, profile, shape, nowMs)) {
       this.#outliers.add(engineId, sample);

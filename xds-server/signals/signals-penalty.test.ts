@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { Signals } from './signals.js';
-import { configOf, refused, reportOf, WITH_LATENCY } from './testing/one-model.js';
+import { configOf, ready, refused, reportOf, WITH_LATENCY } from './testing/one-model.js';
 
 /** A minute of equal traffic to a and b; for the last quarter b takes ten times as long to begin its answers. */
 function withSlowB(config: Config): Signals {
@@ -56,7 +56,12 @@ describe('Signals: penalty', () => {
     const USUAL_SECONDS = 0.07;
     const WHOLE_PROMPT_SECONDS = 0.25;
     /** Severity of the penalty of b, each second since it gets 4 requests/s after `before` of them, with first tokens after so long. */
-    const severities = (firstTokenSeconds: number, seconds: number, before = 1, losesC = false): number[] => {
+    const severities = (
+      firstTokenSeconds: number,
+      seconds: number,
+      before = 1,
+      isLost: (second: number) => boolean = () => false,
+    ): number[] => {
       const signals = new Signals(config, [], 0);
       const sums = { a: { count: 0, seconds: 0 }, b: { count: 0, seconds: 0 } };
       const add = (id: 'a' | 'b', count: number, each: number) => {
@@ -68,7 +73,8 @@ describe('Signals: penalty', () => {
       return Array.from({ length: 60 + seconds }, (_, second) => {
         const a = add('a', 5, USUAL_SECONDS);
         const b = second < 60 ? add('b', before, USUAL_SECONDS) : add('b', 4, firstTokenSeconds);
-        if (losesC && second >= 60) signals.acceptProbe('c', '10.0.0.3:80', refused, second * 1_000);
+        const probe = isLost(second) ? refused : ready;
+        signals.acceptProbe('c', '10.0.0.3:80', probe, second * 1_000);
         signals.acceptReport('f', 'n', reportOf(a.planned + b.planned, { a, b }), second * 1_000);
         return signals.evaluate(second * 1_000).state.engines[1]!.latencyFactor;
       }).slice(60);
@@ -82,12 +88,21 @@ describe('Signals: penalty', () => {
 
     it('is not penalised for it in the minute after one of them was lost, however little more it gets', () => {
       expect(severities(WHOLE_PROMPT_SECONDS, 10, 3).at(-1)).toBeGreaterThan(3);
-      expect(severities(WHOLE_PROMPT_SECONDS, 55, 3, true)).toEqual(Array.from({ length: 55 }, () => 1));
+      const isLost = (second: number) => second >= 60;
+      expect(severities(WHOLE_PROMPT_SECONDS, 55, 3, isLost)).toEqual(Array.from({ length: 55 }, () => 1));
     });
 
     it('is penalised at once when it takes far longer than these explain', () => {
       expect(severities(3 * WHOLE_PROMPT_SECONDS, 10).at(-1)).toBeGreaterThan(2);
-      expect(severities(3 * WHOLE_PROMPT_SECONDS, 10, 3, true).at(-1)).toBeGreaterThan(2);
+      const isLost = (second: number) => second >= 60;
+      expect(severities(3 * WHOLE_PROMPT_SECONDS, 10, 3, isLost).at(-1)).toBeGreaterThan(2);
+    });
+
+    it('is not hidden for longer than five minutes by one that comes and goes', () => {
+      const isLost = (second: number) => second >= 60 && Math.floor(second / 30) % 2 === 0;
+      const all = severities(WHOLE_PROMPT_SECONDS, 360, 3, isLost);
+      expect(all.slice(0, 290)).toEqual(Array.from({ length: 290 }, () => 1));
+      for (const severity of all.slice(320)) expect(severity).toBeGreaterThan(3);
     });
   });
 

@@ -13,7 +13,7 @@ import {
   type SilentFrontend,
   type SizesInForce,
 } from './demand/fleet-demand.js';
-import { SettledSince } from './demand/settled-since.js';
+import { COLD_MS, SettledSince } from './demand/settled-since.js';
 import type { TurnGapView } from './demand/turn-gaps.js';
 import { EngineStates } from './engine-states.js';
 import { changedEngines, type KnownConfig, knownOf, type SignalsConfig, withSizes } from './known-config.js';
@@ -30,9 +30,6 @@ import { UsageTotals } from './usage/usage-totals.js';
 
 export type { SizesInForce } from './demand/fleet-demand.js';
 export type { SignalsView } from './signals-view.js';
-
-/** For so long after conversations had to move, more of their prompts is in no cache than usually. */
-const COLD_MS = 60_000;
 
 /**
  * All that is known about a fleet at one time: configuration, usage reports and probes in, a `FleetState` out. Knows
@@ -182,7 +179,8 @@ export class Signals {
     this.#work.add(told, nowMs);
     // What is made good after a silence cannot be compared with the load of now.
     const isRecent = nowMs - fromMs <= SILENT_ALARM_SECONDS * 1000;
-    if (isRecent) this.#states.addLatencies(told, this.#known, this.#isUsual(nowMs), nowMs);
+    if (!isRecent) return;
+    this.#states.addLatencies(told, this.#known, this.#settledSince.isCold(engineId, nowMs), nowMs);
   }
 
   #networkSeconds(frontendId: string, engineId: string): number {

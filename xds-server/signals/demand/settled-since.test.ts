@@ -63,4 +63,30 @@ describe('pools that share engines, also by way of others', () => {
     expect(holding(['first', 'large'], ['second', 'small'])).toMatchObject({ joined: 0, apart: 100 });
     expect(holding(['first', 'small'], ['second', 'large'])).toMatchObject({ joined: 0, apart: 100 });
   });
+
+  it('have cold caches for a minute after engines came or went or demand moved far, and others do not', () => {
+    const settled = new SettledSince(pools, 0);
+    const cold = (second: number) => ['a', 'b', 'c', 'd'].filter((id) => settled.isCold(id, second * 1_000));
+    expect(cold(0)).toEqual([]);
+    settled.enginesChanged(new Set(['c']), 100_000);
+    expect(cold(159)).toEqual(['a', 'b', 'c']);
+    expect(cold(160)).toEqual([]);
+    settled.demandMoved(new Map([['first', 'small']]), 200_000);
+    settled.demandMoved(new Map([['apart', 'large']]), 200_000);
+    expect(cold(201)).toEqual(['d']);
+  });
+
+  it('have them for five minutes at most when that happens again and again, until it has not for as long', () => {
+    for (const everySeconds of [1, 50, 150, 299]) {
+      const settled = new SettledSince(pools, 0);
+      const isColdAfter = (second: number) => {
+        if (second % everySeconds === 0) settled.enginesChanged(new Set(['d']), second * 1_000);
+        return settled.isCold('d', second * 1_000);
+      };
+      const seconds = Array.from({ length: 3_600 }, (_, second) => second);
+      expect(Math.max(...seconds.filter(isColdAfter))).toBeLessThan(300);
+      settled.enginesChanged(new Set(['d']), 3_600_000 + 300_000);
+      expect(settled.isCold('d', 3_600_000 + 359_000)).toBe(true);
+    }
+  });
 });

@@ -4,6 +4,10 @@ import { larger, type Move } from './demand-band.js';
 
 /** A small change of demand leaves this share of the time that conditions have held. */
 const LEFT_BY_SMALL_MOVE = 0.25;
+/** For so long after conversations had to move, more of their prompts is in no cache than usually. */
+export const COLD_MS = 60_000;
+/** Where conversations have to move again and again, they do so for no longer, until there was as long a rest: faults could hide behind it for ever. */
+const LONGEST_COLD_MS = 300_000;
 
 /**
  * Since when conditions count as holding, in milliseconds, once demand has moved. A large change makes everything new.
@@ -21,11 +25,18 @@ export function settledSince(beforeMs: number, move: Move, nowMs: number): numbe
 export class SettledSince {
   /** By pool id; pools of a group have the same object. */
   readonly #groups = new Map<string, Group>();
+  readonly #byEngine: ReadonlyMap<string, Group>;
 
   constructor(pools: readonly Pool[], nowMs: number) {
     const byEngine = new Map<string, Group>();
     for (const { id, engineIds } of pools) {
-      const group: Group = { sinceMs: nowMs, poolIds: [id], engineIds: [...engineIds] };
+      const group: Group = {
+        sinceMs: nowMs,
+        unrestMs: Number.NEGATIVE_INFINITY,
+        unrestSinceMs: Number.NEGATIVE_INFINITY,
+        poolIds: [id],
+        engineIds: [...engineIds],
+      };
       for (const other of new Set(engineIds.flatMap((engineId) => byEngine.get(engineId) ?? []))) {
         group.poolIds.push(...other.poolIds);
         group.engineIds.push(...other.engineIds);
@@ -33,6 +44,7 @@ export class SettledSince {
       for (const engineId of group.engineIds) byEngine.set(engineId, group);
       for (const poolId of group.poolIds) this.#groups.set(poolId, group);
     }
+    this.#byEngine = byEngine;
   }
 
   /** Notes how demand has moved at one time, by pool id. */
@@ -42,14 +54,26 @@ export class SettledSince {
       const group = this.#groups.get(poolId);
       if (group !== undefined) largest.set(group, larger(largest.get(group), move)!);
     }
-    for (const [group, move] of largest) group.sinceMs = settledSince(group.sinceMs, move, nowMs);
+    for (const [group, move] of largest) {
+      group.sinceMs = settledSince(group.sinceMs, move, nowMs);
+      if (move === 'large') noteUnrest(group, nowMs);
+    }
   }
 
   /** Notes that replicas of these engines have come or gone. */
   enginesChanged(engineIds: ReadonlySet<string>, nowMs: number): void {
     for (const group of this.#groups.values()) {
-      if (group.engineIds.some((id) => engineIds.has(id))) group.sinceMs = nowMs;
+      if (!group.engineIds.some((id) => engineIds.has(id))) continue;
+      group.sinceMs = nowMs;
+      noteUnrest(group, nowMs);
     }
+  }
+
+  /** Whether an engine may have conversations that others of its group had until they moved. */
+  isCold(engineId: string, nowMs: number): boolean {
+    const group = this.#byEngine.get(engineId);
+    if (group === undefined) return false;
+    return nowMs - group.unrestMs < COLD_MS && nowMs - group.unrestSinceMs < LONGEST_COLD_MS;
   }
 
   /** Seconds by pool id, and the least of all. */
@@ -65,11 +89,14 @@ export class SettledSince {
 
   /** By pool id. */
   save() {
-    return [...this.#groups].map(([poolId, { sinceMs }]) => [poolId, sinceMs] as const);
+    return [...this.#groups].map(
+      ([poolId, { sinceMs, unrestMs, unrestSinceMs }]) =>
+        [poolId, { sinceMs, unrestMs, unrestSinceMs }] as const,
+    );
   }
 
   restore(saved: SavedSettledSince): void {
-    for (const [poolId, sinceMs] of saved) this.#groups.get(poolId)!.sinceMs = sinceMs;
+    for (const [poolId, known] of saved) Object.assign(this.#groups.get(poolId)!, known);
   }
 }
 
@@ -77,6 +104,14 @@ type SavedSettledSince = ReturnType<SettledSince['save']>;
 
 interface Group {
   sinceMs: number;
+  /** When many of its conversations last had to move, and since when they have had to without a longer rest. */
+  unrestMs: number;
+  unrestSinceMs: number;
   readonly poolIds: string[];
   readonly engineIds: string[];
+}
+
+function noteUnrest(group: Group, nowMs: number): void {
+  if (nowMs - group.unrestMs >= LONGEST_COLD_MS) group.unrestSinceMs = nowMs;
+  group.unrestMs = nowMs;
 }

@@ -13,6 +13,7 @@ import type { Signals } from '../signals.js';
 
 // Engines of one replica each that serve the model `m`, and frontends that are heard of by one Envoy each.
 
+export const ready: ProbeResult = { ok: true };
 export const refused: ProbeResult = { ok: false, kind: 'refused', detail: 'connection refused' };
 
 /** A profile of ten requests per second that knows latencies, too. */
