@@ -2,6 +2,7 @@ import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
 import { type Profile, workSeconds } from '../profiles/profile.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
+import { atOnce, type Steps } from './steps.js';
 
 /**
  * Relative excess over a hard limit that comes from shares too small to publish (at most 2^-20 for each of up to 1000
@@ -53,17 +54,24 @@ export interface CheckInput {
  * published. Shares nothing with the code that makes plans, so that one mistake is not made twice.
  */
 export function checkPlan(input: CheckInput): Violation[] {
+  return atOnce(checkingPlan(input));
+}
+
+/** `checkPlan`, row by row. */
+export function* checkingPlan(input: CheckInput): Steps<Violation[]> {
   const violations: Violation[] = [];
   const report = (code: ViolationCode, message: string) => violations.push({ code, message });
+  const ways = new Ways(input.state);
   checkRowSet(input, report);
   for (const row of input.plan.rows) {
     const where = `row (${row.frontendId}, ${row.poolId})`;
     checkWeights(row, where, report);
     checkSegments(row, where, report);
-    checkEligibility(row, where, input, report);
+    checkEligibility(row, where, input, ways, report);
     checkFractions(row, where, report);
+    yield;
   }
-  checkLoads(input, report);
+  yield* checkLoads(input, ways, report);
   if (!(Number.isFinite(input.plan.objectiveSeconds) && input.plan.objectiveSeconds >= 0)) {
     report(
       'objective-invalid',
@@ -132,21 +140,44 @@ function checkSegments({ segments, weights }: PlanRow, where: string, report: Re
   }
 }
 
-function checkEligibility(row: PlanRow, where: string, { state, policy }: CheckInput, report: Report): void {
-  const { fleet } = state;
-  const frontend = fleet.frontends.findIndex(({ id }) => id === row.frontendId);
-  const eligible = fleet.pools.find(({ id }) => id === row.poolId)?.engineIds ?? [];
-  const reaches = (engineId: string) => {
-    const engine = fleet.engines.findIndex(({ id }) => id === engineId);
-    return eligible.includes(engineId) && Number.isFinite(fleet.networkSeconds[frontend]?.[engine]);
-  };
+/** Which engines may serve a row and can be reached from its frontend. */
+class Ways {
+  readonly #state: FleetState;
+  readonly #frontends: ReadonlyMap<string, number>;
+  readonly #engines: ReadonlyMap<string, number>;
+  readonly #eligible: ReadonlyMap<string, ReadonlySet<string>>;
+
+  constructor(state: FleetState) {
+    const { frontends, engines, pools } = state.fleet;
+    this.#state = state;
+    this.#frontends = new Map(frontends.map(({ id }, at) => [id, at]));
+    this.#engines = new Map(engines.map(({ id }, at) => [id, at]));
+    this.#eligible = new Map(pools.map(({ id, engineIds }) => [id, new Set(engineIds)]));
+  }
+
+  has({ frontendId, poolId }: PlanRow, engineId: string): boolean {
+    const network = this.#state.fleet.networkSeconds[this.#frontends.get(frontendId) ?? -1];
+    const isEligible = this.#eligible.get(poolId)?.has(engineId) === true;
+    return isEligible && Number.isFinite(network?.[this.#engines.get(engineId) ?? -1]);
+  }
+}
+
+function checkEligibility(
+  row: PlanRow,
+  where: string,
+  { state, policy }: CheckInput,
+  ways: Ways,
+  report: Report,
+): void {
   const owners = new Set(row.segments.map(({ ownerId }) => ownerId));
   for (const ownerId of owners) {
-    if (!reaches(ownerId)) report('owner-ineligible', `${where}: ${ownerId} may not or cannot serve it`);
+    if (!ways.has(row, ownerId)) {
+      report('owner-ineligible', `${where}: ${ownerId} may not or cannot serve it`);
+    }
   }
   const backups = new Set(row.segments.flatMap(({ backupId }) => backupId ?? []));
   for (const backupId of backups) {
-    if (!reaches(backupId)) {
+    if (!ways.has(row, backupId)) {
       report('backup-ineligible', `${where}: the backup ${backupId} may not or cannot serve it`);
     }
   }
@@ -161,11 +192,10 @@ function checkEligibility(row: PlanRow, where: string, { state, policy }: CheckI
       )
       .map(({ engineId }) => engineId),
   );
-  const able = eligible.find(
-    (id) =>
-      reaches(id) && !closed.has(id) && capacityOf(state.engines.find((engine) => engine.id === id)) > 0,
+  const able = state.engines.find(
+    (engine) => ways.has(row, engine.id) && !closed.has(engine.id) && capacityOf(engine) > 0,
   );
-  if (able !== undefined) report('row-unserved', `${where}: nobody serves it although ${able} could`);
+  if (able !== undefined) report('row-unserved', `${where}: nobody serves it although ${able.id} could`);
 }
 
 function checkFractions({ demandRps, retryRatio, shed }: PlanRow, where: string, report: Report): void {
@@ -186,7 +216,7 @@ function checkFractions({ demandRps, retryRatio, shed }: PlanRow, where: string,
 }
 
 /** Recomputes the load of every engine from demands, weights and work. */
-function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Report): void {
+function* checkLoads({ plan, state, profiles, policy }: CheckInput, ways: Ways, report: Report): Steps<void> {
   const profileIds = new Map(state.fleet.engines.map(({ id, profile }) => [id, profile]));
   const demandsOf = new Map<string, Demand[]>();
   for (const demand of state.demands) {
@@ -210,6 +240,7 @@ function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Repor
         steps.set(engineId, (steps.get(engineId) ?? 0) + offered * Math.min(fraction, SHED_STEP));
       }
     }
+    yield;
   }
 
   const utilizations = new Map<string, number>();
@@ -225,7 +256,7 @@ function checkLoads({ plan, state, profiles, policy }: CheckInput, report: Repor
     if (limit > 0) utilizations.set(engine.id, (load + (steps.get(engine.id) ?? 0)) / limit);
   }
   checkEngines(plan, state, loads, report);
-  checkNeed({ plan, state, policy }, utilizations, report);
+  yield* checkNeed({ plan, state, policy }, utilizations, ways, report);
 }
 
 function checkEngines(
@@ -260,19 +291,18 @@ function checkEngines(
 }
 
 /** Nothing is shed while all engines that could serve it are below hard limits, unless an operator bounds weights. */
-function checkNeed(
+function* checkNeed(
   { plan, state, policy }: Pick<CheckInput, 'plan' | 'state' | 'policy'>,
   utilizations: ReadonlyMap<string, number>,
+  ways: Ways,
   report: Report,
-): void {
-  const { frontends, engines, pools, networkSeconds } = state.fleet;
-  const eligible = new Map(pools.map(({ id, engineIds }) => [id, new Set(engineIds)]));
-  for (const { frontendId, poolId, shed } of plan.rows) {
+): Steps<void> {
+  for (const row of plan.rows) {
+    const { frontendId, poolId, shed } = row;
     const bounded = policy.bounds.some((bound) => bound.frontendId === frontendId && bound.poolId === poolId);
     if (bounded || !shed.some(({ fraction }) => fraction > 0)) continue;
-    const network = networkSeconds[frontends.findIndex(({ id }) => id === frontendId)];
-    const usable = engines.flatMap(({ id }, at) =>
-      eligible.get(poolId)?.has(id) && Number.isFinite(network?.[at]) ? (utilizations.get(id) ?? []) : [],
+    const usable = state.fleet.engines.flatMap(({ id }) =>
+      ways.has(row, id) ? (utilizations.get(id) ?? []) : [],
     );
     if (usable.length > 0 && Math.max(...usable) < SHED_NEEDS_UTILIZATION) {
       report(
@@ -280,6 +310,7 @@ function checkNeed(
         `row (${frontendId}, ${poolId}) sheds although its fullest engine is at ${Math.max(...usable)} of its hard limit`,
       );
     }
+    yield;
   }
 }
 
@@ -289,8 +320,7 @@ function isNear(stated: number, actual: number, tolerance: number): boolean {
   return Number.isFinite(stated) && Math.abs(stated - actual) <= tolerance * scale;
 }
 
-function capacityOf(engine: EngineState | undefined): number {
-  if (engine === undefined) return 0;
+function capacityOf(engine: EngineState): number {
   const ready = engine.replicas.filter((replica) => replica.ready).length;
   const capacity = ready * engine.health * engine.ramp * engine.drain * (1 - engine.penalty);
   return capacity >= LEAST_CAPACITY ? capacity : 0;

@@ -3,9 +3,10 @@ import type { Policy } from '../fleet/policy.js';
 import type { Profile } from '../profiles/profile.js';
 import { EngineWork } from './engine-work.js';
 import { handOver } from './partition/hand-over.js';
-import type { Plan, PlanEngine } from './plan.js';
-import { planId } from './plan-id.js';
+import type { Plan, PlanEngine, PlanRow } from './plan.js';
+import { identifying } from './plan-id.js';
 import { pooledUtilization, retryRatio } from './protection/retry-ratio.js';
+import { atOnce, type Steps } from './steps.js';
 import { Usability } from './usability.js';
 
 export interface EmergencyInput {
@@ -24,26 +25,41 @@ export interface EmergencyInput {
  * engines can serve. Loads and retry ratios are those of the new weights; shed fractions, prices and the objective
  * stay, as only a solve can tell better ones.
  */
-export function emergencyPlan({ previous, state, profiles, policy, createdAtMs }: EmergencyInput): Plan {
+export function emergencyPlan(input: EmergencyInput): Plan {
+  return atOnce(handingOver(input));
+}
+
+/** `emergencyPlan`, row by row. */
+export function* handingOver(input: EmergencyInput): Steps<Plan> {
+  const { previous, state, profiles, policy, createdAtMs } = input;
   const usability = new Usability(state);
   const pools = new Map(state.fleet.pools.map(({ id, engineIds }) => [id, engineIds]));
-  const handedOver = previous.rows.map((row) =>
-    handOver(row, pools.get(row.poolId) ?? [], (id) => usability.canServe(row.frontendId, row.poolId, id)),
-  );
+  const handedOver: PlanRow[] = [];
+  for (const row of previous.rows) {
+    const candidates = pools.get(row.poolId) ?? [];
+    handedOver.push(handOver(row, candidates, (id) => usability.canServe(row.frontendId, row.poolId, id)));
+    yield;
+  }
   if (handedOver.every((row, index) => row === previous.rows[index])) return previous;
 
   const loads = new EngineWork(state, profiles).loads(handedOver);
   const engines = engineEntries(state, loads, previous);
+  const utilizations = new Map(
+    [...pools].map(([id, engineIds]) => {
+      const eligible = new Set(engineIds);
+      return [id, pooledUtilization(engines.filter(({ engineId }) => eligible.has(engineId)))];
+    }),
+  );
   const rows = handedOver.map((row) => {
-    const eligible = new Set(pools.get(row.poolId) ?? []);
-    const utilization = pooledUtilization(engines.filter(({ engineId }) => eligible.has(engineId)));
+    const utilization = utilizations.get(row.poolId) ?? pooledUtilization([]);
     return {
       ...row,
       retryRatio: retryRatio(utilization, policy.maxUtilization, policy.retries, row.retryRatio),
     };
   });
   const content = { rows, engines, objectiveSeconds: previous.objectiveSeconds };
-  return { id: planId(content), sequence: previous.sequence + 1, createdAtMs, ...content };
+  const id = yield* identifying(content);
+  return { id, sequence: previous.sequence + 1, createdAtMs, ...content };
 }
 
 /** Loads as they are now, by these; prices as they were, as only a solve knows others. */

@@ -1,4 +1,5 @@
-import { effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
+import { sum } from '../collections.js';
+import { type Demand, effectiveCapacity, type FleetState } from '../fleet/fleet-state.js';
 import { rowKey } from '../fleet/row-key.js';
 import { type Profile, workSeconds } from '../profiles/profile.js';
 import type { PlanRow } from './plan.js';
@@ -14,7 +15,7 @@ export class EngineWork {
   readonly #state: FleetState;
   readonly #profiles: ReadonlyMap<string, Profile>;
   readonly #profileOf: ReadonlyMap<string, string>;
-  readonly #demands = new Map<string, FleetState['demands'][number][]>();
+  readonly #demands = new Map<string, Demand[]>();
 
   constructor(state: FleetState, profiles: ReadonlyMap<string, Profile>) {
     this.#state = state;
@@ -28,25 +29,27 @@ export class EngineWork {
     }
   }
 
-  /** Work per second of a row on an engine that has all of its weight. */
-  ofRow(row: LoadedRow, engineId: string): number {
-    const profile = this.#profiles.get(this.#profileOf.get(engineId) ?? '');
-    if (profile === undefined) return 0;
-    return (this.#demands.get(rowKey(row)) ?? []).reduce((sum, demand) => {
-      const shed = row.shed.find(({ priority }) => priority === demand.priority)?.fraction ?? 0;
-      return sum + demand.requestsPerSecond * (1 - shed) * workSeconds(profile, demand);
-    }, 0);
-  }
-
   /** Work per second on each engine under these rows. */
   loads(rows: readonly LoadedRow[]): Map<string, number> {
     const loads = new Map<string, number>();
     for (const row of rows) {
+      const served = this.#served(row);
       for (const { engineId, weight } of row.weights) {
-        loads.set(engineId, (loads.get(engineId) ?? 0) + weight * this.ofRow(row, engineId));
+        const profile = this.#profiles.get(this.#profileOf.get(engineId) ?? '');
+        if (profile === undefined) continue;
+        const work = sum(served.map(({ demand, rps }) => rps * workSeconds(profile, demand)));
+        loads.set(engineId, (loads.get(engineId) ?? 0) + weight * work);
       }
     }
     return loads;
+  }
+
+  /** A row's demands with what is not shed of them. */
+  #served(row: LoadedRow): { readonly demand: Demand; readonly rps: number }[] {
+    return (this.#demands.get(rowKey(row)) ?? []).map((demand) => {
+      const shed = row.shed.find(({ priority }) => priority === demand.priority)?.fraction ?? 0;
+      return { demand, rps: demand.requestsPerSecond * (1 - shed) };
+    });
   }
 
   capacities(): Map<string, number> {

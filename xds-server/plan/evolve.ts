@@ -9,7 +9,7 @@ import { evolvePartition, type Partition } from './partition/partition.js';
 import { quantise } from './partition/quantise.js';
 import { runsOf } from './partition/segments.js';
 import { HASH_SPACE, type Plan, type PlanEngine, type PlanRow, type Weight } from './plan.js';
-import { planId } from './plan-id.js';
+import { identifying } from './plan-id.js';
 import { pooledUtilization, retryRatio } from './protection/retry-ratio.js';
 import { shedEntries } from './protection/shed.js';
 import { describesTheSame, rowsToKeep } from './steadiness.js';
@@ -56,7 +56,8 @@ export function* evolvingPlan(input: EvolveInput): Steps<Plan> {
     objectiveSeconds: solution.objectiveSeconds,
   };
   if (previous !== null && describesTheSame(previous, content)) return previous;
-  return { id: planId(content), sequence: (previous?.sequence ?? 0) + 1, createdAtMs, ...content };
+  const id = yield* identifying(content);
+  return { id, sequence: (previous?.sequence ?? 0) + 1, createdAtMs, ...content };
 }
 
 /**
@@ -74,11 +75,7 @@ function statedEngines(solution: Solution, work: EngineWork, rows: readonly Plan
 }
 
 /** The rows of a solution as those of the plan that follows. */
-export function evolveRows(input: EvolveInput, work: EngineWork): PlanRow[] {
-  return atOnce(evolvingRows(input, work));
-}
-
-function* evolvingRows(
+export function* evolvingRows(
   { previous, solution, state, policy }: EvolveInput,
   work: EngineWork,
 ): Steps<PlanRow[]> {
@@ -89,7 +86,7 @@ function* evolvingRows(
   const shed = new Map(
     solution.rows.map((row) => [rowKey(row), shedEntries(row.shed, before.get(rowKey(row))?.shed ?? [])]),
   );
-  const keep = rowsToKeep({
+  const keep = yield* rowsToKeep({
     before,
     solution,
     shed,

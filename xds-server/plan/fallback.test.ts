@@ -200,6 +200,36 @@ describe('without any plan, when the solver breaks', () => {
     );
   });
 
+  it('every part of every row and every check of it is a step, after which others may have their turn, and the plan is the same', async () => {
+    const scale = { frontends: 5, engines: 20, pools: 4, eligibility: 0.5 };
+    const { state, profiles, policy } = randomInput(1, { ...scale, load: 1.3 });
+    const made = async (engines: typeof state.engines, previous: Plan | null) => {
+      let pauses = 0;
+      let beforeSolve = 0;
+      const solver: PlanSolver = {
+        solveChecked: (input) => {
+          beforeSolve = pauses;
+          return broken.solveChecked(input);
+        },
+      };
+      const input = { previous, state: { ...state, engines }, profiles, policy };
+      const pause = async () => void pauses++;
+      const { plan } = await makePlan(solver, input, () => 0, pause);
+      const { plan: atOnce } = await makePlan(broken, input, () => 0);
+      expect(plan).toEqual(atOnce);
+      return { plan: plan!, beforeSolve, afterSolve: pauses - beforeSolve };
+    };
+    const rows = scale.frontends * scale.pools;
+    const first = await made(state.engines, null);
+    expect(first.beforeSolve).toBe(0);
+    expect(first.afterSolve).toBeGreaterThan(32 * rows);
+    const [lost, ...others] = state.engines;
+    const next = await made([{ ...lost!, health: 0 }, ...others], first.plan);
+    expect(next.plan.id).not.toBe(first.plan.id);
+    expect(next.beforeSolve).toBeGreaterThanOrEqual(rows);
+    expect(next.afterSolve).toBeGreaterThan(32 * rows);
+  });
+
   it('weights follow demand until there is a solve, which is said of rows no longer', async () => {
     const first = await planOf(asking(100));
     const later = await planOf(asking(200), first);

@@ -4,14 +4,15 @@ import type { Policy } from '../fleet/policy.js';
 import { type RowName, rowKey } from '../fleet/row-key.js';
 import { refuseFaults } from '../optimizer/index.js';
 import type { Profile } from '../profiles/profile.js';
-import { checkPlan, type ViolationCode } from './check-plan.js';
+import { checkingPlan, type ViolationCode } from './check-plan.js';
 import { engineEntries } from './emergency.js';
 import { EngineWork } from './engine-work.js';
-import { evolveRows } from './evolve.js';
+import { evolvingRows } from './evolve.js';
 import { plainSolution } from './plain/plain-solution.js';
 import type { Plan, PlanRow } from './plan.js';
-import { planId } from './plan-id.js';
+import { identifying } from './plan-id.js';
 import { describesTheSame } from './steadiness.js';
+import type { Steps } from './steps.js';
 import { Usability } from './usability.js';
 
 export interface FallbackInput {
@@ -37,7 +38,7 @@ const OUTDATED: ReadonlySet<ViolationCode> = new Set([
  *
  * @throws {WardropError} WARDROP_PLAN_REJECTED when what is placed does not pass the checks either
  */
-export function fallbackPlan(input: FallbackInput): Plan {
+export function* fallingBack(input: FallbackInput): Steps<Plan> {
   const { previous, state, profiles, policy, createdAtMs } = input;
   const before = new Map((previous?.rows ?? []).map((row) => [rowKey(row), row]));
   const usability = new Usability(state);
@@ -55,8 +56,8 @@ export function fallbackPlan(input: FallbackInput): Plan {
   if (open.length === 0 && previous !== null) return previous;
 
   const work = new EngineWork(state, profiles);
-  const solution = plainSolution({ rows: open, loads: work.loads(kept), state, profiles, policy });
-  const placed = evolveRows({ previous, solution, state, profiles, policy, createdAtMs }, work);
+  const solution = yield* plainSolution({ rows: open, loads: work.loads(kept), state, profiles, policy });
+  const placed = yield* evolvingRows({ previous, solution, state, profiles, policy, createdAtMs }, work);
   const rows = [...kept, ...placed.map((row): PlanRow => ({ ...row, isPlain: true }))].sort(
     (a, b) => compare(a.frontendId, b.frontendId) || compare(a.poolId, b.poolId),
   );
@@ -67,8 +68,8 @@ export function fallbackPlan(input: FallbackInput): Plan {
   };
   if (previous !== null && describesTheSame(previous, content)) return previous;
   const sequence = (previous?.sequence ?? 0) + 1;
-  const plan = { id: planId(content), sequence, createdAtMs, ...content };
-  const violations = checkPlan({ plan, state, profiles, policy });
+  const plan = { id: yield* identifying(content), sequence, createdAtMs, ...content };
+  const violations = yield* checkingPlan({ plan, state, profiles, policy });
   refuseFaults(
     'the plan without a solve',
     violations

@@ -5,10 +5,10 @@ import type { Policy } from '../fleet/policy.js';
 import { refuseFaults } from '../optimizer/index.js';
 import type { OptimizerInput, Solution } from '../optimizer/solution.js';
 import type { Profile } from '../profiles/profile.js';
-import { checkPlan } from './check-plan.js';
-import { emergencyPlan } from './emergency.js';
+import { checkingPlan } from './check-plan.js';
+import { handingOver } from './emergency.js';
 import { evolvingPlan } from './evolve.js';
-import { fallbackPlan } from './fallback.js';
+import { fallingBack } from './fallback.js';
 import type { Plan } from './plan.js';
 import { SnapshotViews } from './snapshot-view.js';
 import { atOnce, inSteps, type Steps } from './steps.js';
@@ -54,14 +54,16 @@ export async function makePlan(
   pause: () => Promise<void> = async () => {},
 ): Promise<PlanOutcome> {
   const { previous: last, state, profiles, policy } = planInput;
-  const previous = last && emergencyPlan({ previous: last, state, profiles, policy, createdAtMs: now() });
+  const previous =
+    last &&
+    (await inSteps(handingOver({ previous: last, state, profiles, policy, createdAtMs: now() }), pause));
   const input = optimizerInput({ ...planInput, previous });
   try {
     const solution = await solver.solveChecked(input);
     const steps = evolvingPlan({ previous, solution, state, profiles, policy, createdAtMs: now() });
     const evolved = await inSteps(steps, pause);
     const plan = evolved === last ? evolved : { ...evolved, sequence: (last?.sequence ?? 0) + 1 };
-    const violations = checkPlan({ plan, state, profiles, policy });
+    const violations = await inSteps(checkingPlan({ plan, state, profiles, policy }), pause);
     refuseFaults(
       'the plan',
       violations.map(({ code, message }) => `${code}: ${message}`),
@@ -73,18 +75,19 @@ export async function makePlan(
       error instanceof WardropError
         ? error
         : new WardropError('WARDROP_SOLVER_FAILED', `planning failed: ${String(error)}`, { cause: error });
-    return { ...fallback({ ...planInput, previous }, failure, now), input };
+    return { ...(await fallback({ ...planInput, previous }, failure, now, pause)), input };
   }
 }
 
-function fallback(
+async function fallback(
   input: PlanInput,
   failure: WardropError,
   now: () => number,
-): Pick<PlanOutcome, 'plan' | 'failure'> {
+  pause: () => Promise<void>,
+): Promise<Pick<PlanOutcome, 'plan' | 'failure'>> {
   try {
-    const plan = fallbackPlan({ ...input, createdAtMs: now() });
-    checkSnapshots(plan, input.state);
+    const plan = await inSteps(fallingBack({ ...input, createdAtMs: now() }), pause);
+    await inSteps(checkingSnapshots(plan, input.state), pause);
     return { plan, failure };
   } catch (error) {
     const { code, message } = failure;

@@ -4,6 +4,7 @@ import type { Solution, SolutionRow } from '../optimizer/solution.js';
 import type { EngineWork } from './engine-work.js';
 import type { PlanEngine, PlanRow, ShedEntry, Weight } from './plan.js';
 import type { PlanContent } from './plan-id.js';
+import type { Steps } from './steps.js';
 import type { Usability } from './usability.js';
 
 /** A row keeps its weights while the solution would move less than this share of its traffic. */
@@ -34,16 +35,18 @@ export interface KeepInput {
 
 /**
  * Keys of the rows whose weights in force are as good as the solution's: the change is within the dead band, all
- * owners can still serve, operators' bounds hold, and no engine exceeds its hard limit because of it.
+ * owners can still serve, operators' bounds hold, and no engine exceeds its hard limit because of it. A step is
+ * a row, or a look at all loads.
  */
-export function rowsToKeep(input: KeepInput): Set<string> {
+export function* rowsToKeep(input: KeepInput): Steps<Set<string>> {
   const { before, solution } = input;
   const keep = new Set<string>();
   for (const row of solution.rows) {
     const previous = before.get(rowKey(row));
     if (previous !== undefined && isNear(previous, row, input)) keep.add(rowKey(row));
+    yield;
   }
-  relieve(keep, input);
+  yield* relieve(keep, input);
   return keep;
 }
 
@@ -69,7 +72,7 @@ function isNear(previous: PlanRow, solved: SolutionRow, { usability }: KeepInput
  * refused while kept weights leave empty all that could serve them: what is within a large row's dead band may be all the traffic of
  * a small engine.
  */
-function relieve(keep: Set<string>, { before, solution, shed, work, policy }: KeepInput): void {
+function* relieve(keep: Set<string>, { before, solution, shed, work, policy }: KeepInput): Steps<void> {
   const capacities = work.capacities();
   for (;;) {
     const rows = solution.rows.map((row) => ({
@@ -108,6 +111,7 @@ function relieve(keep: Set<string>, { before, solution, shed, work, policy }: Ke
     });
     if (guilty.length === 0) return;
     for (const row of guilty) keep.delete(rowKey(row));
+    yield;
   }
 }
 

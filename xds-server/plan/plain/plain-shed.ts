@@ -1,5 +1,6 @@
 import { groupBy, sum } from '../../collections.js';
 import type { ShedFraction } from '../../optimizer/solution.js';
+import type { Steps } from '../steps.js';
 import type { Room } from './plain-flows.js';
 
 /** One class of a row whose weights are known. */
@@ -9,8 +10,14 @@ export interface PlainClass {
   readonly requestsPerSecond: number;
   /** Share that is served whatever the priority. */
   readonly minShare: number;
-  /** Replica-seconds that one request means for each engine of the row: its work there times the weight, above 0. */
-  readonly work: readonly (readonly [engineId: string, seconds: number])[];
+  readonly work: readonly Work[];
+}
+
+/** Replica-seconds that one request means for an engine of its row: its work there times the weight, above 0. */
+interface Work {
+  /** Index in `Room`. */
+  readonly engine: number;
+  readonly seconds: number;
 }
 
 /** Part of a class that is decided together with others. */
@@ -26,16 +33,16 @@ const SAME = 0.01;
 
 /**
  * What is refused of each class, in the same order: guaranteed shares come first, then priorities from high to low. In each, the same
- * share of all is served, until an engine is full; who uses it gets no more, and the others go on.
+ * share of all is served, until an engine is full; who uses it gets no more, and the others go on. A step is what fills an engine.
  */
-export function plainShed(classes: readonly PlainClass[], room: Room): ShedFraction[] {
-  const left = new Map(room);
+export function* plainShed(classes: readonly PlainClass[], room: Room): Steps<ShedFraction[]> {
+  const left = Float64Array.from(room);
   const served = new Map<PlainClass, number>();
   const guaranteed = classes.map((of) => partOf(of, of.minShare));
   const rest = classes.map((of) => partOf(of, 1 - of.minShare));
   const byPriority = [...groupBy(rest, ({ of }) => of.priority)].sort(([a], [b]) => b - a);
   for (const level of [guaranteed, ...byPriority.map(([, parts]) => parts)]) {
-    serve(
+    yield* serve(
       level.filter(({ requestsPerSecond }) => requestsPerSecond > 0),
       room,
       left,
@@ -70,31 +77,31 @@ function partOf(of: PlainClass, share: number): Part {
   return { of, requestsPerSecond: share * of.requestsPerSecond };
 }
 
-function serve(
+function* serve(
   level: readonly Part[],
   room: Room,
-  left: Map<string, number>,
+  left: Float64Array,
   served: Map<PlainClass, number>,
-): void {
-  const isFull = (engineId: string): boolean => left.get(engineId)! <= FULL * room.get(engineId)!;
+): Steps<void> {
+  const isOpen = ({ of }: Part) =>
+    of.work.length > 0 && !of.work.some(({ engine }) => left[engine]! <= FULL * room[engine]!);
+  let open = level.filter(isOpen);
   let share = 0;
-  for (;;) {
-    const open = level.filter(
-      ({ of }) => of.work.length > 0 && !of.work.some(([engineId]) => isFull(engineId)),
-    );
-    if (open.length === 0 || share >= 1) return;
-    const asked = new Map<string, number>();
+  while (open.length > 0 && share < 1) {
+    const asked = new Float64Array(left.length);
     for (const { of, requestsPerSecond } of open) {
-      for (const [engineId, seconds] of of.work) {
-        asked.set(engineId, (asked.get(engineId) ?? 0) + requestsPerSecond * seconds);
-      }
+      for (const { engine, seconds } of of.work) asked[engine]! += requestsPerSecond * seconds;
     }
     let step = 1 - share;
-    for (const [engineId, work] of asked) step = Math.min(step, left.get(engineId)! / work);
+    for (let engine = 0; engine < asked.length; engine++) {
+      if (asked[engine]! > 0) step = Math.min(step, left[engine]! / asked[engine]!);
+    }
     for (const { of, requestsPerSecond } of open) {
       served.set(of, (served.get(of) ?? 0) + step * requestsPerSecond);
     }
-    for (const [engineId, work] of asked) left.set(engineId, left.get(engineId)! - step * work);
+    for (let engine = 0; engine < asked.length; engine++) left[engine]! -= step * asked[engine]!;
     share += step;
+    open = open.filter(isOpen);
+    yield;
   }
 }

@@ -13,6 +13,7 @@ import type {
 import { type Profile, workSeconds } from '../../profiles/profile.js';
 import { EngineWork } from '../engine-work.js';
 import { MIN_WEIGHT } from '../partition/quantise.js';
+import type { Steps } from '../steps.js';
 import { Usability } from '../usability.js';
 import { type Place, type Placeable, plainFlows } from './plain-flows.js';
 import { type PlainClass, plainShed, refusesLess } from './plain-shed.js';
@@ -52,37 +53,50 @@ interface Row extends RowName, Placeable {
 /**
  * Weights that are safe, not best, found without the optimizer and nothing of it: each row fills the nearest engines up to
  * `targetUtilization`, then to the hard limit; what has no room is refused, the least important first. In the form of a solution
- * without prices, so that plans are made of it in the same way.
+ * without prices, so that plans are made of it in the same way. A step is what is done for a row, or less.
  */
-export function plainSolution(input: PlainInput): Solution {
+export function* plainSolution(input: PlainInput): Steps<Solution> {
   const { state, profiles, policy, loads } = input;
-  const rows = rowsOf(input);
-  const capacities = new Map(state.engines.map((engine) => [engine.id, effectiveCapacity(engine)]));
+  const rows = yield* rowsOf(input);
+  const capacities = state.engines.map(effectiveCapacity);
   const below = (limit: number) =>
-    new Map([...capacities].map(([id, capacity]) => [id, limit * capacity - (loads.get(id) ?? 0)]));
+    Float64Array.from(
+      capacities,
+      (capacity, at) => limit * capacity - (loads.get(state.engines[at]!.id) ?? 0),
+    );
   const target = below(Math.min(policy.targetUtilization, policy.maxUtilization));
   const limit = below(policy.maxUtilization);
-  const between = new Map([...limit].map(([id, room]) => [id, room - target.get(id)!]));
-  const placed = (groups: readonly (readonly number[])[]): Placed => {
-    const weights = plainFlows(rows, [target, between], groups).map((flows, at) => {
-      const { places } = rows[at]!;
-      const all = sum(flows);
-      const shares = all > 0 ? Array.from(flows, (flow) => flow / all) : sharesByCapacity(places, capacities);
-      return withoutSlivers(shares, places);
-    });
-    const classes = rows.flatMap((row, at) => classesOf(row, at, weights[at]!, input));
-    return { weights, classes, shed: plainShed(classes, limit) };
-  };
-  const { weights, classes, shed: fractions } = bestPlaced(rows, placed);
+  const between = limit.map((room, at) => room - target[at]!);
+  const engineProfiles = state.fleet.engines.map(({ profile }) => profiles.get(profile)!);
+  function* placing(groups: readonly (readonly number[])[]): Steps<Placed> {
+    const flows = yield* plainFlows(rows, [target, between], groups);
+    const weights: number[][] = [];
+    const classes: PlainClass[] = [];
+    for (const [at, row] of rows.entries()) {
+      const all = sum(flows[at]!);
+      const shares =
+        all > 0 ? Array.from(flows[at]!, (flow) => flow / all) : sharesByCapacity(row.places, capacities);
+      weights.push(withoutSlivers(shares, row.places));
+      classes.push(...classesOf(row, at, weights[at]!, engineProfiles, policy));
+      yield;
+    }
+    return { weights, classes, shed: yield* plainShed(classes, limit) };
+  }
+  const { weights, classes, shed: fractions } = yield* bestPlaced(rows, placing);
   const shed = groupBy(
     fractions.map((fraction, at) => ({ ...fraction, row: classes[at]!.row })),
     ({ row }) => row,
   );
-  const solved = rows.map((row, at) => solutionRow(row, weights[at]!, shed.get(at) ?? [], capacities));
+  const solved: SolutionRow[] = [];
+  for (const [at, row] of rows.entries()) {
+    solved.push(solutionRow(row, weights[at]!, shed.get(at) ?? [], capacities));
+    yield;
+  }
   const own = new EngineWork(state, profiles).loads(solved);
   return {
     rows: solved,
-    engines: [...capacities].map(([engineId, effectiveCapacity]) => {
+    engines: state.engines.map(({ id: engineId }, at) => {
+      const effectiveCapacity = capacities[at]!;
       const load = (loads.get(engineId) ?? 0) + (own.get(engineId) ?? 0);
       const rho = effectiveCapacity > 0 ? load / effectiveCapacity : 0;
       return { engineId, effectiveCapacity, rho, congestionPriceSeconds: 0, scarcityPriceSeconds: 0 };
@@ -98,40 +112,44 @@ export function plainSolution(input: PlainInput): Solution {
  * All rows take turns; where somebody is refused then, it may be that rows which have a choice filled what others cannot do without, so
  * rows choose the later the more engines they have if that refuses less.
  */
-function bestPlaced(
+function* bestPlaced(
   rows: readonly Row[],
-  placed: (groups: readonly (readonly number[])[]) => Placed,
-): Placed {
+  placing: (groups: readonly (readonly number[])[]) => Steps<Placed>,
+): Steps<Placed> {
   const all = rows.map((_, at) => at);
-  const inTurn = placed([all]);
+  const inTurn = yield* placing([all]);
   if (inTurn.shed.every(({ fraction }) => fraction <= ROUNDING)) return inTurn;
   const byChoice = [...groupBy(all, (at) => rows[at]!.places.length)].sort(([a], [b]) => a - b);
-  const choosing = placed(byChoice.map(([, group]) => group));
+  const choosing = yield* placing(byChoice.map(([, group]) => group));
   return refusesLess(inTurn.classes, choosing.shed, inTurn.shed) ? choosing : inTurn;
 }
 
-function rowsOf({ rows, state, profiles, policy }: PlainInput): Row[] {
+function* rowsOf({ rows, state, profiles, policy }: PlainInput): Steps<Row[]> {
   const { fleet } = state;
   const usability = new Usability(state);
   const demands = groupBy(state.demands, rowKey);
   const bounds = groupBy(policy.bounds, rowKey);
-  return rows.map(({ frontendId, poolId }): Row => {
+  const found: Row[] = [];
+  for (const { frontendId, poolId } of rows) {
     const own = demands.get(rowKey({ frontendId, poolId })) ?? [];
     const requestsPerSecond = sum(own.map((demand) => demand.requestsPerSecond));
     const network = fleet.networkSeconds[fleet.frontends.findIndex(({ id }) => id === frontendId)]!;
     const ids = fleet.pools.find(({ id }) => id === poolId)!.engineIds;
     const usable = new Set(ids.filter((id) => usability.canServe(frontendId, poolId, id)));
     const followed = followable(bounds.get(rowKey({ frontendId, poolId })) ?? [], [...usable], []);
-    const places = fleet.engines.flatMap(({ id, profile }, at): Place[] => {
+    const places = fleet.engines.flatMap(({ id, profile }, engine): Place[] => {
       if (!usable.has(id)) return [];
       const work = sum(own.map((one) => one.requestsPerSecond * workSeconds(profiles.get(profile)!, one)));
       const { min, max } = followed.get(id) ?? { min: 0, max: 1 };
       const perRequest = requestsPerSecond > 0 ? work / requestsPerSecond : 0;
-      return [{ engineId: id, networkSeconds: network[at]!, workSeconds: perRequest, min, max }];
+      const networkSeconds = network[engine]!;
+      return [{ engineId: id, engine, networkSeconds, workSeconds: perRequest, min, max }];
     });
     places.sort((a, b) => a.networkSeconds - b.networkSeconds || compare(a.engineId, b.engineId));
-    return { frontendId, poolId, requestsPerSecond, demands: own, places };
-  });
+    found.push({ frontendId, poolId, requestsPerSecond, demands: own, places });
+    yield;
+  }
+  return found;
 }
 
 /**
@@ -155,16 +173,16 @@ function withoutSlivers(shares: readonly number[], places: readonly Place[]): nu
 }
 
 /** Where there is nothing to place, or no room for any of it: in proportion to capacity, within bounds. */
-function sharesByCapacity(places: readonly Place[], capacities: ReadonlyMap<string, number>): number[] {
+function sharesByCapacity(places: readonly Place[], capacities: readonly number[]): number[] {
   const weights = places.map(({ min }) => min);
   let rest = 1 - sum(weights);
   let open = places.map((_, at) => at);
   while (rest > ROUNDING && open.length > 0) {
-    const all = sum(open.map((at) => capacities.get(places[at]!.engineId)!));
+    const all = sum(open.map((at) => capacities[places[at]!.engine]!));
     const given = rest;
     for (const at of open) {
-      const { engineId, max } = places[at]!;
-      const more = Math.min((given * capacities.get(engineId)!) / all, max - weights[at]!);
+      const { engine, max } = places[at]!;
+      const more = Math.min((given * capacities[engine]!) / all, max - weights[at]!);
       weights[at]! += more;
       rest -= more;
     }
@@ -177,15 +195,15 @@ function classesOf(
   { demands, places, poolId }: Row,
   row: number,
   weights: readonly number[],
-  { state, profiles, policy }: PlainInput,
+  engineProfiles: readonly Profile[],
+  policy: Policy,
 ): PlainClass[] {
-  const profileOf = new Map(state.fleet.engines.map(({ id, profile }) => [id, profiles.get(profile)!]));
   return demands.map((demand) => {
     const { priority, requestsPerSecond } = demand;
     const minShare = policy.minShares.find((each) => each.poolId === poolId && each.priority === priority);
-    const work = places.flatMap(({ engineId }, at) =>
+    const work = places.flatMap(({ engine }, at) =>
       weights[at]! > 0
-        ? [[engineId, weights[at]! * workSeconds(profileOf.get(engineId)!, demand)] as const]
+        ? [{ engine, seconds: weights[at]! * workSeconds(engineProfiles[engine]!, demand) }]
         : [],
     );
     return { row, priority, requestsPerSecond, minShare: minShare?.share ?? 0, work };
@@ -196,7 +214,7 @@ function solutionRow(
   { frontendId, poolId, requestsPerSecond, places }: Row,
   weights: readonly number[],
   shed: SolutionRow['shed'],
-  capacities: ReadonlyMap<string, number>,
+  capacities: readonly number[],
 ): SolutionRow {
   const owners = places.flatMap(({ engineId }, at): EngineWeight[] =>
     weights[at]! > 0 ? [{ engineId, weight: weights[at]! }] : [],
@@ -215,13 +233,13 @@ function solutionRow(
 }
 
 /** The nearest others, in proportion to capacity. */
-function backupsOf(
-  ownerId: string,
-  places: readonly Place[],
-  capacities: ReadonlyMap<string, number>,
-): BackupShares {
-  const others = places.filter(({ engineId, max }) => engineId !== ownerId && max > 0).slice(0, MOST_BACKUPS);
-  const all = sum(others.map(({ engineId }) => capacities.get(engineId)!));
-  const shares = others.map(({ engineId }) => ({ engineId, weight: capacities.get(engineId)! / all }));
+function backupsOf(ownerId: string, places: readonly Place[], capacities: readonly number[]): BackupShares {
+  const others: Place[] = [];
+  for (const place of places) {
+    if (others.length === MOST_BACKUPS) break;
+    if (place.engineId !== ownerId && place.max > 0) others.push(place);
+  }
+  const all = sum(others.map(({ engine }) => capacities[engine]!));
+  const shares = others.map(({ engineId, engine }) => ({ engineId, weight: capacities[engine]! / all }));
   return { ownerId, shares };
 }
