@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FleetState } from '../fleet/fleet-state.js';
 import { checkPlan } from './check-plan.js';
-import { emergencyPlan } from './emergency.js';
+import { handingOver } from './emergency.js';
 import { evolvePlan } from './evolve.js';
 import { endOf, partsOf } from './partition/segments.js';
 import type { Plan } from './plan.js';
+import { atOnce } from './steps.js';
 import { evolveInput } from './testing/fleet.js';
 
 const weights = { e0: 0.4, e1: 0.3, e2: 0.2, e3: 0.1 };
@@ -33,10 +34,10 @@ function emergency(
 ): { before: Plan; after: Plan; state: FleetState } {
   const { input, plan } = setUp(demandRps);
   const state = without(input.state, dead);
-  return { before: plan, after: emergencyPlan({ ...input, previous: plan, state }), state };
+  return { before: plan, after: atOnce(handingOver({ ...input, previous: plan, state })), state };
 }
 
-describe('emergencyPlan', () => {
+describe('handingOver', () => {
   it('is the plan in force while all of its engines can serve', () => {
     const { before, after } = emergency([]);
     expect(after).toBe(before);
@@ -74,7 +75,7 @@ describe('emergencyPlan', () => {
   it('uses the other engines of the pool when none of the row lives', () => {
     const input = evolveInput([{ weights: { e0: 1 } }], [1, 1, 1]);
     const plan = evolvePlan(input);
-    const after = emergencyPlan({ ...input, previous: plan, state: without(input.state, ['e0']) });
+    const after = atOnce(handingOver({ ...input, previous: plan, state: without(input.state, ['e0']) }));
     expect(after.rows[0]!.weights).toEqual([
       { engineId: 'e1', weight: 0.5 },
       { engineId: 'e2', weight: 0.5 },

@@ -6,7 +6,7 @@ import { handOver } from './partition/hand-over.js';
 import type { Plan, PlanEngine, PlanRow } from './plan.js';
 import { identifying } from './plan-id.js';
 import { pooledUtilization, retryRatio } from './protection/retry-ratio.js';
-import { atOnce, type Steps } from './steps.js';
+import type { Steps } from './steps.js';
 import { Usability } from './usability.js';
 
 export interface EmergencyInput {
@@ -23,15 +23,15 @@ export interface EmergencyInput {
  * The last good plan with the segments of engines that died since handed to their backups, for the time that no new
  * plan can be had: a solve failed or its plan did not pass the checks. Returns `previous` itself while all of its
  * engines can serve. Loads and retry ratios are those of the new weights; shed fractions, prices and the objective
- * stay, as only a solve can tell better ones.
+ * stay, as only a solve can tell better ones. A step is a row.
  */
-export function emergencyPlan(input: EmergencyInput): Plan {
-  return atOnce(handingOver(input));
-}
-
-/** `emergencyPlan`, row by row. */
-export function* handingOver(input: EmergencyInput): Steps<Plan> {
-  const { previous, state, profiles, policy, createdAtMs } = input;
+export function* handingOver({
+  previous,
+  state,
+  profiles,
+  policy,
+  createdAtMs,
+}: EmergencyInput): Steps<Plan> {
   const usability = new Usability(state);
   const pools = new Map(state.fleet.pools.map(({ id, engineIds }) => [id, engineIds]));
   const handedOver: PlanRow[] = [];
