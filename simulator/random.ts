@@ -52,6 +52,14 @@ export class Random {
   integer({ min, max }: Range): number {
     return min + Math.floor((max - min + 1) * this.unit());
   }
+
+  /** The same items in another order. */
+  shuffled<T>(items: readonly T[]): T[] {
+    return items
+      .map((item) => ({ item, place: this.unit() }))
+      .sort((a, b) => a.place - b.place)
+      .map(({ item }) => item);
+  }
 }
 
 /** Equally likely from `min` to `max`. */

@@ -5,16 +5,6 @@ import { Random } from '../../simulator/random.js';
 export function inAnotherOrder(wasm: Uint8Array, seed: number): Uint8Array {
   const random = new Random(seed, 'function order');
   const { tree, features } = readModule(wasm);
-  const functions = shuffled(
-    tree.filter((field) => field[0] === 'func'),
-    random,
-  );
+  const functions = random.shuffled(tree.filter((field) => field[0] === 'func'));
   return assemble({ tree: tree.map((field) => (field[0] === 'func' ? functions.pop()! : field)), features });
-}
-
-function shuffled<T>(items: readonly T[], random: Random): T[] {
-  return items
-    .map((item) => ({ item, place: random.unit() }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ item }) => item);
 }

@@ -77,7 +77,7 @@ export function* life(seed: number): Generator<Event> {
   const envoy = new Node('g', 'lrs', random);
   const rounds = [TROUBLES, TROUBLES].map((troubles): readonly Trouble[] => [
     'none',
-    ...shuffled(troubles, random),
+    ...random.shuffled(troubles),
   ]);
   const troubles = rounds
     .flat()
@@ -174,13 +174,6 @@ function manyTurns(second: number): UsageReport {
     turns: 1,
   }));
   return { vms: [{ ...noVmUsage(7n, second), turns, turnLevel: 2 }] };
-}
-
-function shuffled<T>(items: readonly T[], random: Random): T[] {
-  return items
-    .map((item) => ({ item, place: random.unit() }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ item }) => item);
 }
 
 type Counts<T> = { -readonly [Name in keyof T]: T[Name] };
