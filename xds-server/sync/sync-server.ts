@@ -25,6 +25,7 @@ import { type Caller, callerOf } from './caller.js';
 import { DisplacedBoard } from './displaced-board.js';
 import { HOLD_MS, UrgentHold } from './hold.js';
 import { readBody, sendBytes, sendJson, TooLarge } from './http-body.js';
+import { OpenCalls } from './open-calls.js';
 import { RefusedCalls } from './refused-calls.js';
 import type { SnapshotBoard } from './snapshot-board.js';
 import { VainOffers } from './vain-offers.js';
@@ -86,7 +87,7 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
 export class SyncServer {
   readonly #options: SyncServerOptions;
   readonly #server: Server;
-  readonly #stopping = new AbortController();
+  readonly #openCalls = new OpenCalls();
   readonly #refused = new RefusedCalls();
   readonly #offers = new VainOffers();
   readonly #displaced = new DisplacedBoard(now);
@@ -128,7 +129,7 @@ export class SyncServer {
 
   /** Answers all calls that wait and frees the port. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
+    this.#openCalls.endAll();
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeIdleConnections();
@@ -176,7 +177,7 @@ export class SyncServer {
   ): Promise<void> {
     this.#authenticate(request);
     const question = await readBody(request);
-    const news = await onPeer(question.toString(), this.#untilClosed(response));
+    const news = await onPeer(question.toString(), this.#openCalls.untilClosed(response));
     response.writeHead(200, { 'content-type': 'application/json' }).end(news);
   }
 
@@ -188,13 +189,6 @@ export class SyncServer {
     this.#authenticate(request);
     const { status, type, body } = await onAdminQuestion((await readBody(request)).toString());
     response.writeHead(status, { 'content-type': type }).end(body);
-  }
-
-  /** Aborts when the caller leaves, and when this server stops. */
-  #untilClosed(response: ServerResponse): AbortSignal {
-    const left = new AbortController();
-    response.once('close', () => left.abort());
-    return AbortSignal.any([left.signal, this.#stopping.signal]);
   }
 
   async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -218,7 +212,7 @@ export class SyncServer {
       sendJson(response, 503, { message: 'this Envoy has not taken its clusters over xDS yet' });
       return;
     }
-    const signal = this.#untilClosed(response);
+    const signal = this.#openCalls.untilClosed(response);
     const waitMs = isUrgent ? Math.min(holdMs, this.#urgentMs()) : holdMs;
     const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal);
     if (snapshot !== undefined) {
