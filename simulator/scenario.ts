@@ -1,4 +1,5 @@
 import type { Config } from '../xds-server/config/config.js';
+import { type WorkModel, workSeconds } from '../xds-server/profiles/profile.js';
 import type { EngineParameters } from './engine/parameters.js';
 import type { ConversationSource } from './workloads/conversation-source.js';
 import type { RateCurve } from './workloads/rate-curve.js';
@@ -83,7 +84,7 @@ export function envoysOf({ frontends }: Pick<Scenario, 'frontends'>): number[] {
 
 /** One replica of an engine. */
 export interface ScenarioEngine {
-  /** Unique; the engine's id where it has one replica. */
+  /** Unique, also among engines: the engine's id where it has one replica. */
   readonly id: string;
   readonly engineId: string;
   readonly region: string;
@@ -91,9 +92,11 @@ export interface ScenarioEngine {
   readonly parameters: EngineParameters;
   /** Id of the profile that `wardrop fit` made of a benchmark of it. */
   readonly profile: string;
+  /** What requests take of it, as its benchmark says. */
+  readonly work: WorkModel;
   /** Operators take it for this many times as slow as its benchmark says; default 1. */
   readonly believedSlowness?: number;
-  /** What an operator takes for its capacity: requests/s of these conversations in a benchmark. */
+  /** What operators take for its capacity, rightly or not: requests/s of the mean size of all. */
   readonly nominalRps: number;
   /** Default: made up. */
   readonly address?: string;
@@ -178,6 +181,27 @@ export function expectedRpsOf({ frontends, pools, classes }: Scenario): number[]
     }
     return rates;
   });
+}
+
+/** Ids of an engine's replicas; ids of engines have no slash. */
+export function replicaIds(engineId: string, replicas: number): string[] {
+  return replicas === 1
+    ? [engineId]
+    : Array.from({ length: replicas }, (_, replica) => `${engineId}/${replica}`);
+}
+
+/** Replica-seconds of a request, as benchmarks say, `[frontend][pool][engine]`; 0 where nobody asks for the pool. */
+export function workOf({ frontends, pools, classes, engines }: Scenario): number[][][] {
+  return frontends.map(({ demands }) =>
+    pools.map((_, pool) => {
+      const demand = demands.find(({ classShares }) =>
+        classes.some((each, index) => each.pool === pool && classShares[index]! > 0),
+      );
+      return engines.map((engine) =>
+        demand === undefined ? 0 : workSeconds(engine, demand.source.expected),
+      );
+    }),
+  );
 }
 
 export const DEFAULT_CLIENT: ClientBehaviour = { timeoutSeconds: 10, retries: 2 };

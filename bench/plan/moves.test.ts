@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Maglev, RingHash, WeightedRendezvous } from '../../simulator/policies/rivals.js';
+import { Maglev } from '../../simulator/policies/maglev.js';
 import { measureMoves } from './moves.js';
+import { RingHash, WeightedRendezvous } from './rivals.js';
 
 describe('rivals', () => {
   const weights = [0.5, 0.3, 0.2, 0];

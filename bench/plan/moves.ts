@@ -1,4 +1,4 @@
-import { Maglev, RingHash, type Rival, WeightedRendezvous } from '../../simulator/policies/rivals.js';
+import { Maglev } from '../../simulator/policies/maglev.js';
 import { Random } from '../../simulator/random.js';
 import type { BackupShares } from '../../xds-server/optimizer/solution.js';
 import { assignBackups } from '../../xds-server/plan/partition/backups.js';
@@ -6,6 +6,7 @@ import { evolvePartition, type PreviousPartition } from '../../xds-server/plan/p
 import { quantise } from '../../xds-server/plan/partition/quantise.js';
 import { endOf, partsOf } from '../../xds-server/plan/partition/segments.js';
 import { HASH_SPACE, type Segment } from '../../xds-server/plan/plan.js';
+import { RingHash, type Rival, WeightedRendezvous } from './rivals.js';
 import { WeightSteps } from './weight-steps.js';
 
 export interface MovesOptions {

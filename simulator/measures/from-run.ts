@@ -8,15 +8,13 @@ import { oscillation, settlingSeconds, tvPerMinute } from './steadiness.js';
 const LEAST_MOVES = 20;
 
 export function measure(scenario: Scenario, recorder: Recorder): Measures {
-  const { e2eSeconds, ttftSeconds, tbotSeconds, requests, ends, byClass, load } = recorder;
+  const { e2eSeconds, ttftSeconds, tbotSeconds, requests, ends, byClass, workSeconds } = recorder;
   const [e2e, ttft, tbot] = [e2eSeconds, ttftSeconds, tbotSeconds].map((values) =>
     Float64Array.from(values).sort(),
   ) as [Float64Array, Float64Array, Float64Array];
   const at = (sorted: Float64Array, q: number) => 1000 * quantileOfSorted(sorted, q);
   const means = recorder.frontendE2eSeconds.filter((values) => values.length > 0).map(meanOf);
-  const loads = scenario.engines.map(
-    ({ nominalRps }, engine) => load[engine]! / (nominalRps * scenario.seconds),
-  );
+  const loads = workSeconds.map((sum) => sum / scenario.seconds);
   return {
     requests,
     meanE2eMs: 1000 * meanOf(e2eSeconds),

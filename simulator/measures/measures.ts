@@ -39,7 +39,7 @@ export interface Figures {
   readonly failoversPerRequest: number;
   /** Largest over smallest mean time to the answer of a frontend. */
   readonly frontendSpread: number;
-  /** Requests sent to the busiest engine, over what it can answer as operators take it. */
+  /** Work of the requests that the busiest engine was sent, over what it can do as its benchmark says. */
   readonly peakLoad: number;
   /** 1 if a profile was taken for wrong; null for policies without profiles. */
   readonly driftDetected: number | null;
@@ -57,7 +57,7 @@ export interface Measures extends Figures {
   readonly basis: 'weights' | 'flows';
   /** By id of a class; `all` where there are none. */
   readonly byClass: Readonly<Record<string, ClassFigures>>;
-  /** Requests sent over what it can answer, by replica. */
+  /** Work of the requests that it was sent over what it can do, by replica. */
   readonly loadByEngine: Readonly<Record<string, number>>;
 }
 

@@ -1,4 +1,4 @@
-import { choicesOf, rowOf } from './choices.js';
+import { choicesOf, inTurn, rowOf } from './choices.js';
 import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
@@ -36,8 +36,7 @@ export const boundedLoadHash: PolicyFactory = ({ scenario, local }) => {
           scores[engine]! > 0 &&
           inFlight[engine]! + 1 <= Math.ceil((BOUND * flying * capacities[engine]!) / capacity),
       );
-      const first = fits ?? order[0]!;
-      return [first, order.find((engine) => engine !== first) ?? first];
+      return inTurn(fits === undefined ? order : [fits, ...order], local.ready[frontend]!);
     },
   };
 };

@@ -1,5 +1,5 @@
 import { envoysOf } from '../scenario.js';
-import { choicesOf, readyOf, rowOf } from './choices.js';
+import { choicesOf, inTurn, readyOf, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 import { SessionTable } from './session-table.js';
 
@@ -38,7 +38,7 @@ export const cacheAware: PolicyFactory = ({ scenario, local }) => {
         first = matches ? lastEngine : ready.reduce((a, b) => (tree[b]! < tree[a]! ? b : a));
       }
       tree[first]! += lastEngine === first ? promptTokens - lastTokens : promptTokens;
-      return [first, byLoad.find((engine) => engine !== first) ?? first];
+      return inTurn([first, ...byLoad, ...engines], local.ready[frontend]!);
     },
     ended(request, engine, _now, outcome) {
       if (outcome === 'answered') table.note(request, engine);

@@ -23,6 +23,16 @@ export function capacitiesOf(scenario: Scenario): number[][][] {
   );
 }
 
+/** As many attempts as Wardrop's filter grants at most, and as Istio has a request make unless it is told otherwise. */
+export const MOST_ATTEMPTS = 3;
+
+/** Engines to try in turn: each once, those that are ready before the others. */
+export function inTurn(engines: readonly number[], ready: readonly boolean[]): number[] {
+  const each = [...new Set(engines)];
+  const others = each.filter((engine) => !ready[engine]);
+  return [...readyOf(each, ready), ...others].slice(0, MOST_ATTEMPTS);
+}
+
 /** Those of the choices that are ready. */
 export function readyOf(choices: readonly number[], ready: readonly boolean[]): number[] {
   return choices.filter((engine) => ready[engine]);

@@ -6,7 +6,7 @@ import { LocalExecutor } from '../../xds-server/optimizer/thread/executor.js';
 import type { Fault, Scenario, ScenarioDemand, ScenarioEngine } from '../scenario.js';
 import { rowOf } from './choices.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
-import { pickTwo } from './hashing.js';
+import { ranked } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
 const LOOK_SECONDS = 1;
@@ -52,7 +52,7 @@ export const clairvoyant: PolicyFactory = async ({ scenario: given }) => {
   return {
     id: 'clairvoyant',
     sharesCaches: true,
-    decide: (request) => pickTwo(request.conversation.hash, rowOf(weights, request)),
+    decide: (request) => ranked(request.conversation.hash, rowOf(weights, request)),
     async tick(now) {
       if (now - lookedAt < LOOK_SECONDS) return;
       lookedAt = now;

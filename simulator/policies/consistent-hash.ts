@@ -1,5 +1,5 @@
 import { capacitiesOf, rowOf } from './choices.js';
-import { normalised, pickTwo, usable } from './hashing.js';
+import { normalised, ranked, usable } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
 /** The conversation's hash decides, with fixed weights by nominal capacity: Envoy's ring hash or maglev as configured. */
@@ -8,7 +8,7 @@ export const consistentHash: PolicyFactory = ({ scenario, local }) => {
   return {
     id: 'consistent-hash',
     decide: (request) =>
-      pickTwo(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
+      ranked(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
     weights: (frontend, pool) => weights[frontend]![pool],
   };
 };

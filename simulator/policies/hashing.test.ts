@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mix, normalised, pickTwo, rendezvous, usable } from './hashing.js';
+import { mix, normalised, ranked, rendezvous, usable } from './hashing.js';
 
 const anyWeights = fc
   .array(fc.integer({ min: 0, max: 100 }), { minLength: 2, maxLength: 6 })
@@ -36,12 +36,16 @@ describe('weighted rendezvous', () => {
     );
   });
 
-  it('names as the second engine the one that would win without the first', () => {
+  it('names as the next engine the one that would win without those before, up to three', () => {
     for (const key of keys.slice(0, 300)) {
-      const [first, second] = pickTwo(key, [3, 2, 1]) as [number, number];
-      const without = [3, 2, 1].map((weight, engine) => (engine === first ? 0 : weight));
-      expect(second).toBe(rendezvous(key, without));
+      const list = ranked(key, [3, 2, 0, 1, 4]);
+      expect(list).toHaveLength(3);
+      list.forEach((engine, at) => {
+        const rest = [3, 2, 0, 1, 4].map((weight, other) => (list.slice(0, at).includes(other) ? 0 : weight));
+        expect(engine).toBe(rendezvous(key, rest));
+      });
     }
+    expect(ranked(7, [0, 1])).toEqual([1]);
   });
 });
 

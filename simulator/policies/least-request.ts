@@ -1,6 +1,6 @@
 import { Random } from '../random.js';
 import type { Scenario } from '../scenario.js';
-import { choicesOf, readyOf, rowOf } from './choices.js';
+import { choicesOf, inTurn, readyOf, rowOf } from './choices.js';
 import type { LocalView, PolicyFactory, RoutedRequest } from './policy.js';
 
 /**
@@ -28,17 +28,19 @@ export class TwoChoices {
     this.#random = random;
   }
 
-  /** The better one first. */
-  pick(request: RoutedRequest): readonly number[] {
+  /** The better one first, after these. */
+  pick(request: RoutedRequest, before: readonly number[] = []): readonly number[] {
     const { frontend, envoy } = request;
     const choices = rowOf(this.#choices, request);
-    const ready = readyOf(choices, this.#local.ready[frontend]!);
+    const readiness = this.#local.ready[frontend]!;
+    const ready = readyOf(choices, readiness);
     const engines = ready.length > 0 ? ready : choices;
-    if (engines.length === 1) return engines;
+    if (engines.length === 1) return inTurn([...before, ...engines, ...choices], readiness);
     const at = this.#random.integer({ min: 0, max: engines.length - 1 });
     const other = (at + this.#random.integer({ min: 1, max: engines.length - 1 })) % engines.length;
     const [a, b] = [engines[at]!, engines[other]!];
-    return this.#load(envoy, a) <= this.#load(envoy, b) ? [a, b] : [b, a];
+    const two = this.#load(envoy, a) <= this.#load(envoy, b) ? [a, b] : [b, a];
+    return inTurn([...before, ...two, ...choices], readiness);
   }
 
   #load(envoy: number, engine: number): number {

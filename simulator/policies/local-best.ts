@@ -1,5 +1,5 @@
 import type { Scenario } from '../scenario.js';
-import { choicesOf, rowOf } from './choices.js';
+import { choicesOf, inTurn, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 
 /**
@@ -32,11 +32,8 @@ export const localBest: PolicyFactory = ({ scenario, local }) => {
       );
     },
     decide(request) {
-      const engines = rowOf(choices, request);
-      const first = rowOf(best, request);
-      const near = rowOf(nearestOf, request);
-      const other = near === first ? engines[(engines.indexOf(first) + 1) % engines.length]! : near;
-      return local.ready[request.frontend]![first] ? [first, other] : [other, first];
+      const engines = [rowOf(best, request), rowOf(nearestOf, request), ...rowOf(choices, request)];
+      return inTurn(engines, local.ready[request.frontend]!);
     },
   };
 };

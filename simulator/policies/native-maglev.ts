@@ -7,17 +7,20 @@ import {
   type UsageReport,
 } from '../../wire/usage-report.js';
 import { envoysOf } from '../scenario.js';
+import { choicesOf, MOST_ATTEMPTS, readyOf } from './choices.js';
 import { addressOf, ControlLoop, wallMs } from './control-loop.js';
 import { mix } from './hashing.js';
+import { Maglev } from './maglev.js';
 import type { PolicyFactory } from './policy.js';
-import { Maglev } from './rivals.js';
 
 /** As the control server does it: smaller changes of weights are not pushed, larger ones not all the time. */
 const PUSHED_DIFFERENCE = 0.02;
+/** Entries of the table that are looked at for one request. */
+const PROBED_PLACES = 16;
 
 /**
  * Envoy's own maglev over Wardrop's weights, as in `steering: native`: the plans are ours, the choice within them is a
- * table (Eisenbud et al., NSDI 2016) that is built anew with every push. No backups, no retries beyond the next entry.
+ * table (Eisenbud et al., NSDI 2016) that is built anew with every push. No backups.
  */
 export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) => {
   const loop = new ControlLoop(scenario);
@@ -25,6 +28,7 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
   /** By class. */
   const poolIds = scenario.classes.map(({ pool }) => id64(loop.poolIds[pool]!));
   const frontendOf = envoysOf(scenario);
+  const choices = choicesOf(scenario);
   const usages = frontendOf.map(() =>
     poolIds.map((pool) =>
       scenario.engines.map(({ engineId }) => ({ ...noEngineUsage(pool, id64(engineId)) }) as Counters),
@@ -83,14 +87,20 @@ export const nativeMaglev: PolicyFactory = async ({ scenario, local, control }) 
       offered[envoy]![sameAs[requestClass]!]!++;
       const table = tables[frontend]![pool];
       if (table === undefined) return [];
-      // Envoy skips hosts that its health checks hold for dead by hashing on.
-      for (let attempt = 0; attempt < 16; attempt++) {
-        const engine = table[mix(conversation.hash, attempt) % table.length]!;
-        if (!local.ready[frontend]![engine]) continue;
-        usages[envoy]![requestClass]![engine]!.planned++;
-        return [engine, table[mix(conversation.hash, attempt + 16) % table.length]!];
-      }
-      return [];
+      // Envoy skips hosts that its health checks hold for dead, and those that were tried, by hashing on.
+      const next = Array.from(
+        { length: PROBED_PLACES },
+        (_, at) => table[mix(conversation.hash, at) % table.length]!,
+      );
+      const ready = local.ready[frontend]!;
+      const sharing = readyOf([...new Set(next)], ready);
+      // Those without a weight are of the next priority, which takes over where all of the first are dead.
+      const engines = (sharing.length > 0 ? sharing : readyOf(choices[frontend]![pool]!, ready)).slice(
+        0,
+        MOST_ATTEMPTS,
+      );
+      if (engines.length > 0) usages[envoy]![requestClass]![engines[0]!]!.planned++;
+      return engines;
     },
     ended({ envoy, conversation }, engine, _now, outcome) {
       const usage = usages[envoy]![conversation.requestClass]![engine]!;

@@ -1,5 +1,5 @@
-import { choicesOf, readyOf, rowOf } from './choices.js';
-import { rendezvous } from './hashing.js';
+import { choicesOf, inTurn, rowOf } from './choices.js';
+import { mix } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
 /**
@@ -13,21 +13,11 @@ export const nearest: PolicyFactory = ({ scenario, local }) => {
     decide(request) {
       const { frontend, conversation } = request;
       const rtt = scenario.rttMs[frontend]!;
-      const engines = rowOf(choices, request);
-      const ready = readyOf(engines, local.ready[frontend]!);
-      const may = ready.length > 0 ? ready : engines;
-      const first = nearestOf(rtt, may, conversation.hash);
-      const rest = may.filter((engine) => engine !== first);
-      return rest.length === 0 ? [first] : [first, nearestOf(rtt, rest, conversation.hash)];
+      const byDistance = rowOf(choices, request)
+        .map((engine) => ({ engine, ms: rtt[engine]!, score: mix(conversation.hash, engine) }))
+        .sort((a, b) => a.ms - b.ms || b.score - a.score)
+        .map(({ engine }) => engine);
+      return inTurn(byDistance, local.ready[frontend]!);
     },
   };
 };
-
-/** One of these. */
-function nearestOf(rtt: readonly number[], engines: readonly number[], hash: number): number {
-  const least = Math.min(...engines.map((engine) => rtt[engine]!));
-  return rendezvous(
-    hash,
-    rtt.map((ms, engine) => (ms === least && engines.includes(engine) ? 1 : 0)),
-  );
-}

@@ -19,6 +19,7 @@ const engine = (id: string, kind: string, nominalRps: number) => ({
   region: id,
   parameters: engineKinds[kind]!,
   profile: kind,
+  work: fittedProfile(kind)!.work,
   nominalRps,
 });
 
@@ -73,12 +74,34 @@ beforeAll(() => {
   filterModule();
 });
 
-describe.each(Object.entries(policies))('policy %s', (_, policy) => {
+const PLANNED = ['native-maglev', 'wardrop', 'clairvoyant'];
+
+describe.each(Object.entries(policies))('policy %s', (name, policy) => {
   it('serves everybody where there is room, the same in every run', async () => {
     const record = await run(policy);
     expect(record.ends.answered).toBe(record.requests);
     expect(record.requests).toBeGreaterThan(1600);
     expect((await run(policy)).e2eSeconds).toEqual(record.e2eSeconds);
+  });
+
+  it('tries up to three engines, each once', async () => {
+    const lengths = new Set<number>();
+    const counting: PolicyFactory = async (context) => {
+      const inner = await policy!(context);
+      const decide = inner.decide.bind(inner);
+      return Object.assign(inner, {
+        decide(...given: Parameters<typeof decide>) {
+          const list = decide(...given) as readonly number[];
+          lengths.add(list.length);
+          expect(new Set(list).size).toBe(list.length);
+          return list;
+        },
+      });
+    };
+    await run(counting, { seconds: 5 });
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(3);
+    // Where a plan gives shares to few, there are no more.
+    if (!PLANNED.includes(name)) expect([...lengths]).toEqual([3]);
   });
 
   it('sends next to nothing to an engine that is known to be dead', async () => {
@@ -204,7 +227,7 @@ it('waterfall fills the replicas of an engine alike', async () => {
       [4, 4, 80],
     ],
   });
-  const [a, b] = record.load;
+  const [a, b] = [0, 1].map((engine) => record.flows.reduce((sum, row) => sum + row[engine]!, 0));
   expect(Math.abs(a! - b!)).toBeLessThan(0.2 * (a! + b!));
 });
 

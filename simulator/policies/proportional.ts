@@ -1,5 +1,5 @@
 import { choicesOf, rowOf } from './choices.js';
-import { normalised, pickTwo, usable } from './hashing.js';
+import { normalised, ranked, usable } from './hashing.js';
 import type { PolicyFactory, Telemetry } from './policy.js';
 
 export interface ProportionalOptions {
@@ -66,7 +66,7 @@ export function proportional({ gain, smoothing }: ProportionalOptions, id = 'pro
         );
       },
       decide: (request) =>
-        pickTwo(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
+        ranked(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
       weights: (frontend, pool) => weights[frontend]![pool],
     };
   };

@@ -1,6 +1,6 @@
 import { Random } from '../random.js';
 import { capacitiesOf, rowOf } from './choices.js';
-import { pickTwo, usable } from './hashing.js';
+import { ranked, usable } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
 /** A random engine in proportion to nominal capacity. */
@@ -10,6 +10,6 @@ export const randomByCapacity: PolicyFactory = ({ scenario, seed, local }) => {
   return {
     id: 'random',
     decide: (request) =>
-      pickTwo(random.bits(), usable(rowOf(weights, request), local.ready[request.frontend]!)),
+      ranked(random.bits(), usable(rowOf(weights, request), local.ready[request.frontend]!)),
   };
 };

@@ -1,5 +1,5 @@
 import { envoysOf } from '../scenario.js';
-import { choicesOf, rowOf } from './choices.js';
+import { choicesOf, inTurn, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 
 /** Each Envoy takes the ready engines of a pool in turn: the default of most proxies. */
@@ -14,7 +14,9 @@ export const roundRobin: PolicyFactory = ({ scenario, local }) => {
       const at = (turn: number) => engines[turn % engines.length]!;
       for (let tries = 0; tries < engines.length; tries++) {
         const turn = turns[envoy]![pool]!++;
-        if (local.ready[frontend]![at(turn)]) return [at(turn), at(turn + 1)];
+        if (!local.ready[frontend]![at(turn)]) continue;
+        const next = engines.map((_, index) => at(turn + index));
+        return inTurn(next, local.ready[frontend]!);
       }
       return [at(turns[envoy]![pool]!)];
     },

@@ -35,8 +35,7 @@ function pinned(
     id,
     decide(request) {
       const last = lastEngine(request);
-      const fresh = choice.pick(request);
-      return last >= 0 && local.ready[request.frontend]![last] ? [last, ...fresh] : fresh;
+      return choice.pick(request, last >= 0 ? [last] : []);
     },
   };
 }

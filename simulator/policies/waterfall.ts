@@ -1,9 +1,9 @@
-import { expectedRpsOf } from '../scenario.js';
-import { choicesOf, rowOf } from './choices.js';
-import { pickTwo, usable } from './hashing.js';
+import { expectedRpsOf, workOf } from '../scenario.js';
+import { choicesOf, inTurn, rowOf } from './choices.js';
+import { ranked, usable } from './hashing.js';
 import type { PolicyFactory } from './policy.js';
 
-/** Part of the nominal capacity that is filled before demand spills over. */
+/** Part of the capacity that is filled before demand spills over. */
 const FULL = 0.9;
 /** Smoothing of reported demand. */
 const SMOOTHING = 0.2;
@@ -14,10 +14,15 @@ const LEAST_RPS = 1e-9;
  * Waterfall by region: demand fills the nearest engine up to its capacity and spills over to the next (Google's
  * Traffic Director; the baseline of SLATE, HotNets 2024). Here with the conversation's hash within the shares, which
  * the originals do not have: without it the comparison would be about caches. At the same distance, who has fewer choices
- * is served first.
+ * is served first. Where engines fail that have a share, the nearest of the others follow, as Envoy's priorities have it.
  */
 export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
   const choices = choicesOf(scenario);
+  const work = workOf(scenario);
+  const byDistance = choices.map((rows, frontend) => {
+    const rtt = scenario.rttMs[frontend]!;
+    return rows.map((engines) => [...engines].sort((a, b) => rtt[a]! - rtt[b]!));
+  });
   /** Replicas are filled together. */
   const replicasOf = (engine: number) =>
     scenario.engines.flatMap(({ engineId }, other) =>
@@ -39,20 +44,21 @@ export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
   let weights = fill();
 
   function fill(): number[][][] {
-    const left = scenario.engines.map(({ nominalRps }, engine) =>
-      control.ready[engine] ? FULL * nominalRps : 0,
-    );
+    /** Replica-seconds per second. */
+    const left = scenario.engines.map((_, engine) => (control.ready[engine] ? FULL : 0));
     const demand = smoothed.map((rates) => rates.map((rate) => Math.max(LEAST_RPS, rate)));
     const rest = demand.map((rates) => [...rates]);
     const flows = choices.map((rows) => rows.map(() => scenario.engines.map(() => 0)));
     for (const { frontend, pool, replicas } of ways) {
-      const room = replicas.reduce((sum, engine) => sum + left[engine]!, 0);
-      const filled = room === 0 ? 0 : Math.min(1, rest[frontend]![pool]! / room);
+      const { believedSlowness = 1 } = scenario.engines[replicas[0]!]!;
+      const secondsEach = believedSlowness * work[frontend]![pool]![replicas[0]!]!;
+      const room = replicas.reduce((sum, engine) => sum + left[engine]!, 0) / secondsEach;
+      const filled = room > 0 ? Math.min(1, rest[frontend]![pool]! / room) : 0;
       for (const engine of replicas) {
-        const flow = filled * left[engine]!;
+        const flow = (filled * left[engine]!) / secondsEach;
         flows[frontend]![pool]![engine]! += flow;
         rest[frontend]![pool]! -= flow;
-        left[engine]! -= flow;
+        left[engine]! -= filled * left[engine]!;
       }
     }
     return choices.map((rows, frontend) =>
@@ -77,8 +83,11 @@ export const waterfall: PolicyFactory = ({ scenario, local, control }) => {
       });
       weights = fill();
     },
-    decide: (request) =>
-      pickTwo(request.conversation.hash, usable(rowOf(weights, request), local.ready[request.frontend]!)),
+    decide(request) {
+      const ready = local.ready[request.frontend]!;
+      const sharing = ranked(request.conversation.hash, usable(rowOf(weights, request), ready));
+      return inTurn([...sharing, ...rowOf(byDistance, request)], ready);
+    },
     weights: (frontend, pool) => weights[frontend]![pool],
   };
 };

@@ -202,12 +202,11 @@ function configuredEngines(
   return fleet.engines.flatMap((engine) => {
     const index = entry.engines?.findIndex(({ id }) => id === engine.id) ?? -1;
     const own = entry.engines?.[index];
-    const parameters =
-      own?.kind === undefined ? undefined : kindOf(own, ['engines', index], problems)?.parameters;
+    const kind = own?.kind === undefined ? undefined : kindOf(own, ['engines', index], problems);
     const profile = profiles.get(engine.profile)!;
-    return replicasOf(engine, profile, fleet.pools, demands, parameters).map((replica) => ({
-      ...replica,
+    return replicasOf(engine, profile, fleet.pools, demands, {
+      ...(kind === undefined ? {} : { parameters: kind.parameters }),
       believedSlowness: own?.believedSlowness ?? 1,
-    }));
+    });
   });
 }

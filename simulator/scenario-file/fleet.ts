@@ -6,6 +6,7 @@ import type { EngineParameters } from '../engine/parameters.js';
 import {
   onePool,
   type RequestClass,
+  replicaIds,
   type Scenario,
   type ScenarioDemand,
   type ScenarioEngine,
@@ -126,15 +127,16 @@ function replicasOf(
   profile: Profile,
   mix: TokenMix,
 ): ScenarioEngine[] {
-  return Array.from({ length: replicas }, (_, replica) => ({
-    id: replicas === 1 ? id : `${id}-${replica}`,
+  return replicaIds(id, replicas).map((replicaId) => ({
+    id: replicaId,
     engineId: id,
     region,
     labels,
     parameters,
     profile: profile.id,
+    work: profile.work,
     believedSlowness,
-    nominalRps: 1 / workSeconds(profile, mix),
+    nominalRps: 1 / (believedSlowness * workSeconds(profile, mix)),
   }));
 }
 

@@ -4,8 +4,7 @@ import type { Engine, Fleet, Pool } from '../../xds-server/fleet/fleet.js';
 import { withoutLastResorts } from '../../xds-server/fleet/last-resort.js';
 import { type Profile, workSeconds } from '../../xds-server/profiles/profile.js';
 import { engineOf } from '../engine/from-profile.js';
-import type { EngineParameters } from '../engine/parameters.js';
-import type { RequestClass, ScenarioEngine, ScenarioPool } from '../scenario.js';
+import { type RequestClass, replicaIds, type ScenarioEngine, type ScenarioPool } from '../scenario.js';
 import { meanRequest, type WeighedMeans } from './mean-request.js';
 
 /** What comes for a pool at one frontend. */
@@ -72,24 +71,24 @@ export function poolsOf(
   };
 }
 
-/** The replicas of an engine, which behave as its profile says of the requests that it may get. */
+/** The replicas of an engine, which behave as its profile says of the requests that it may get, unless it is told how. */
 export function replicasOf(
   engine: Engine,
   profile: Profile,
   pools: readonly Pool[],
   demands: readonly PoolDemand[],
-  parameters?: EngineParameters,
+  { parameters, believedSlowness = 1 }: Partial<Pick<ScenarioEngine, 'parameters' | 'believedSlowness'>> = {},
 ): ScenarioEngine[] {
   const served = pools.filter(({ engineIds }) => engineIds.includes(engine.id)).map(({ id }) => id);
   const own = demands.filter(({ poolId }) => served.includes(poolId));
   const mix = meanRequest(own);
   const largestTokens = Math.max(...own.map((demand) => demand.largestTokens));
   const { id, region, labels, endpoints } = engine;
+  const ids = replicaIds(id, endpoints.length);
   return endpoints.map((address, replica) => ({
-    id: endpoints.length === 1 ? id : `${id}-${replica}`,
-    ...{ engineId: id, region, labels, profile: profile.id, address },
+    ...{ id: ids[replica]!, engineId: id, region, labels, profile: profile.id, work: profile.work, address },
     parameters: parameters ?? engineOf(profile, mix, largestTokens),
-    nominalRps: 1 / workSeconds(profile, mix),
+    ...{ believedSlowness, nominalRps: 1 / (believedSlowness * workSeconds(profile, mix)) },
   }));
 }
 

@@ -76,8 +76,8 @@ describe('a scenario file', () => {
       ],
     });
     expect(scenario.engines.map(({ id, engineId }) => [id, engineId])).toEqual([
-      ['a-0', 'a'],
-      ['a-1', 'a'],
+      ['a/0', 'a'],
+      ['a/1', 'a'],
       ['b', 'b'],
     ]);
     expect(scenario.frontends[0]!.demands[0]!.rate.at(10)).toBe(40);
@@ -91,6 +91,28 @@ describe('a scenario file', () => {
     // An operator takes an engine for what its fitted profile says of the requests' mean sizes.
     expect(Math.abs(scenario.engines[0]!.nominalRps / 100 - 1)).toBeLessThan(0.05);
     expect(assertions).toHaveLength(1);
+  });
+
+  it('names no replica like an engine, so that a fault is of what it names', () => {
+    const { scenario } = load({
+      ...small,
+      engines: [small.engines[0], { id: 'a-0', kind: 'sim-80', labels: { place: 'us' } }],
+      network: { rttMs: { west: { a: 5, 'a-0': 50 }, east: { a: 50, 'a-0': 5 } } },
+      faults: ['a-0', 'a/0'].map((engine) => ({ kind: 'engine-down', engine, from: 40 })),
+    });
+    const ids = scenario.engines.map(({ id }) => id);
+    expect(ids).toEqual(['a/0', 'a/1', 'a-0']);
+    expect(scenario.faults.map((fault) => 'engine' in fault && ids.indexOf(fault.engine))).toEqual([2, 0]);
+  });
+
+  it('misleads all policies alike about an engine that operators are wrong about', () => {
+    const [, b] = small.engines;
+    const rates = [1, 1.25].map(
+      (believedSlowness) =>
+        load({ ...small, engines: [small.engines[0], { ...b, believedSlowness }] }).scenario.engines[2]!,
+    );
+    expect(rates[0]!.nominalRps / rates[1]!.nominalRps).toBeCloseTo(1.25);
+    expect(rates[1]!.work).toEqual(rates[0]!.work);
   });
 
   it('divides conversations by need and by priority, independently of each other', () => {
@@ -157,10 +179,17 @@ describe('a scenario file', () => {
     const { scenario } = load({ about: 'mine', config: 'fleet.yaml', seconds: 30 });
     expect(scenario.pools).toEqual([{ id: 'm', eligible: [true, true] }]);
     expect(scenario.engines.map(({ id, address }) => [id, address])).toEqual([
-      ['a-0', '10.0.0.1:80'],
-      ['a-1', '10.0.0.2:80'],
+      ['a/0', '10.0.0.1:80'],
+      ['a/1', '10.0.0.2:80'],
     ]);
     expect(scenario.engines[0]!.parameters.stepBaseSeconds).toBe(0.01);
+    const taken = load({
+      about: 'mine',
+      config: 'fleet.yaml',
+      seconds: 30,
+      engines: [{ id: 'a', believedSlowness: 2 }],
+    });
+    expect(taken.scenario.engines[1]!.nominalRps / scenario.engines[1]!.nominalRps).toBeCloseTo(0.5);
     expect(scenario.frontends[0]!.demands[0]!.expectedRps).toBe(30);
   });
 
@@ -274,6 +303,14 @@ describe('a scenario file', () => {
         { engines: [{ id: 'a', hostCache: true }] },
         /engines\[0\].hostCache: is of a kind .*give one as "kind"/,
       ],
+      [
+        {
+          frontends: [
+            { ...west, pools: { small: { ...west.pools.small, steps: [{ at: 60, requestsPerSecond: 9 }] } } },
+          ],
+        },
+        /frontends\[0\].pools.small.steps\[0\].at: must be before the end of the run, 60 s/,
+      ],
       [{ slo: { pools: { medium: { e2eSeconds: 1 } } } }, /slo.pools.medium: there is no pool "medium"/],
       [
         {
@@ -320,6 +357,27 @@ describe('a scenario file', () => {
     [
       { ...small, faults: [{ kind: 'engine-down', engine: 'z', from: 4 }] },
       /faults\[0\].engine: there is no engine "z"/,
+    ],
+    [
+      { ...small, faults: [{ kind: 'engine-down', engine: 'a', from: 90, until: 95 }] },
+      /small.yaml:\d+:\d+: faults\[0\].from: must be before the end of the run, 90 s/,
+    ],
+    [
+      {
+        ...small,
+        frontends: [{ ...small.frontends[0], steps: [{ at: 95, requestsPerSecond: 1 }] }, small.frontends[1]],
+      },
+      /frontends\[0\].steps\[0\].at: must be before the end of the run, 90 s/,
+    ],
+    [
+      {
+        ...small,
+        frontends: [
+          { ...small.frontends[0], bursts: { times: 2, everySeconds: 9, forSeconds: 1, from: 100 } },
+          small.frontends[1],
+        ],
+      },
+      /frontends\[0\].bursts.from: must be before the end of the run, 90 s/,
     ],
     [{ ...small, faults: [{ kind: 'region-cut', from: 4 }] }, /faults\[0\]: missing key "region"/],
     [

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { validator } from '../../xds-server/config/document/validate.js';
 import { YamlSource } from '../../xds-server/config/document/yaml-source.js';
-import { ConfigError, type ConfigProblem } from '../../xds-server/config/problem.js';
+import { ConfigError, type ConfigProblem, type Path } from '../../xds-server/config/problem.js';
 import { messageOf } from '../../xds-server/message-of.js';
 import { suggest } from '../../xds-server/suggest.js';
 import { CLASS_MEASURES } from '../measures/measures.js';
@@ -84,17 +84,16 @@ function buildScenario(entry: ScenarioFile, file: string, problems: Problems): S
   const fleet = buildFleet(entry, dirname(resolve(file)), workloads, problems);
   if (fleet === undefined) return undefined;
   const endAt = warmupSeconds + seconds;
-  if (settledFrom >= endAt) problems.add(['settledFrom'], `must be before the end of the run, ${endAt} s`);
+  for (const { path, at } of [{ path: ['settledFrom'], at: settledFrom }, ...beginningsOf(entry)])
+    if (at >= endAt) problems.add(path, `must be before the end of the run, ${endAt} s`);
   const faults = entry.faults.flatMap((fault, index) => {
     const built = buildFault(fault, ['faults', index], fleet, problems);
     return built === undefined ? [] : [built];
   });
-  const changes = [
-    ...(entry.frontends ?? [])
-      .flatMap((frontend) => [frontend, ...Object.values(frontend.pools ?? {})])
-      .flatMap(({ steps }) => steps.map(({ at }) => at)),
-    ...faults.flatMap(({ from, until }) => [from, until]),
-  ].filter((at) => at < endAt);
+  const steps = demandsOf(entry).flatMap((demand) => demand.entry.steps.map(({ at }) => at));
+  const changes = [...steps, ...faults.flatMap(({ from, until }) => [from, until])].filter(
+    (at) => at < endAt,
+  );
   return {
     id: basename(file).replace(/\.ya?ml$/, ''),
     about,
@@ -109,6 +108,28 @@ function buildScenario(entry: ScenarioFile, file: string, problems: Problems): S
     client,
     signals,
   };
+}
+
+/** What the file says of what comes, of frontends and of their pools. */
+function demandsOf({ frontends = [] }: ScenarioFile) {
+  return frontends.flatMap((frontend, index) => [
+    { path: ['frontends', index], entry: frontend },
+    ...Object.entries(frontend.pools ?? {}).map(([id, entry]) => ({
+      path: ['frontends', index, 'pools', id],
+      entry,
+    })),
+  ]);
+}
+
+/** When things begin to happen: what came after the end would never do so, without a word. */
+function beginningsOf(file: ScenarioFile): { readonly path: Path; readonly at: number }[] {
+  return [
+    ...file.faults.map(({ from }, index) => ({ path: ['faults', index, 'from'], at: from })),
+    ...demandsOf(file).flatMap(({ path, entry: { steps, bursts } }) => [
+      ...steps.map(({ at }, index) => ({ path: [...path, 'steps', index, 'at'], at })),
+      ...(bursts === undefined ? [] : [{ path: [...path, 'bursts', 'from'], at: bursts.from }]),
+    ]),
+  ];
 }
 
 function withSlos(

@@ -58,8 +58,18 @@ const growing =
     g: { m: factor * 24, 'm~stay': factor * 6 },
   });
 
+interface Heard {
+  readonly seconds?: number;
+  /** Whether the reports of that second are. */
+  readonly isHeard?: (second: number) => boolean;
+}
+
 /** 40 s, in which b is down from 10 s to 25 s. */
-async function recording(offered = growing(), config = fitted): Promise<string> {
+async function recording(
+  offered = growing(),
+  config = fitted,
+  { seconds = 40, isHeard = () => true }: Heard = {},
+): Promise<string> {
   const optimizer = new Optimizer({ executor: () => new LocalExecutor() });
   const writer = new RecordingWriter();
   let text = '';
@@ -80,7 +90,7 @@ async function recording(offered = growing(), config = fitted): Promise<string> 
   };
   await solve(0, false);
   const counts = new Map<string, number>();
-  for (let second = 0; second <= 40; second++) {
+  for (let second = 0; second <= seconds; second++) {
     if (second === 10) await solve(10_000, true);
     if (second === 25) await solve(25_000, false);
     for (const [frontendId, pools] of Object.entries(offered(second))) {
@@ -90,7 +100,8 @@ async function recording(offered = growing(), config = fitted): Promise<string> 
         return { ...noPoolUsage(id64(id)), offered: counts.get(key)! };
       });
       const report = { vms: [{ ...noVmUsage(1n, second + 1), pools: usages }] };
-      write({ kind: 'report', atMs: 1000 * second, frontendId, nodeId: frontendId, report });
+      if (isHeard(second))
+        write({ kind: 'report', atMs: 1000 * second, frontendId, nodeId: frontendId, report });
     }
   }
   await optimizer.close();
@@ -119,6 +130,18 @@ describe('a recording as a scenario', () => {
       expect(record.ends.answered / record.requests).toBeGreaterThan(0.99);
       expect(record.byClass[1]!.e2eSeconds.length).toBeGreaterThan(50);
     }
+  });
+
+  it('takes the last seconds for as long as they are', async () => {
+    const { frontends } = await scenarioOfRecording(await recording(growing(), fitted, { seconds: 43 }));
+    expect(frontends.map(({ demands }) => demands.map(({ rate }) => rate.at(42)))).toEqual([[80], [24, 6]]);
+  });
+
+  it('takes requests that are heard of after a silence for spread over it', async () => {
+    const isHeard = (second: number) => second < 22 || second > 38;
+    const { frontends } = await scenarioOfRecording(await recording(growing(), fitted, { isHeard }));
+    const rates = frontends[0]!.demands[0]!.rate;
+    for (const at of [26, 31, 37]) expect(rates.at(at)).toBeCloseTo(80);
   });
 
   it('tells models apart, which engines may share, and whatever shows that a request has a need', async () => {

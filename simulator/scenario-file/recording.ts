@@ -25,7 +25,7 @@ import { meanRequest } from './mean-request.js';
 
 type RowDemand = FleetState['demands'][number];
 
-/** Rates are taken over so long. */
+/** Rates are taken over so long; the last one over what is left, too. */
 const BIN_SECONDS = 5;
 /** Caches fill and policies settle in the first part of a recording; at most so long. */
 const WARMUP_SHARE = 0.2;
@@ -72,7 +72,7 @@ function scenarioOf(
   const { fleet, demands } = last.input.state;
   const startMs = reports[0]!.atMs;
   const endAt = (reports.at(-1)!.atMs - startMs) / 1000;
-  const counts = new Counts(fleet, startMs);
+  const counts = new Counts(fleet, startMs, endAt);
   for (const report of reports) counts.add(report);
   if (counts.total === 0 || demands.length === 0)
     throw new WardropError('WARDROP_RECORDING_INVALID', `${file}: no request came while it was recorded`);
@@ -143,14 +143,16 @@ function build(
 /** First tries of clients over time, by frontend and pool. */
 class Counts {
   readonly #startMs: number;
+  readonly #endAt: number;
   readonly #ledger = new UsageLedger();
   readonly #poolOf: ReadonlyMap<bigint, string>;
   readonly #frontendIds: readonly string[];
   /** Requests in each bin, by frontend and pool id. */
   readonly #bins = new Map<string, number[]>();
 
-  constructor({ frontends, pools }: Fleet, startMs: number) {
+  constructor({ frontends, pools }: Fleet, startMs: number, endAt: number) {
     this.#startMs = startMs;
+    this.#endAt = endAt;
     this.#poolOf = new Map(pools.map(({ id }) => [id64(id), id]));
     this.#frontendIds = frontends.map(({ id }) => id);
   }
@@ -158,16 +160,37 @@ class Counts {
   add({ kind, frontendId, nodeId, report, atMs }: RecordedReport): void {
     const delta = this.#ledger.accept(`${kind} ${frontendId} ${nodeId}`, report, atMs);
     if (delta === undefined || !this.#frontendIds.includes(frontendId)) return;
-    const middle = ((delta.fromMs + delta.toMs) / 2 - this.#startMs) / 1000;
-    const bin = Math.max(0, Math.floor(middle / BIN_SECONDS));
+    const from = Math.max(0, (delta.fromMs - this.#startMs) / 1000);
+    const to = (delta.toMs - this.#startMs) / 1000;
     for (const { pool, offered } of delta.pools) {
       const poolId = this.#poolOf.get(pool);
-      if (poolId === undefined) continue;
-      const key = `${frontendId} ${poolId}`;
-      const bins = this.#bins.get(key) ?? [];
-      this.#bins.set(key, bins);
-      bins[bin] = (bins[bin] ?? 0) + offered;
+      if (poolId !== undefined && offered > 0) this.#spread(`${frontendId} ${poolId}`, offered, from, to);
     }
+  }
+
+  /** What a report counts may have come at any time since the one before, which may be long ago. */
+  #spread(key: string, offered: number, from: number, to: number): void {
+    const bins = this.#bins.get(key) ?? Array.from({ length: this.#binCount }, () => 0);
+    this.#bins.set(key, bins);
+    const last = this.#binAt(to);
+    for (let bin = this.#binAt(from); bin <= last; bin++) {
+      const { start, length } = this.#bin(bin);
+      const overlap = Math.min(to, start + length) - Math.max(from, start);
+      bins[bin]! += to > from ? (offered * overlap) / (to - from) : offered;
+    }
+  }
+
+  get #binCount(): number {
+    return Math.max(1, Math.floor(this.#endAt / BIN_SECONDS));
+  }
+
+  #binAt(seconds: number): number {
+    return Math.min(this.#binCount - 1, Math.floor(seconds / BIN_SECONDS));
+  }
+
+  #bin(bin: number): { readonly start: number; readonly length: number } {
+    const start = bin * BIN_SECONDS;
+    return { start, length: bin < this.#binCount - 1 ? BIN_SECONDS : this.#endAt - start };
   }
 
   get total(): number {
@@ -179,10 +202,10 @@ class Counts {
   }
 
   ratesOf(frontendId: string, poolId: string): (readonly [number, number])[] {
-    return Array.from(
-      this.#ofRow(frontendId, poolId),
-      (count = 0, bin) => [bin * BIN_SECONDS, count / BIN_SECONDS] as const,
-    );
+    return this.#ofRow(frontendId, poolId).map((count, at) => {
+      const { start, length } = this.#bin(at);
+      return [start, count / length] as const;
+    });
   }
 
   #ofRow(frontendId: string, poolId: string): readonly number[] {

@@ -11,6 +11,13 @@ const id = {
   hint: 'use up to 63 letters, digits, dots, underscores and hyphens, starting with a letter or digit',
 } as const;
 
+/** An engine, or one of its replicas. */
+const replicaId = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(/[0-9]{1,4})?$',
+  hint: 'use the id of an engine, or one of its replicas as a/0',
+} as const;
+
 const text = { type: 'string', minLength: 1, maxLength: 400 } as const;
 const file = { type: 'string', minLength: 1 } as const;
 
@@ -197,7 +204,7 @@ const engine = {
     },
     believedSlowness: {
       ...above0(
-        'What Wardrop’s operators believe of it is wrong by this factor: with 0.7 they take it for 30 % faster than it is.',
+        'What operators believe of it is wrong by this factor, whatever the policy: with 0.7 they take it for 30 % faster than it is.',
       ),
       default: 1,
     },
@@ -230,7 +237,7 @@ const fault = {
     },
     from: seconds('When it begins.'),
     until: seconds('When it is over. Default: never.'),
-    engine: { ...id, description: 'Which one: all of its replicas, or one as `a-0`.' },
+    engine: { ...replicaId, description: 'Which one: all of its replicas, or one as `a/0`.' },
     region: { ...id, description: 'Which one.' },
     frontend: { ...id, description: 'Which one.' },
     slowness: { ...above0('Factor.'), default: 1.5 },

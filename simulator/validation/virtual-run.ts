@@ -10,6 +10,7 @@ import {
   SCALE,
 } from '../demo/scenario.js';
 import { engineKinds, speedUp } from '../engine/parameters.js';
+import { fittedProfile } from '../fitted-profile.js';
 import { exampleSizes, type Turn } from '../load/conversations.js';
 import { wardrop } from '../policies/wardrop.js';
 import { DEFAULT_CLIENT, onePool, type Scenario } from '../scenario.js';
@@ -26,6 +27,7 @@ export async function virtualRun({ warmupSeconds, seconds }: Span, salt: string)
     region,
     parameters: speedUp(engineKinds[kind]!, SCALE),
     profile: kind,
+    work: fittedProfile(kind)!.work,
     believedSlowness: 1 / SCALE,
     nominalRps: requestsPerSecond,
   }));

@@ -1,4 +1,4 @@
-import { rowsOf, type Scenario, type ScenarioRow, type Slo } from '../scenario.js';
+import { rowsOf, type Scenario, type ScenarioRow, type Slo, workOf } from '../scenario.js';
 
 /** Length of the pieces that the run is cut into for plots and oscillation. */
 export const SAMPLE_SECONDS = 5;
@@ -64,6 +64,10 @@ export class Recorder {
   #sent: number[][];
   /** Requests that were sent in the measured time, `[frontend][engine]`. */
   readonly flows: number[][];
+  /** Replica-seconds that these take of each engine, as its benchmark says. */
+  readonly workSeconds: number[];
+  /** Of one request, `[frontend][pool][engine]`. */
+  readonly #work: readonly (readonly (readonly number[])[])[];
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
@@ -71,6 +75,8 @@ export class Recorder {
     this.#rows = rowsOf(scenario);
     this.#sent = this.#zeros(this.#rows);
     this.flows = this.#zeros(scenario.frontends);
+    this.workSeconds = scenario.engines.map(() => 0);
+    this.#work = workOf(scenario);
     this.frontendE2eSeconds = scenario.frontends.map(() => []);
     this.byClass = scenario.classes.map(() => ({
       ends: { answered: 0, shed: 0, timeout: 0, failed: 0 },
@@ -84,11 +90,6 @@ export class Recorder {
     return answered + shed + timeout + failed;
   }
 
-  /** Requests that engines were sent in the measured time. */
-  get load(): number[] {
-    return this.#scenario.engines.map((_, engine) => this.flows.reduce((sum, row) => sum + row[engine]!, 0));
-  }
-
   measures(at: number): boolean {
     const { warmupSeconds, seconds } = this.#scenario;
     return at >= warmupSeconds && at < warmupSeconds + seconds;
@@ -96,7 +97,9 @@ export class Recorder {
 
   sent({ frontend, pool }: ScenarioRow, engine: number, at: number): void {
     this.#sent[frontend * this.#scenario.pools.length + pool]![engine]!++;
-    if (this.measures(at)) this.flows[frontend]![engine]!++;
+    if (!this.measures(at)) return;
+    this.flows[frontend]![engine]!++;
+    this.workSeconds[engine]! += this.#work[frontend]![pool]![engine]!;
   }
 
   ended(

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { workSeconds } from '../../xds-server/profiles/profile.js';
 import { openLoop } from '../benchmark/benchmark.js';
 import { engineKinds } from '../engine/parameters.js';
+import { fittedProfile } from '../fitted-profile.js';
 import { exampleConversations, exampleSizes } from '../load/conversations.js';
+import { measure } from '../measures/from-run.js';
 import type { Policy, PolicyFactory, Telemetry } from '../policies/policy.js';
 import {
   DEFAULT_CLIENT,
@@ -25,6 +28,7 @@ const engine = (id: string) => ({
   region: id,
   parameters,
   profile: 'sim-100',
+  work: fittedProfile('sim-100')!.work,
   nominalRps: 100,
 });
 
@@ -248,7 +252,7 @@ describe('a world', () => {
   it('takes no engine from a policy that may not serve a request', async () => {
     const pools = [{ id: 'b-only', eligible: [false, true] }];
     const record = await World.run({ ...small, pools }, always([1]), 1);
-    expect(record.load).toEqual([0, record.requests]);
+    expect(record.flows).toEqual([[0, record.requests]]);
     await expect(World.run({ ...small, pools }, always([1, 0]), 1)).rejects.toThrow(
       'always chose engines 1,0, one of which may not serve pool b-only',
     );
@@ -285,6 +289,30 @@ describe('a world', () => {
       [true, false],
       [false, true],
     ]);
+  });
+
+  it('counts as load the work of what an engine was sent, whatever requests of other pools take', async () => {
+    const long = shaped(
+      { ...exampleConversations, outputTokens: { min: 160, max: 200 } },
+      { ...exampleSizes, outputTokens: 180 },
+    );
+    const pools = [
+      { id: 'a', eligible: [true, false] },
+      { id: 'b', eligible: [false, true] },
+    ];
+    const classes = pools.map(({ id }, pool) => ({ id, headers: {}, pool }));
+    const demands = [source, long].map((each, index) => ({
+      ...{ id: `f ${index}`, source: each, rate: steady(20), expectedRps: 20 },
+      classShares: [1 - index, index],
+    }));
+    const scenario = { ...small, pools, classes, frontends: [{ id: 'f', region: 'f', demands }] };
+    const record = await World.run(scenario, () => ({ id: 'own', decide: ({ pool }) => [pool] }), 1);
+    const { loadByEngine, peakLoad } = measure(scenario, record);
+    const each = [source, long].map(({ expected }) => workSeconds(engines[0]!, expected));
+    const sent = record.flows[0]!.map((count) => count / small.seconds);
+    expect(loadByEngine.a).toBeCloseTo(sent[0]! * each[0]!);
+    expect(peakLoad).toBeCloseTo(sent[1]! * each[1]!);
+    expect(each[1]! / each[0]!).toBeGreaterThan(2);
   });
 
   it('sends hot keys under one name from many conversations', async () => {
