@@ -10,7 +10,7 @@ export const profiles = {
   propertyNames: id,
   additionalProperties: {
     type: 'object',
-    description: 'Give either `work`, `ttft` and `tbot`, or `requestsPerSecond` alone.',
+    description: 'Give `ttft` and `tbot`, and either `work` or `requestsPerSecond`.',
     additionalProperties: false,
     properties: {
       requestsPerSecond: {

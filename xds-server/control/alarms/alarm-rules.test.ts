@@ -188,7 +188,7 @@ it('says what an engine was measured to get done, and what to refit when that ha
   expect(driftingProfiles(view, 59_999).size).toBe(0);
   const messages = [...driftingProfiles(view, 60_000).values()];
   expect(messages).toHaveLength(2);
-  expect(messages[0]).toMatch(/multiply all its times by 1\.43$/);
+  expect(messages[0]).toMatch(/multiply all its times by 1\.43 \(and requestsPerSecond, .* by 0\.70\)$/);
   expect(messages[1]).toMatch(/multiply its tbot by 1\.6$/);
 });
 

@@ -246,7 +246,7 @@ function timeDrift(profileId: string, kind: ProfileDrift['kind'], factor: number
 
 function workDrift(profileId: string, factor: number): string {
   const times = factor.toFixed(2);
-  return `a request is ${times} times as much work for its engines as profile ${profileId} says; their capacity is corrected for it. ${refit('all its times', times)}`;
+  return `a request is ${times} times as much work for its engines as profile ${profileId} says; their capacity is corrected for it. ${refit('all its times', times)} (and requestsPerSecond, where it has that, by ${(1 / factor).toFixed(2)})`;
 }
 
 function refit(remedy: string, times: string): string {
