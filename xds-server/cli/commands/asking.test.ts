@@ -107,7 +107,10 @@ w1     west       1.40.0  behind  newest    2 s ago
         fullest,
       };
     });
-    const frontends = [{ frontendId: 'f0', rps: 9, growth: 1 }];
+    const frontends = [
+      { frontendId: 'f0', refusedRps: 0, rps: 3, growth: 1 },
+      { frontendId: 'f1', refusedRps: 2.5, rps: 6, growth: 1 },
+    ];
     const answer = { refusedRps: 2.5, engines, frontends, together: { rps: 9, growth: 1 } };
     vi.spyOn(globalThis, 'fetch').mockResolvedValue(answerOf(answer));
     expect(await run(['headroom', '--url', 'http://127.0.0.1:1'])).toBe(0);
@@ -120,8 +123,10 @@ w1     west       1.40.0  behind  newest    2 s ago
       'e5|nobody|m|e1 at 100.0 %',
       '… and 28 more, without each of which nobody is refused',
       '',
-      'frontend|requests/s|can grow to|by',
-      'f0|9.0|9.0|× 1.00',
+      'frontend|requests/s|refused/s|can grow to|by',
+      'f0|3.0|0.0|3.0|× 1.00',
+      'f1|6.0|2.5|6.0|× 1.00',
+      'all together|9.0|2.5|9.0|× 1.00',
       '',
     ]);
   });

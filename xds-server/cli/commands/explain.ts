@@ -30,7 +30,7 @@ export function registerExplain(program: Command): void {
           'the plan that its response or its line in the access log names.',
       )
       .requiredOption('--frontend <id>', 'frontend')
-      .option('--pool <id>', 'pool; may be left out where the engine is in one only')
+      .option('--pool <id>', 'pool, or an alias of a model; may be left out where the engine is in one only')
       .requiredOption('--engine <id>', 'engine')
       .option(
         '--plan <plan>',

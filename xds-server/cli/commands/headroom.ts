@@ -31,7 +31,7 @@ export function registerHeadroom(program: Command): void {
       options.offline === true
         ? await headroomHere(options)
         : (JSON.parse(await ask(options, '/v1/headroom')) as Headroom);
-    if (options.json !== true && result.together === undefined) {
+    if (options.json !== true && result.frontends.some(({ refusedRps }) => refusedRps === undefined)) {
       throw new UsageError('the control server is of another version: restart it, or ask with --offline', 1);
     }
     console.log(options.json === true ? JSON.stringify(result, null, 2) : describe(result));
@@ -48,12 +48,17 @@ async function headroomHere(options: HeadroomOptions): Promise<Headroom> {
 }
 
 function describe({ refusedRps, engines, frontends, together }: Headroom): string {
-  const growths = [
-    ...frontends.map(({ frontendId, ...growth }) => [frontendId, ...growthCells(growth)]),
-    ...(frontends.length === 1 ? [] : [['all together', ...growthCells(together)]]),
+  const rows = [
+    ...frontends.map((frontend) => ({ ...frontend, of: frontend.frontendId })),
+    ...(frontends.length === 1 ? [] : [{ ...together, refusedRps, of: 'all together' }]),
   ];
+  const isRefusing = refusedRps > 0;
+  const growths = rows.map((row) => {
+    const [now, ...grown] = growthCells(row);
+    return [row.of, now!, ...(isRefusing ? [row.refusedRps.toFixed(1)] : []), ...grown];
+  });
   return [
-    ...(refusedRps > 0
+    ...(isRefusing
       ? [
           `${refusedRps.toFixed(1)} of ${together.rps.toFixed(1)} requests/s are refused now, and nobody can grow. What is refused without an engine includes them.`,
         ]
@@ -65,7 +70,10 @@ function describe({ refusedRps, engines, frontends, together }: Headroom): strin
       lossCells,
       'without each of which nobody is refused',
     ),
-    formatTable([['frontend', 'requests/s', 'can grow to', 'by'], ...growths]),
+    formatTable([
+      ['frontend', 'requests/s', ...(isRefusing ? ['refused/s'] : []), 'can grow to', 'by'],
+      ...growths,
+    ]),
   ].join('\n\n');
 }
 

@@ -67,8 +67,12 @@ export class PlanHistory {
     return at < 0 ? undefined : this.#plans[at + 1]?.plan;
   }
 
-  /** What to say to who asks for a plan that is not kept, or for the one before the first. */
-  notKept(name: string | undefined): WardropError {
+  /**
+   * What to say to who asks for a plan that is not kept, or for the one before the first.
+   *
+   * @param elsewhere where it may be found
+   */
+  notKept(name: string | undefined, elsewhere = ''): WardropError {
     const first = this.#plans.at(0)?.plan;
     const last = this.#plans.at(-1)?.plan;
     const kept = first === undefined || last === undefined ? 'none' : `${named(first)} to ${named(last)}`;
@@ -76,7 +80,7 @@ export class PlanHistory {
       'WARDROP_QUERY_INVALID',
       name === undefined
         ? 'there is no earlier plan since the control server started'
-        : `plan ${name} is not kept; kept: ${kept}; a recording may have it (wardrop explain --recording)`,
+        : `plan ${name} is not kept; kept: ${kept}${elsewhere}`,
     );
   }
 }

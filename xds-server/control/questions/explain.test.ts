@@ -1,8 +1,9 @@
 import { afterAll, expect, it } from 'vitest';
 import { WardropError } from '../../errors.js';
+import type { Fleet } from '../../fleet/fleet.js';
 import { Optimizer } from '../../optimizer/index.js';
 import { planFor, type TestFleet } from '../../plan/testing/planned-fleet.js';
-import { type ExplainQuery, explainSolved } from './explain.js';
+import { type ExplainQuery, explainedPair, explainSolved } from './explain.js';
 
 const optimizer = new Optimizer();
 afterAll(() => optimizer.close());
@@ -38,4 +39,17 @@ it('says of what came after the last good solve that its weights are plain, not 
     'unknown frontend "north"; known: west',
   );
   expect(explained({ frontend: 'west', engine: 'a' }).explanation.engine.weight).toBe(1);
+});
+
+it('takes an alias of a model for its pool', () => {
+  const pool = { id: 'm', model: 'm', needs: [], engineIds: ['a'] };
+  const fleet = {
+    frontends: [{ id: 'f' }],
+    engines: [{ id: 'a' }],
+    pools: [pool, { ...pool, id: 'm~eu', needs: ['eu'] }],
+    aliases: [{ name: 'other', model: 'm' }],
+  } as unknown as Fleet;
+  const pairOf = (name: string) => explainedPair({ frontend: 'f', engine: 'a', pool: name }, fleet).poolId;
+  expect([pairOf('other'), pairOf('m~eu')]).toEqual(['m', 'm~eu']);
+  expect(() => pairOf('another')).toThrow('unknown pool "another"; known: m, m~eu');
 });

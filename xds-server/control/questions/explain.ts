@@ -1,6 +1,6 @@
 import { WardropError } from '../../errors.js';
 import type { Fleet } from '../../fleet/fleet.js';
-import { knownId } from '../../fleet/known-id.js';
+import { knownId, knownPoolId } from '../../fleet/known-id.js';
 import { eligibleIds } from '../../fleet/last-resort.js';
 import {
   type ExplainedPair,
@@ -51,7 +51,7 @@ export interface Explained {
 export function explainedPair({ frontend, pool, engine }: ExplainQuery, fleet: Fleet): ExplainedPair {
   const frontendId = knownId('frontend', frontend, fleet.frontends);
   const engineId = knownId('engine', engine, fleet.engines);
-  if (pool !== undefined) return { frontendId, poolId: knownId('pool', pool, fleet.pools), engineId };
+  if (pool !== undefined) return { frontendId, poolId: knownPoolId(pool, fleet), engineId };
   const serving = fleet.pools.filter((each) => eligibleIds(each).includes(engineId));
   const onlyPool = serving.length === 1 ? serving[0]!.id : undefined;
   return { frontendId, poolId: knownId('pool', onlyPool, serving), engineId };

@@ -23,7 +23,11 @@ export interface Headroom {
     readonly fullest: { readonly engineId: string; readonly rho: number } | null;
   }[];
   /** How much the demand of a frontend alone can grow before any request is refused. */
-  readonly frontends: readonly ({ readonly frontendId: string } & Growth)[];
+  readonly frontends: readonly ({
+    readonly frontendId: string;
+    /** Its requests per second that are refused as things are. */
+    readonly refusedRps: number;
+  } & Growth)[];
   /** How much that of all frontends can grow together. */
   readonly together: Growth;
 }
@@ -46,7 +50,9 @@ export async function headroom(solver: Solver, input: OptimizerInput): Promise<H
   for (const { id } of fleet.engines) engines.push(await lossOf(solver, input, id));
   const frontends: Headroom['frontends'][number][] = [];
   for (const { id } of fleet.frontends) {
-    frontends.push({ frontendId: id, ...(await growthOf(solver, input, [id])) });
+    const own = now.rows.filter(({ frontendId }) => frontendId === id);
+    const growth = await growthOf(solver, input, [id]);
+    frontends.push({ frontendId: id, refusedRps: sum(own.map(refusedRps)), ...growth });
   }
   const ids = fleet.frontends.map(({ id }) => id);
   // One frontend alone is all of them.

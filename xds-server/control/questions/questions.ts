@@ -31,6 +31,9 @@ export interface QuestionsOptions {
   readonly input: () => OptimizerInput;
 }
 
+/** Where explanations of plans that are not kept may be found; changes between plans are not. */
+const IN_RECORDINGS = '; a recording may have it (wardrop explain --recording)';
+
 /** Answers what operators ask; by solving again, one question at a time: each may take many solves. Changes nothing. */
 export class Questions {
   readonly #options: QuestionsOptions;
@@ -55,7 +58,7 @@ export class Questions {
     }
     // One from before the start or of another control server may be in force still.
     const isInForce = plan !== null && isNamed({ ...plan, planId: plan.id }, query.plan ?? plan.id);
-    if (query.plan !== undefined && !isInForce) throw history.notKept(query.plan);
+    if (query.plan !== undefined && !isInForce) throw history.notKept(query.plan, IN_RECORDINGS);
     if (solved === undefined) throw new WardropError('WARDROP_NOT_READY', whyUnsolved(plan, failure));
     return explainSolved(query, { ...solved, plan, failure, signals, capacities: view().capacities });
   }

@@ -71,6 +71,15 @@ describe('whatIf', () => {
     expect(refused).toBeCloseTo(16, 1);
   });
 
+  it('takes an alias of a model for its pool', async () => {
+    const changes = { without: [], demand: [{ frontendId: 'west', poolId: 'other', requestsPerSecond: 6 }] };
+    const { rows } = await whatIf(optimizer, inputOf(4, 4, 'aliases: {other: m}'), changes);
+    expect(rows.map(({ frontendId, demandRps }) => [frontendId, demandRps.after])).toEqual([
+      ['east', 4],
+      ['west', 6],
+    ]);
+  });
+
   it('replaces the demand of a pool as a whole, whatever classes it has', async () => {
     const classes = 'classes: {gold: {priority: 5, when: {header: {x-tier: gold}}}}';
     const state = inputOf(4, 0, classes);
@@ -199,8 +208,8 @@ describe('headroom', () => {
   it('knows no growth without demand, and none when requests are refused already', async () => {
     const result = await headroom(optimizer, inputOf(0, 30));
     expect(result.frontends).toEqual([
-      { frontendId: 'east', rps: 30, growth: 1 },
-      { frontendId: 'west', rps: 0, growth: null },
+      { frontendId: 'east', refusedRps: expect.closeTo(10, 1), rps: 30, growth: 1 },
+      { frontendId: 'west', refusedRps: 0, rps: 0, growth: null },
     ]);
     expect(result.together).toEqual({ rps: 30, growth: 1 });
     expect(result.refusedRps).toBeCloseTo(10, 1);

@@ -1,7 +1,7 @@
 import { WardropError } from '../../errors.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import { type Demand, type EngineState, effectiveCapacity } from '../../fleet/fleet-state.js';
-import { knownId } from '../../fleet/known-id.js';
+import { knownId, knownPoolId } from '../../fleet/known-id.js';
 import { lastResortsOf, withoutLastResorts } from '../../fleet/last-resort.js';
 import { rowKey } from '../../fleet/row-key.js';
 import type { OptimizerInput, Solution } from '../../optimizer/solution.js';
@@ -109,10 +109,10 @@ export function applyChanges(input: OptimizerInput, { without, demand }: Changes
   return { ...input, state: { ...state, fleet, engines, demands }, isTrial: true };
 
   function applyDemand(demands: readonly Demand[], change: DemandChange): readonly Demand[] {
-    const { frontendId, poolId, factor = 1, requestsPerSecond } = change;
+    const { frontendId, factor = 1, requestsPerSecond } = change;
     knownId('frontend', frontendId, state.fleet.frontends);
-    if (poolId !== undefined) knownId('pool', poolId, state.fleet.pools);
-    else if (requestsPerSecond !== undefined && state.fleet.pools.length > 1) {
+    const poolId = change.poolId === undefined ? undefined : knownPoolId(change.poolId, state.fleet);
+    if (poolId === undefined && requestsPerSecond !== undefined && state.fleet.pools.length > 1) {
       throw new WardropError(
         'WARDROP_QUERY_INVALID',
         `demand of ${frontendId}: say for which pool (${frontendId}/POOL), or by how much in percent; pools: ${state.fleet.pools.map(({ id }) => id).join(', ')}`,
