@@ -11,6 +11,7 @@ import { type EnvoyHandle, engineEntry, Mesh, suspiciousLines } from './harness/
 import { post, postHttp2 } from './harness/post.js';
 import { sleep } from './harness/process.js';
 import { answerOk, StubEngine } from './harness/stub-engine.js';
+import { tcpTimers } from './harness/tcp-timers.js';
 
 const KEYS = keysOf(40);
 
@@ -161,6 +162,29 @@ describe('routing through a real Envoy', () => {
       expect(attempts() - before).toBe(1);
     }
     for (const stub of Object.values(stubs)) stub.behaviour = answerOk;
+  });
+
+  it('has TCP probe its connections to engines, so that one that is silent is not forgotten on the way', async () => {
+    let answer = () => {};
+    const isAnswered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const all = Object.values(stubs);
+    for (const stub of all) {
+      stub.behaviour = async (request, response) => {
+        await isAnswered;
+        answerOk(request, response);
+      };
+    }
+    const result = chat(envoy.url, { key: KEYS[0]! });
+    const ports = all.map(({ address }) => Number(address.split(':')[1]));
+    await mesh.eventually('a timer of probes at each connection', () => {
+      const timers = tcpTimers(envoy.process.pid, ports);
+      return timers.length > 0 && timers.every((timer) => timer === 'keepalive');
+    });
+    answer();
+    expect((await result).status).toBe(200);
+    for (const stub of all) stub.behaviour = answerOk;
   });
 
   it("opens WebSockets to the conversation's engine", async () => {

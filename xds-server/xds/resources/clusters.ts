@@ -51,6 +51,13 @@ const UPSTREAM_IDLE_MS = 4000;
 /** For so long an engine may not answer an attempt to connect before the next one is tried. */
 const CONNECT_TIMEOUT_MS = 1000;
 
+/**
+ * Between two tokens, and before an answer that comes as a whole, nothing is sent for minutes. What translates addresses on the
+ * way forgets such connections, some after four minutes, and a machine that is gone says nothing: both look like an engine that
+ * thinks. So it is asked after a minute of silence, and is gone when it has not answered for another.
+ */
+const TCP_KEEPALIVE = { keepaliveTime: 60, keepaliveInterval: 15, keepaliveProbes: 4 };
+
 export interface ClusterOptions extends Omit<EnvoyFeatures, 'wholeBodies'> {
   /** How its engines are spoken to; plain HTTP when absent. */
   readonly upstream?: Upstream;
@@ -92,6 +99,7 @@ function buildCluster(pool: Pool, options: ClusterOptions): Resource {
         },
       },
       connectTimeout: duration(CONNECT_TIMEOUT_MS),
+      upstreamConnectionOptions: { tcpKeepalive: TCP_KEEPALIVE },
       loadBalancingPolicy: policies(loadBalancers[options.steering]()),
       // Nobody ready: trying one is better than refusing. All hosts of a pool are eligible, so that breaks no need.
       // What is pushed within a second of another push would wait for that second to be over, readiness too (seen before 1.40).
