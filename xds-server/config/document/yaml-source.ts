@@ -56,8 +56,15 @@ export class YamlSource {
 
   #takeKeysAsWritten(): void {
     visit(this.#document, {
-      Pair: (_, { key }) => {
-        if (key instanceof Scalar) key.value = nameOf(key);
+      Pair: (_, pair) => {
+        const meant = this.#resolve(pair.key);
+        if (!(meant instanceof Scalar)) return;
+        // What an alias stands for may be a value as well, which stays what it is.
+        const key = isAlias(pair.key)
+          ? Object.assign(new Scalar(undefined), { range: pair.key.range })
+          : meant;
+        key.value = nameOf(meant);
+        pair.key = key;
       },
     });
   }
@@ -109,22 +116,23 @@ export class YamlSource {
     const problems: ConfigProblem[] = [];
     visit(this.#document, {
       Map: (_, { items }) => {
-        const first = new Map<string, Scalar>();
+        const first = new Map<string, Node>();
         for (const { key } of items) {
-          if (!(key instanceof Scalar)) continue;
-          const name = nameOf(key);
+          const meant = this.#resolve(key);
+          if (!(meant instanceof Scalar)) continue;
+          const name = nameOf(meant);
           const before = first.get(name);
-          if (before === undefined) first.set(name, key);
-          else problems.push(this.#repeatedKey(key, before));
+          if (before === undefined) first.set(name, key as Node);
+          else problems.push(this.#repeatedKey(name, key as Node, before));
         }
       },
     });
     return problems;
   }
 
-  #repeatedKey(key: Scalar, first: Scalar): ConfigProblem {
+  #repeatedKey(name: string, key: Node, first: Node): ConfigProblem {
     const { line } = this.#position(first.range?.[0] ?? 0);
-    const message = `key ${JSON.stringify(nameOf(key))} is already in line ${line}`;
+    const message = `key ${JSON.stringify(name)} is already in line ${line}`;
     return this.#problemAt(key.range?.[0] ?? 0, message);
   }
 

@@ -36,6 +36,16 @@ describe('the YAML of a configuration', () => {
     ]);
   });
 
+  it('takes an alias of a name for a key, as it is written there, and refuses it where the mapping has it before', () => {
+    const text = minimal.replace('profile: p', 'profile: &x "1.10"').replace('{p: {', '{*x : {');
+    expect(text).toContain('{*x : {');
+    expect(problemsOf(text)).toEqual([]);
+    const [unknown] = problemsOf(`${text}policy: {*x : 1}\n`);
+    expect(unknown).toMatchObject({ line: 5, column: 10, message: 'unknown key' });
+    const [twice] = problemsOf(text.replace('{*x : {', '{1.10: {requestsPerSecond: 2}, *x : {'));
+    expect(twice).toMatchObject({ line: 4, message: 'key "1.10" is already in line 4' });
+  });
+
   it('tells of keys twice only when nothing is misread', () => {
     expect(problemsOf('a: {b: 1, b: 2\nc: 1\n').map(({ message }) => message)).toEqual([
       expect.stringContaining('Flow map'),
