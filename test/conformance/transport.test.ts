@@ -13,6 +13,7 @@ import {
 import {
   buildResources,
   frontendOf,
+  logGrpcTo,
   type Nack,
   XdsServer,
   type XdsServerOptions,
@@ -142,9 +143,14 @@ describe('the gRPC server', () => {
     expect((await failure(other)).code).toBe(grpc.status.UNAVAILABLE);
   });
 
-  it('says that a port is taken', async () => {
+  it('says that a port is taken, and what gRPC says of it goes to the log', async () => {
     const { address } = await start();
+    const toTerminal = vi.spyOn(console, 'error');
+    const warn = vi.fn();
+    logGrpcTo({ warn });
     await expect(start({ listen: address })).rejects.toMatchObject({ code: 'WARDROP_PORT_IN_USE' });
+    expect(toTerminal).not.toHaveBeenCalled();
+    expect(warn).toHaveBeenCalledExactlyOnceWith({ by: 'gRPC' }, expect.stringContaining('No address added'));
   });
 
   it('ends its streams without an error when it stops, and frees the port', async () => {

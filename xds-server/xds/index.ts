@@ -14,5 +14,6 @@ export { CONNECTION_BUFFER_BYTES } from './resources/listener.js';
 export { envoyNode, frontendOf } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';
+export { logGrpcTo } from './transport/grpc-log.js';
 export type { ServerTls } from './transport/renewable-credentials.js';
 export { XdsServer, type XdsServerOptions } from './transport/xds-server.js';

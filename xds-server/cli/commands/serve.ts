@@ -4,6 +4,8 @@ import { filterRun } from '../../../simulator/filter-host/run-once.js';
 import { RecordingSet } from '../../control/recording/recording-set.js';
 import { ControlServer } from '../../control-server.js';
 import { defaultExecutor, Optimizer } from '../../optimizer/index.js';
+import { logGrpcTo } from '../../xds/index.js';
+import { endAsked } from '../end-asked.js';
 import { LoadedCode } from '../loaded-code.js';
 import { logDestination } from '../log-destination.js';
 import { readWasmModule } from '../package-files.js';
@@ -44,6 +46,7 @@ async function serve(
   if (record === undefined && (isGiven('recordSize') || isGiven('recordFiles')))
     throw new UsageError('--record-size and --record-files need --record');
   const log = pino({ name: 'wardrop', base: null }, logDestination());
+  logGrpcTo(log);
   const die = (error: unknown) => {
     log.fatal({ err: error }, 'an unexpected error ends the control server');
     process.exit(1);
@@ -77,7 +80,7 @@ async function serve(
   // From the beginning on: before the server is there, they would end the process, with what it took over from the last one.
   let server: ControlServer | undefined;
   process.on('SIGHUP', () => void server?.reload('SIGHUP'));
-  const end = asked(['SIGTERM', 'SIGINT']);
+  const end = endAsked(process, () => process.exit(1));
   try {
     server = await ControlServer.start({
       configFile: config,
@@ -103,16 +106,4 @@ function atLeastOne(text: string): number {
   if (!Number.isInteger(value) || value < 1)
     throw new InvalidArgumentError('Give a whole number of at least 1.');
   return value;
-}
-
-/** Resolves at the first of these signals; the next one ends the process at once. */
-function asked(signals: readonly NodeJS.Signals[]): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of signals) {
-      process.once(signal, () => {
-        resolve();
-        process.once(signal, () => process.exit(1));
-      });
-    }
-  });
 }
