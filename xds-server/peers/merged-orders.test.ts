@@ -65,6 +65,28 @@ it('of each target, what was ordered last holds on both servers, whichever was t
   );
 });
 
+const sorted = ({ drains, orders }: Orders) =>
+  [...drains, ...orders].map((entry) => JSON.stringify(entry)).sort();
+
+it('what was ordered last holds however wrong the clock of a server is, where the others have heard what was ordered before', () => {
+  fc.assert(
+    fc.property(
+      fc.array(step, { maxLength: 20 }),
+      fc.tuple(fc.integer({ min: -3_600_000, max: 3_600_000 }), fc.constant(0)),
+      (steps, wrongMs) => {
+        const servers = [new OperatorOrders(), new OperatorOrders()] as const;
+        for (const [at, { server, action, target }] of steps.entries()) {
+          const asked = servers[server];
+          act(asked, { server, action, target, isHeard: true }, 10_000_000 + 1_000 * at + wrongMs[server]);
+          const inForce = sorted(asked.state);
+          exchange(servers);
+          expect(servers.map(({ state }) => sorted(state))).toEqual([inForce, inForce]);
+        }
+      },
+    ),
+  );
+});
+
 it('does not depend on who merges, or how often', () => {
   const ordersOf = (steps: readonly Step[], fromMs: number) => {
     const orders = new OperatorOrders();

@@ -61,7 +61,14 @@ export class OperatorOrders {
     if (action === 'drain') this.#drain(engineId, address, request, nowMs);
     else if (action === 'undrain') this.#undrain(engineId, address);
     else this.#order(action, engineId, address, request, isPenalised(engineId), nowMs);
-    this.#actions = [...this.#actions, { atMs: nowMs, action, target, by }].slice(-MOST_ACTIONS);
+    this.#actions = [...this.#actions, { atMs: this.#timeOfAction(nowMs), action, target, by }].slice(
+      -MOST_ACTIONS,
+    );
+  }
+
+  /** Later than that of all known actions: by the clock of another control server, or before this one was set back, some may be later than now. */
+  #timeOfAction(nowMs: number): number {
+    return Math.max(nowMs, (this.#actions.at(-1)?.atMs ?? 0) + 1);
   }
 
   /** 0..1, what a drain leaves of an engine. */
