@@ -204,4 +204,6 @@ export function workOf({ frontends, pools, classes, engines }: Scenario): number
   );
 }
 
+export const DEFAULT_SLO: Slo = { ttftSeconds: 0.5, e2eSeconds: 2 };
+
 export const DEFAULT_CLIENT: ClientBehaviour = { timeoutSeconds: 10, retries: 2 };

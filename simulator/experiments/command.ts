@@ -1,7 +1,9 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { UsageError } from '../../xds-server/cli/usage-error.js';
 import { messageOf } from '../../xds-server/message-of.js';
+import { suggest } from '../../xds-server/suggest.js';
 import { policies } from '../policies/index.js';
 import { namedScenario, scenarioNames } from '../scenario-file/library.js';
 import { loadScenario, type ScenarioPlan } from '../scenario-file/load.js';
@@ -90,6 +92,7 @@ export function runSimulate(names: readonly string[], options: CompareOptions): 
 export async function runCompare(given: CompareOptions): Promise<void> {
   if (given.list) return listAll();
   const options = given.quick ? { ...QUICK, ...given } : given;
+  for (const file of [options.json, options.csv, options.html]) if (file) checkFolder(file);
   const plans = await chosenPlans(options);
   const comparison = await compareAll(plans, options);
   process.stdout.write(textReport(comparison));
@@ -161,7 +164,17 @@ function listAll(): void {
 }
 
 function unknown(kind: string, name: string, known: readonly string[]): never {
-  throw new UsageError(`there is no ${kind} ${JSON.stringify(name)}; there are ${known.join(', ')}`);
+  const hint = suggest(name, known) ?? `there are ${known.join(', ')}`;
+  throw new UsageError(`there is no ${kind} ${JSON.stringify(name)}; ${hint}`);
+}
+
+/** Before minutes of runs, rather than after them. */
+function checkFolder(file: string): void {
+  try {
+    accessSync(dirname(file), constants.W_OK);
+  } catch (error) {
+    throw new UsageError(`${file}: cannot be written: ${messageOf(error)}`, 1);
+  }
 }
 
 function write(file: string, text: string): void {

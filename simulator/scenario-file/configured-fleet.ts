@@ -12,6 +12,7 @@ import {
   replicasOf,
   rttMsOf,
   simulatedFleet,
+  sloOf,
 } from './known-fleet.js';
 import type { Problems } from './problems.js';
 import type { DemandEntry, EngineEntry, FrontendEntry, ScenarioFile } from './schema.js';
@@ -64,8 +65,9 @@ export function configuredFleet(
     }),
   }));
   const expected = rows.map((own) => own!.map((row) => ({ ...row, requestsPerSecond: row.expectedRps })));
+  const withSlo = pools.map((pool) => ({ ...pool, slo: sloOf(pool, config.profiles, parts, engines) }));
   return {
-    ...{ frontends, engines, rttMs: rttMsOf(fleet, engines), pools, classes },
+    ...{ frontends, engines, rttMs: rttMsOf(fleet, engines), pools: withSlo, classes },
     leftOut: leftOutOf(given.fleet),
     config: { ...config, expectedDemand: expectedDemandOf(fleet, expected) },
   };

@@ -2,10 +2,23 @@ import { MODEL_HEADER } from '../../wire/names.js';
 import type { Config } from '../../xds-server/config/config.js';
 import type { Engine, Fleet, Pool } from '../../xds-server/fleet/fleet.js';
 import { withoutLastResorts } from '../../xds-server/fleet/last-resort.js';
+import { idleTtftSeconds } from '../../xds-server/profiles/curves.js';
 import { type Profile, workSeconds } from '../../xds-server/profiles/profile.js';
 import { engineOf } from '../engine/from-profile.js';
-import { type RequestClass, replicaIds, type ScenarioEngine, type ScenarioPool } from '../scenario.js';
+import {
+  type RequestClass,
+  replicaIds,
+  type ScenarioEngine,
+  type ScenarioPool,
+  type Slo,
+} from '../scenario.js';
 import { meanRequest, type WeighedMeans } from './mean-request.js';
+
+/** Clients of a fleet that is known: answers of large models take long. */
+export const KNOWN_FLEET_TIMEOUT_SECONDS = 120;
+/** An answer is in time when it takes at most so many times what the slowest engine takes that is idle. */
+const SLO_TTFT = 5;
+const SLO_E2E = 3;
 
 /** What comes for a pool at one frontend. */
 export interface PoolDemand extends WeighedMeans {
@@ -90,6 +103,26 @@ export function replicasOf(
     parameters: parameters ?? engineOf(profile, mix, largestTokens),
     ...{ believedSlowness, nominalRps: 1 / (believedSlowness * workSeconds(profile, mix)) },
   }));
+}
+
+/** By the simulated engines, as a profile that knows a rate only has no times of its own. */
+export function sloOf(
+  { id, eligible }: ScenarioPool,
+  profiles: ReadonlyMap<string, Profile>,
+  demands: readonly PoolDemand[],
+  engines: readonly ScenarioEngine[],
+): Slo {
+  const { uncachedPromptTokens, outputTokens } = meanRequest(demands.filter(({ poolId }) => poolId === id));
+  const times = engines
+    .filter((_, index) => eligible[index])
+    .map(({ profile, parameters: { stepBaseSeconds, secondsPerSequence } }) => {
+      const ttft = Math.max(0.02, idleTtftSeconds(profiles.get(profile)!, uncachedPromptTokens));
+      return { ttft, e2e: ttft + (outputTokens - 1) * (stepBaseSeconds + secondsPerSequence) };
+    });
+  return {
+    ttftSeconds: SLO_TTFT * Math.max(...times.map(({ ttft }) => ttft)),
+    e2eSeconds: SLO_E2E * Math.max(...times.map(({ e2e }) => e2e)),
+  };
 }
 
 /** `[frontend][replica]`. */

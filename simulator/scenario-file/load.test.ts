@@ -177,7 +177,7 @@ describe('a scenario file', () => {
       }),
     );
     const { scenario } = load({ about: 'mine', config: 'fleet.yaml', seconds: 30 });
-    expect(scenario.pools).toEqual([{ id: 'm', eligible: [true, true] }]);
+    expect(scenario.pools).toMatchObject([{ id: 'm', eligible: [true, true] }]);
     expect(scenario.engines.map(({ id, address }) => [id, address])).toEqual([
       ['a/0', '10.0.0.1:80'],
       ['a/1', '10.0.0.2:80'],
@@ -191,6 +191,17 @@ describe('a scenario file', () => {
     });
     expect(taken.scenario.engines[1]!.nominalRps / scenario.engines[1]!.nominalRps).toBeCloseTo(0.5);
     expect(scenario.frontends[0]!.demands[0]!.expectedRps).toBe(30);
+  });
+
+  it('is not a configuration, which is told with what to do', () => {
+    const fleet = {
+      frontends: [{ id: 'f' }],
+      engines: [{ id: 'a', models: ['m'], endpoints: [] }],
+      demand: {},
+    };
+    expect(problems(fleet).split('\n')[0]).toBe(
+      'small.yaml:1:1: is a configuration of Wardrop and no scenario (write one with about, seconds and config: small.yaml)',
+    );
   });
 
   describe('over a configuration of several pools', () => {
@@ -233,10 +244,15 @@ describe('a scenario file', () => {
       ]);
       expect(scenario.lastChangeAt).toBe(40);
       expect(Math.abs(demands[1]!.source.expected.outputTokens / 200 - 1)).toBeLessThan(0.05);
+      // What the scenario says of a pool goes before what it says of all, and that before what idle engines take.
       expect(scenario.pools).toEqual([
-        { id: 'big', eligible: [true, true, false], slo: { ttftSeconds: 0.5, e2eSeconds: 9 } },
-        { id: 'small', eligible: [false, true, true] },
+        { id: 'big', eligible: [true, true, false], slo: { ttftSeconds: 0.1, e2eSeconds: 9 } },
+        { id: 'small', eligible: [false, true, true], slo: { ttftSeconds: 0.1, e2eSeconds: 4 } },
       ]);
+      const idle = load(mine).scenario;
+      expect(idle.pools[0]!.slo!.e2eSeconds).toBeGreaterThan(3 * 200 * 0.01);
+      expect(idle.client.timeoutSeconds).toBe(120);
+      expect(load({ ...mine, client: { timeoutSeconds: 7 } }).scenario.client.timeoutSeconds).toBe(7);
       // Prompts of only big, of both, and of only small ones.
       const [a, b, c] = scenario.engines.map(({ parameters }) => parameters.kvBlocks);
       expect([a! > b!, b! > c!]).toEqual([true, true]);

@@ -6,8 +6,9 @@ import { ConfigError, type ConfigProblem, type Path } from '../../xds-server/con
 import { messageOf } from '../../xds-server/message-of.js';
 import { suggest } from '../../xds-server/suggest.js';
 import { CLASS_MEASURES } from '../measures/measures.js';
-import type { Scenario, ScenarioPool } from '../scenario.js';
+import { DEFAULT_CLIENT, DEFAULT_SLO, type Scenario, type ScenarioPool } from '../scenario.js';
 import { buildFleet } from './fleet.js';
+import { KNOWN_FLEET_TIMEOUT_SECONDS } from './known-fleet.js';
 import type { Problems } from './problems.js';
 import { type AssertionEntry, type ScenarioFile, scenarioSchema } from './schema.js';
 import { buildFault } from './times.js';
@@ -32,7 +33,8 @@ const validate = validator<ScenarioFile>(scenarioSchema);
 export function loadScenario(file: string, policies: readonly string[]): ScenarioPlan {
   const source = new YamlSource(read(file), file);
   const { value, problems: found } = validate(source);
-  if (found.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', found);
+  if (found.length > 0)
+    throw new ConfigError('WARDROP_CONFIG_INVALID', isConfiguration(source) ? [isNone(source)] : found);
   const entry = value as ScenarioFile;
   const problems: ConfigProblem[] = [];
   const listener: Problems = {
@@ -77,8 +79,22 @@ export function loadScenario(file: string, policies: readonly string[]): Scenari
   };
 }
 
+/** Whether it is the file of a control server, which is easily given instead of a scenario. */
+function isConfiguration(source: YamlSource): boolean {
+  const { about, engines } = Object(source.toValue()) as { about?: unknown; engines?: unknown };
+  return (
+    about === undefined && Array.isArray(engines) && engines.some((engine) => 'models' in Object(engine))
+  );
+}
+
+function isNone(source: YamlSource): ConfigProblem {
+  return source.problem([], 'is a configuration of Wardrop and no scenario', {
+    hint: `write one with about, seconds and config: ${basename(source.file)}`,
+  });
+}
+
 function buildScenario(entry: ScenarioFile, file: string, problems: Problems): Scenario | undefined {
-  const { about, warmupSeconds, seconds, settledFrom = warmupSeconds, client, signals } = entry;
+  const { about, warmupSeconds, seconds, settledFrom = warmupSeconds, signals } = entry;
   const { pools: _, ...everywhere } = entry.slo;
   const workloads = new Workloads(entry.workloads, problems);
   const fleet = buildFleet(entry, dirname(resolve(file)), workloads, problems);
@@ -104,8 +120,12 @@ function buildScenario(entry: ScenarioFile, file: string, problems: Problems): S
     seconds,
     settledFrom,
     faults,
-    slo: everywhere,
-    client,
+    slo: { ...DEFAULT_SLO, ...everywhere },
+    client: {
+      ...DEFAULT_CLIENT,
+      ...(entry.config === undefined ? {} : { timeoutSeconds: KNOWN_FLEET_TIMEOUT_SECONDS }),
+      ...entry.client,
+    },
     signals,
   };
 }
@@ -132,6 +152,7 @@ function beginningsOf(file: ScenarioFile): { readonly path: Path; readonly at: n
   ];
 }
 
+/** What the file says of a pool, else of all, else what is known of the pool. */
 function withSlos(
   pools: readonly ScenarioPool[],
   { pools: own, ...everywhere }: ScenarioFile['slo'],
@@ -140,9 +161,11 @@ function withSlos(
   const ids = pools.map(({ id }) => id);
   for (const id of Object.keys(own))
     if (!ids.includes(id)) problems.unknown(['slo', 'pools', id], 'pool', id, ids);
-  return pools.map((pool) => {
+  const saysAll = everywhere.ttftSeconds !== undefined && everywhere.e2eSeconds !== undefined;
+  return pools.map(({ slo: known, ...pool }) => {
     const times = own[pool.id];
-    return times === undefined ? pool : { ...pool, slo: { ...everywhere, ...times } };
+    if (times === undefined && (known === undefined || saysAll)) return pool;
+    return { ...pool, slo: { ...DEFAULT_SLO, ...known, ...everywhere, ...times } };
   });
 }
 

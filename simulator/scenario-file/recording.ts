@@ -7,19 +7,20 @@ import type { RecordedSolve } from '../../xds-server/control/recording/recording
 import { WardropError } from '../../xds-server/errors.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import type { FleetState } from '../../xds-server/fleet/fleet-state.js';
-import { idleTtftSeconds } from '../../xds-server/profiles/curves.js';
 import { UsageLedger } from '../../xds-server/signals/usage/usage-ledger.js';
-import type { Fault, Scenario, ScenarioEngine, ScenarioPool, Slo } from '../scenario.js';
+import { DEFAULT_CLIENT, type Fault, type Scenario, type ScenarioEngine } from '../scenario.js';
 import { steps } from '../workloads/rate-curve.js';
 import { largestRecorded, type RequestMeans, recorded } from '../workloads/recorded.js';
 import {
   expectedDemandOf,
+  KNOWN_FLEET_TIMEOUT_SECONDS,
   leftOutOf,
   type PoolDemand,
   poolsOf,
   replicasOf,
   rttMsOf,
   simulatedFleet,
+  sloOf,
 } from './known-fleet.js';
 import { meanRequest } from './mean-request.js';
 
@@ -30,10 +31,6 @@ const BIN_SECONDS = 5;
 /** Caches fill and policies settle in the first part of a recording; at most so long. */
 const WARMUP_SHARE = 0.2;
 const LONGEST_WARMUP_SECONDS = 60;
-/** An answer is in time when it takes at most so many times what an idle engine nearby needs. */
-const SLO_TTFT = 5;
-const SLO_E2E = 3;
-const CLIENT_TIMEOUT_SECONDS = 120;
 
 /**
  * What a recording tells of a fleet's day as a scenario: the rates of every frontend and pool over time, the sizes of
@@ -103,7 +100,7 @@ function build(
     replicasOf(engine, profiles.get(engine.profile)!, fleet.pools, demands),
   );
   const { pools, classes } = poolsOf(fleet, engines, new Set(asked.map(({ poolId }) => poolId)));
-  const withSlo = pools.map((pool) => ({ ...pool, slo: sloOf(pool, last, demands, engines) }));
+  const withSlo = pools.map((pool) => ({ ...pool, slo: sloOf(pool, profiles, demands, engines) }));
   const frontends = fleet.frontends.map(({ id, region }, index) => ({
     id,
     region,
@@ -134,7 +131,7 @@ function build(
     settledFrom: warmupSeconds,
     faults: outages(solves, engines, startMs, endAt),
     slo: withSlo[0]!.slo,
-    client: { timeoutSeconds: CLIENT_TIMEOUT_SECONDS, retries: 2 },
+    client: { ...DEFAULT_CLIENT, timeoutSeconds: KNOWN_FLEET_TIMEOUT_SECONDS },
     signals: { periodSeconds: 1, delaySeconds: 1 },
     config: configOf({ fleet, profiles, policy }, rows),
   };
@@ -246,26 +243,6 @@ function outages(
       faults.push({ kind: 'engine-down', engine: id, from: downFrom, until: Number.POSITIVE_INFINITY });
     return faults;
   });
-}
-
-/** By the simulated engines, as a profile that knows a rate only has no times of its own. */
-function sloOf(
-  { id, eligible }: ScenarioPool,
-  { input }: RecordedSolve,
-  demands: readonly PoolDemand[],
-  engines: readonly ScenarioEngine[],
-): Slo {
-  const { uncachedPromptTokens, outputTokens } = meanRequest(demands.filter(({ poolId }) => poolId === id));
-  const times = engines
-    .filter((_, index) => eligible[index])
-    .map(({ profile, parameters: { stepBaseSeconds, secondsPerSequence } }) => {
-      const ttft = Math.max(0.02, idleTtftSeconds(input.profiles.get(profile)!, uncachedPromptTokens));
-      return { ttft, e2e: ttft + (outputTokens - 1) * (stepBaseSeconds + secondsPerSequence) };
-    });
-  return {
-    ttftSeconds: SLO_TTFT * Math.max(...times.map(({ ttft }) => ttft)),
-    e2eSeconds: SLO_E2E * Math.max(...times.map(({ e2e }) => e2e)),
-  };
 }
 
 /** What the control server was configured with, as far as plans depend on it. */

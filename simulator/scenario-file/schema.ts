@@ -337,8 +337,10 @@ export const scenarioSchema = {
       additionalProperties: false,
       description: 'What a request must meet to count for goodput.',
       properties: {
-        ttftSeconds: { ...slo.ttftSeconds, default: 0.5 },
-        e2eSeconds: { ...slo.e2eSeconds, default: 2 },
+        ttftSeconds: above0(
+          'To the first token. Default: 0.5; with `config` five times what the pool’s slowest engine takes that is idle.',
+        ),
+        e2eSeconds: above0('To the complete answer. Default: 2; with `config` three times.'),
         pools: {
           type: 'object',
           description: 'Other times for pools, by their ids; without `config`, by a need or `none`.',
@@ -353,7 +355,9 @@ export const scenarioSchema = {
       additionalProperties: false,
       description: 'What clients do that get no answer.',
       properties: {
-        timeoutSeconds: { ...above0('They leave when an answer is not complete by then.'), default: 10 },
+        timeoutSeconds: above0(
+          'They leave when an answer is not complete by then. Default: 10; with `config` 120.',
+        ),
         retries: {
           type: 'integer',
           minimum: 0,
