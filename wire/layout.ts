@@ -143,6 +143,7 @@ export const REPLICA_READY = 1; // flag
 
 /** `WDSP`. */
 export const DISPLACED_MAGIC = 0x50534457;
+/** Who raises it raises REPORT_FORMAT, too, so that filters from before are known by their calls. */
 export const DISPLACED_FORMAT = 1;
 export const DISPLACED_ROWS = 8; // u32
 export const DISPLACED_CURSOR = 16; // u64, to be sent with the next call

@@ -444,6 +444,7 @@ export class ControlServer implements ShownServer {
     if (isOther && !this.#following.isFollowing) this.#publisher.refresh();
     if (this.#inForce.isPublished && this.#keeper.isDue()) void this.#keeper.save();
     this.#inForce.refresh();
+    this.#envoys.xds.goOn();
     this.#tellPeers();
     if (this.isPlanning && !this.#planning.isBusy && this.#isSolveDue(nowMs)) {
       void this.#planning.run().finally(() => this.#ticker.soon());

@@ -110,7 +110,10 @@ describe('Envoy with a listener of its own', () => {
   it('takes the filter by extension discovery, and routes, clusters and endpoints with it', async () => {
     expect(await example.server.settled('west', 10_000)).toBe(true);
     const { types } = example.server.nodes()[0]!;
-    expect(types[EXTENSION_TYPE]).toMatchObject({ status: 'synced', subscribed: ['wardrop'] });
+    expect(types[EXTENSION_TYPE]).toMatchObject({
+      status: 'synced',
+      subscribed: ['wardrop', 'wardrop-next'],
+    });
     expect(Object.keys(types)).not.toContain(LISTENER_TYPE);
   });
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
 import type { ResourceSet } from '../../xds-server/xds/index.js';
 import { createCollection } from '../../xds-server/xds/protocol/resource.js';
@@ -10,6 +11,8 @@ vi.setConfig({ testTimeout: 90_000 });
 
 /** Longer than Envoy waits for a resource unless told otherwise. */
 const LATE_MS = 17_000;
+
+const FILTER = new URL('../../dist/filter/wardrop.wasm', import.meta.url);
 
 const without = (resources: ResourceSet, type: string): ResourceSet => ({
   ...resources,
@@ -47,6 +50,34 @@ it.concurrent('Envoy goes on with its filter where a control server, asked by de
     await envoy.stop();
   }
 });
+
+it.concurrent.each(['state of the world', 'delta'])(
+  'Envoy goes on with its filter by %s until the next one, which it has already, has a snapshot, also when the control server dies meanwhile',
+  async (protocol) => {
+    let isReady = true;
+    const delta = protocol === 'delta';
+    const envoy = await OneEnvoy.start({ delta, isReady: () => isReady, first: (resources) => resources() });
+    try {
+      await eventually('an answer', async () => (await envoy.ask())?.status === 200);
+      isReady = false;
+      // Nobody gives it a snapshot.
+      const next = envoy.resources(readFileSync(FILTER));
+      await envoy.replaceServer(next);
+      await eventually('the filter', () => {
+        const { sent, unansweredSinceMs } = envoy.server.nodes()[0]?.types[EXTENSION_TYPE] ?? {};
+        return sent && unansweredSinceMs === null;
+      });
+      expect((await envoy.ask())?.status).toBe(200);
+      await envoy.server.stop();
+      expect((await envoy.ask())?.status).toBe(200);
+      isReady = true;
+      await envoy.replaceServer(next);
+      await eventually('the next filter', async () => (await envoy.ask())?.status === 503);
+    } finally {
+      await envoy.stop();
+    }
+  },
+);
 
 it.concurrent('an Envoy that has rejected its first filter says that another may serve, and serves with the next', async () => {
   const broken = Buffer.from('no module');

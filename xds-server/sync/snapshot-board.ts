@@ -25,6 +25,8 @@ const FORGOTTEN_AFTER_MS = 3_600_000;
 /** Greater versions are no server's, whatever its clock says; above it is room for as many snapshots as will ever be. */
 const MOST_BELIEVED = 2 ** 52;
 
+const holderKey = (frontendId: string, nodeId: string) => `${frontendId} ${nodeId}`;
+
 interface Entry {
   readonly content: SnapshotContent;
   /** As text, to tell quickly whether it changed. */
@@ -78,7 +80,7 @@ export class SnapshotBoard {
   /** Notes which version an Envoy says it holds; the newest, while a filter of a former listener calls, too. */
   noteHolder(frontendId: string, nodeId: string, version: number): void {
     const atMs = this.#now();
-    const key = `${frontendId} ${nodeId}`;
+    const key = holderKey(frontendId, nodeId);
     if (!this.#holders.has(key)) {
       for (const [other, holder] of this.#holders) {
         if (holder.atMs < atMs - FORGOTTEN_AFTER_MS) this.#holders.delete(other);
@@ -92,6 +94,13 @@ export class SnapshotBoard {
   /** Envoys that have called within the last hour. */
   holders(): readonly Holder[] {
     return [...this.#holders.values()];
+  }
+
+  /** Whether this Envoy calls and holds the present snapshot. */
+  isHolder(frontendId: string, nodeId: string): boolean {
+    const holder = this.#holders.get(holderKey(frontendId, nodeId));
+    if (holder === undefined || holder.atMs < this.#now() - CALLING_MS) return false;
+    return holder.version === this.current(frontendId)?.version;
   }
 
   /** How many Envoys have called since then, by the id of their frontend. */

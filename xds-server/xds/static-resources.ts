@@ -22,6 +22,7 @@ import {
   LISTENER_TYPE,
   ROUTE_TYPE,
 } from './protocol/type-url.js';
+import { LISTENER_NAME } from './resources/listener.js';
 import { ROUTES_NAME } from './resources/routes.js';
 
 /** What a bootstrap has in it so that Envoy can serve without a control server. */
@@ -53,7 +54,7 @@ export function staticResources(view: View): StaticResources {
   const filters = view.get(EXTENSION_TYPE)!.resources;
   return {
     clusters: of(CLUSTER_TYPE).map((cluster) => staticCluster(cluster, assignments.get(cluster.name)!)),
-    listeners: of(LISTENER_TYPE).map((listener) => staticListener(listener, routes, filters)),
+    listeners: [staticListener(view.get(LISTENER_TYPE)!.resources.get(LISTENER_NAME)!, routes, filters)],
   };
 }
 

@@ -16,6 +16,8 @@ import { decide, steeringModule } from './steering-module.js';
 
 interface OneEnvoyOptions {
   readonly delta?: boolean;
+  /** Whether it holds the newest snapshot; default yes. */
+  readonly isReady?: () => boolean;
   /** What the Envoy is given first. */
   readonly first: (resources: OneEnvoy['resources']) => ResourceSet;
 }
@@ -46,7 +48,7 @@ export class OneEnvoy {
     this.resources = resources;
   }
 
-  static async start({ delta = false, first }: OneEnvoyOptions): Promise<OneEnvoy> {
+  static async start({ delta = false, isReady = () => true, first }: OneEnvoyOptions): Promise<OneEnvoy> {
     const engine = await new StubEngine('a').start();
     const [listenPort, adminPort] = await freePorts(2);
     const listen = `127.0.0.1:${listenPort}`;
@@ -61,7 +63,7 @@ export class OneEnvoy {
         wasmModule,
         filter: { frontendId: 'west' },
       });
-    const server = serverOn('127.0.0.1:0', fleet);
+    const server = serverOn('127.0.0.1:0', fleet, isReady);
     const xds = { host: '127.0.0.1', port: Number((await server.start()).split(':')[1]) };
     server.setResources('west', first(resources));
     const bootstrap = buildBootstrap({
@@ -74,7 +76,7 @@ export class OneEnvoy {
     });
     const envoy = await Envoy.start(bootstrap, admin);
     const startServer = async () => {
-      const next = serverOn(`${xds.host}:${xds.port}`, fleet);
+      const next = serverOn(`${xds.host}:${xds.port}`, fleet, isReady);
       await next.start();
       return next;
     };
@@ -103,6 +105,11 @@ export class OneEnvoy {
   }
 }
 
-function serverOn(listen: Address, { frontends }: Fleet): XdsServer {
-  return new XdsServer({ listen, resolveFrontend: (node) => frontendOf(node, frontends), log: silent });
+function serverOn(listen: Address, { frontends }: Fleet, isReady: () => boolean): XdsServer {
+  return new XdsServer({
+    listen,
+    resolveFrontend: (node) => frontendOf(node, frontends),
+    isReady,
+    log: silent,
+  });
 }

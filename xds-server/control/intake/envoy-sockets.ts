@@ -54,13 +54,14 @@ export function envoySockets(options: EnvoySocketsOptions): EnvoySockets {
   return { xds, sync, renew, stop };
 }
 
-function xdsServer({ live, intake, onNack, log }: EnvoySocketsOptions): XdsServer {
+function xdsServer({ live, intake, board, onNack, log }: EnvoySocketsOptions): XdsServer {
   const { token, tls, xdsListen } = live.current.server;
   return new XdsServer({
     listen: xdsListen,
     ...(token !== undefined && { token }),
     ...(tls !== undefined && { tls: xdsTls(tls) }),
     resolveFrontend: (node) => frontendOf(node, live.current.fleet.frontends),
+    isReady: ({ id }, frontendId) => board.isHolder(frontendId, id),
     onNack,
     loadReports: {
       clusters: () => live.current.fleet.pools.map(({ id }) => id),

@@ -22,6 +22,11 @@ export interface Nack extends Rejection {
 export interface ControlPlaneOptions {
   /** The node's frontend, or the error that the node is refused with. */
   readonly resolveFrontend: (node: NodeIdentity) => string | WardropError;
+  /**
+   * Whether a client that has accepted what other resources follow is ready with it, so that it gets these, too; default yes.
+   * Call `goOn` after it has changed, and every now and then.
+   */
+  readonly isReady?: (node: NodeIdentity, frontendId: string) => boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onConnect?: (node: NodeIdentity, frontendId: string, shortcomings: readonly string[]) => void;
@@ -91,6 +96,7 @@ export class ControlPlane {
       send,
       now: options.now,
       open: (node) => this.#open(client, node),
+      isReady: () => options.isReady?.(session.node!, client.frontendId!) ?? true,
       onAccept: () => options.onAccept?.(),
       onReject: (typeUrl, rejection) =>
         options.onNack?.({
@@ -127,6 +133,11 @@ export class ControlPlane {
     for (const { session } of this.#clientsOf(frontendId)) {
       session.setView({ view: set.viewOf(session.node!), number });
     }
+  }
+
+  /** Sends what clients had to wait for and need not any more. */
+  goOn(): void {
+    for (const { session } of this.#clients) session.goOn();
   }
 
   /** Forgets what clients of frontends that are not listed see; those that are connected keep what they have. */

@@ -10,12 +10,16 @@ export interface Resource {
   readonly any: Uint8Array;
   /** Resources of the referenced type that a client must be sent again after it took this one. */
   readonly references: readonly string[];
+  /** A client that asks for this one, too, gets that first, and another version of this when it is ready with that. */
+  readonly follows?: string;
 }
 
 /** All resources of one type that a client may see, by name, in the order in which they are sent. */
 export interface Collection {
   readonly version: string;
   readonly resources: ReadonlyMap<string, Resource>;
+  /** Those that follow another; there are none where state-of-the-world responses are complete. */
+  readonly followers: readonly Resource[];
 }
 
 /** What one client may see, by type URL. */
@@ -25,12 +29,18 @@ export function createResource(name: string, any: Uint8Array, references: readon
   return { name, version: hash([any]), any, references };
 }
 
+/** The same resource, which follows another of its type. */
+export function following(resource: Resource, follows: string): Resource {
+  return { ...resource, follows };
+}
+
 /** Sorts by name, so that neither the order nor the version depends on how the resources were made. */
 export function createCollection(resources: readonly Resource[]): Collection {
   const sorted = [...resources].sort(byName);
   const named = new Map(sorted.map((resource) => [resource.name, resource]));
   if (named.size !== sorted.length) throw new RangeError('two resources of one type have the same name');
-  return { version: versionOf(sorted), resources: named };
+  const followers = sorted.filter(({ follows }) => follows !== undefined);
+  return { version: versionOf(sorted), resources: named, followers };
 }
 
 /** Version of a response that carries exactly these resources, given in the order of their names. */

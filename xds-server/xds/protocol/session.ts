@@ -37,6 +37,8 @@ export interface SessionOptions {
   readonly protocol: Protocol;
   /** Finds what this node may see, undefined while that isn't known yet; throws a WardropError to refuse it. */
   readonly open: (node: NodeIdentity) => NumberedView | undefined;
+  /** Whether the client, which has accepted it, is ready with what others follow. */
+  readonly isReady: () => boolean;
   readonly send: (response: Response) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -59,6 +61,7 @@ export class Session {
   #publication = 0;
   /** Responses since this publication. */
   #sent = 0;
+  #isHoldingBack = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -95,6 +98,11 @@ export class Session {
   setView(numbered: NumberedView): void {
     this.#take(numbered);
     this.#pump();
+  }
+
+  /** Sends what was held back and may be sent by now. */
+  goOn(): void {
+    if (this.#isHoldingBack) this.#pump();
   }
 
   /** True when the client has accepted all that it wants of the newest state. */
@@ -150,16 +158,19 @@ export class Session {
   #pump(): void {
     const view = this.#view;
     if (view === undefined) return;
-    let earlierInFlight = false;
+    let isWaiting = false;
+    this.#isHoldingBack = false;
     for (const typeUrl of this.#typesInOrder()) {
       const subscription = this.subscriptions.get(typeUrl);
       if (subscription === undefined) continue;
       const holdRemovals = (removalWaitsFor.get(typeUrl) ?? []).some(
         (referrer) => this.subscriptions.get(referrer)?.isSettled(view.get(referrer)) === false,
       );
-      const answer = subscription.take(view.get(typeUrl), { onlyDue: earlierInFlight, holdRemovals });
+      const heldBack = subscription.heldBack(view.get(typeUrl), this.#options.isReady, this.#options.now());
+      const answer = subscription.take(view.get(typeUrl), { onlyDue: isWaiting, holdRemovals, heldBack });
       if (answer !== undefined) this.#send(typeUrl, subscription, answer);
-      earlierInFlight ||= subscription.isInFlight;
+      this.#isHoldingBack ||= heldBack.size > 0;
+      isWaiting ||= subscription.isInFlight || heldBack.size > 0;
     }
   }
 

@@ -30,11 +30,16 @@ export interface ResourceStatus {
   readonly status: 'synced' | 'stale' | 'rejected' | 'missing';
 }
 
+/** Longest that a client is not given what follows something else. */
+const MOST_HELD_BACK_MS = 10_000;
+
 export interface TakeOptions {
   /** Only what the client asked for itself; changes wait for an earlier type. */
   readonly onlyDue: boolean;
   /** Keep what is gone, because something else may still refer to it. */
   readonly holdRemovals: boolean;
+  /** Names that must wait; see `heldBack`. */
+  readonly heldBack: ReadonlySet<string>;
 }
 
 interface InFlight extends Answer {
@@ -61,6 +66,9 @@ export class Subscription {
   /** An empty first request means everything; once names were given, empty means nothing. */
   #wildcardByDefault: boolean;
   readonly #known = new Map<string, Held>();
+  /** Names of which the client has accepted some version, on this stream or before. */
+  readonly #accepted = new Set<string>();
+  #heldBackSinceMs: number | undefined;
   /** Names to answer even though nothing changed: just subscribed, or needed again after what refers to them. */
   readonly #due = new Set<string>();
   /** Names in the last rejected response. Unchanged content isn't offered again, except with changed content. */
@@ -108,10 +116,13 @@ export class Subscription {
   /** State of the world: the request repeats the whole list of names. */
   setNames(requested: readonly string[], heldVersion: string): void {
     const names = new Set(requested);
-    if (this.#lastNonce === '' && names.size === 0 && heldVersion !== '') this.#resumedVersion = heldVersion;
+    const isResumed = this.#lastNonce === '' && heldVersion !== '';
+    if (isResumed && names.size === 0) this.#resumedVersion = heldVersion;
     if (names.size > 0) this.#wildcardByDefault = false;
     const wildcard = names.delete('*') || (names.size === 0 && this.#wildcardByDefault);
     this.#update(wildcard, names);
+    // It may have any of them, and does not say which.
+    if (isResumed) for (const name of names) this.#accepted.add(name);
   }
 
   /** Delta: the request tells what to add and what to drop. */
@@ -138,7 +149,9 @@ export class Subscription {
     // A client may name what it already has, to be told again.
     for (const name of subscribe) if (name !== '*') this.#due.add(name);
     for (const [name, version] of Object.entries(heldVersions)) {
-      if (this.wants(name) && !this.#known.has(name)) this.#known.set(name, { version });
+      if (!this.wants(name)) continue;
+      this.#accepted.add(name);
+      if (!this.#known.has(name)) this.#known.set(name, { version });
     }
     if (wildcard && !hadWildcard && this.#known.size > 0) this.#answerDue = false;
   }
@@ -150,7 +163,7 @@ export class Subscription {
     this.names.clear();
     for (const name of names) this.names.add(name);
     // What was unsubscribed is forgotten, so that subscribing to it again is answered.
-    for (const set of [this.#known, this.#due, this.#refused]) {
+    for (const set of [this.#known, this.#accepted, this.#due, this.#refused]) {
       for (const name of set.keys()) if (!this.wants(name)) set.delete(name);
     }
   }
@@ -192,16 +205,32 @@ export class Subscription {
     return known === version && !isUnderWay ? 'synced' : 'stale';
   }
 
+  /**
+   * What the client has in another version, and is not given before it is ready with what that follows: it may go on with the
+   * one that it has. Nothing waits for ever.
+   */
+  heldBack(collection: Collection | undefined, isReady: () => boolean, nowMs: number): ReadonlySet<string> {
+    const held = (collection?.followers ?? []).filter((resource) => {
+      const first = collection?.resources.get(resource.follows!);
+      if (first === undefined || !this.wants(first.name) || !this.#accepted.has(resource.name)) return false;
+      const hasFirst = !this.#differs(first) && !this.isInFlight && !this.#refused.has(first.name);
+      return this.#differs(resource) && !(hasFirst && isReady());
+    });
+    if (held.length === 0) this.#heldBackSinceMs = undefined;
+    else this.#heldBackSinceMs ??= nowMs;
+    const isOver = nowMs - (this.#heldBackSinceMs ?? nowMs) > MOST_HELD_BACK_MS;
+    return new Set(isOver ? [] : held.map(({ name }) => name));
+  }
+
   /** What to send now, if anything; the caller sends it and reports with `markSent`. */
   take(collection: Collection | undefined, options: TakeOptions): Answer | undefined {
     if (collection === undefined || this.#inFlight !== undefined) return undefined;
     this.#resume(collection);
     // Everything is due to a client that has just asked for everything.
     const onlyDue = options.onlyDue && !this.#answerDue;
-    const { holdRemovals } = options;
-    if (this.protocol === 'delta') return this.#deltaAnswer(collection, { onlyDue, holdRemovals });
-    if (this.fullState) return this.#fullAnswer(collection, { onlyDue, holdRemovals });
-    return this.#changedAnswer(collection, onlyDue);
+    if (this.protocol === 'delta') return this.#deltaAnswer(collection, { ...options, onlyDue });
+    if (this.fullState) return this.#fullAnswer(collection, { ...options, onlyDue });
+    return this.#changedAnswer(collection, { ...options, onlyDue });
   }
 
   /** Resources of an answer that the client doesn't have in this version; ask before `markSent`. */
@@ -225,9 +254,11 @@ export class Subscription {
     this.#inFlight = undefined;
     this.#forgetRefusals(inFlight);
     for (const resource of inFlight.resources) {
-      // Dropped and wanted again while it was under way: the client has it after all.
       const { name } = resource;
-      if (this.wants(name) && !this.#known.has(name)) this.#known.set(name, resource);
+      if (!this.wants(name)) continue;
+      this.#accepted.add(name);
+      // Dropped and wanted again while it was under way: the client has it after all.
+      if (!this.#known.has(name)) this.#known.set(name, resource);
     }
     this.acknowledged = { version: inFlight.version, atMs };
     return true;
@@ -301,20 +332,21 @@ export class Subscription {
   }
 
   /** Only what changed: absence means nothing. */
-  #changedAnswer(collection: Collection, onlyDue: boolean): Answer | undefined {
+  #changedAnswer(collection: Collection, options: TakeOptions): Answer | undefined {
     for (const name of this.#gone(collection)) {
       // Should it come back, the client must be told again.
       this.#known.delete(name);
       this.#refused.delete(name);
     }
-    const resources = this.#changed(collection, onlyDue);
-    this.#due.clear();
+    const resources = this.#changed(collection, options);
+    this.#forgetDue(options);
     this.#answerDue = false;
     return resources.length > 0 ? { version: collection.version, resources, removed: [] } : undefined;
   }
 
-  #deltaAnswer(collection: Collection, { onlyDue, holdRemovals }: TakeOptions): Answer | undefined {
-    const resources = this.#changed(collection, onlyDue);
+  #deltaAnswer(collection: Collection, options: TakeOptions): Answer | undefined {
+    const { onlyDue, holdRemovals } = options;
+    const resources = this.#changed(collection, options);
     // By themselves, after what is new: a client that rejects that would reject the removals with it.
     const isAlone = resources.length === 0 && !onlyDue && !holdRemovals;
     const removed = new Set(isAlone ? this.#gone(collection) : []);
@@ -322,14 +354,14 @@ export class Subscription {
       if (!collection.resources.has(name) && !(this.kept && this.#known.has(name))) removed.add(name);
     }
     const isDue = this.#answerDue;
-    this.#due.clear();
+    this.#forgetDue(options);
     this.#answerDue = false;
     if (!isDue && resources.length === 0 && removed.size === 0) return undefined;
     return { version: collection.version, resources, removed: [...removed] };
   }
 
-  #changed(collection: Collection, onlyDue: boolean): Resource[] {
-    const wanted = [...this.#wanted(collection)];
+  #changed(collection: Collection, { onlyDue, heldBack }: TakeOptions): Resource[] {
+    const wanted = [...this.#wanted(collection)].filter(({ name }) => !heldBack.has(name));
     const changed = wanted.filter(
       (resource) => this.#due.has(resource.name) || (!onlyDue && this.#differs(resource)),
     );
@@ -337,6 +369,11 @@ export class Subscription {
     const retry = changed.some((resource) => this.#refused.has(resource.name) && this.#differs(resource));
     if (!retry) return changed;
     return wanted.filter((resource) => changed.includes(resource) || this.#refused.has(resource.name));
+  }
+
+  /** All that was due is sent, but for what must wait. */
+  #forgetDue({ heldBack }: TakeOptions): void {
+    for (const name of this.#due) if (!heldBack.has(name)) this.#due.delete(name);
   }
 }
 

@@ -23,9 +23,10 @@ import {
   type FilterInput,
   type FilterOptions,
   filterConfigFor,
-  filterOf,
+  filtersOf,
 } from './filter.js';
 import { listenerOf } from './listener.js';
+import { nextFilterListener } from './next-filter-listener.js';
 import { listenOf } from './node-metadata.js';
 import { DEFAULT_TIMEOUTS, ROUTE_RETRIES, routesOf, type Timeouts } from './routes.js';
 import { runtimeOf } from './runtime.js';
@@ -96,8 +97,8 @@ export function buildResources(input: ResourceInput): ResourceSet {
         });
         const filter = { wasmModule: input.wasmModule, filter: filterConfigFor(input.filter, features) };
         const filters = [
-          filterOf(COMMON_FILTER_NAME, filter),
-          filterOf(FILTER_NAME, ofListener(filter, features)),
+          ...filtersOf(COMMON_FILTER_NAME, filter),
+          ...filtersOf(FILTER_NAME, ofListener(filter, features)),
         ];
         view = new Map([
           [CLUSTER_TYPE, createCollection(clusters)],
@@ -105,7 +106,10 @@ export function buildResources(input: ResourceInput): ResourceSet {
           [EXTENSION_TYPE, createCollection(filters)],
           [
             LISTENER_TYPE,
-            createCollection([listenerOf({ frontendId: input.frontendId, listen, accessLog })]),
+            createCollection([
+              listenerOf({ frontendId: input.frontendId, listen, accessLog }),
+              nextFilterListener(listen),
+            ]),
           ],
           [ROUTE_TYPE, createCollection(routesOf(features.steering, timeouts, input))],
           [RUNTIME_TYPE, runtime],

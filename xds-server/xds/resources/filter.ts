@@ -4,7 +4,7 @@ import { encodeFilterConfig, type FilterConfig } from '../../../wire/filter-conf
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.js';
 import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
 import { FailurePolicy } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.js';
-import type { Resource } from '../protocol/resource.js';
+import { following, type Resource } from '../protocol/resource.js';
 import type { EnvoyFeatures } from './envoy-features.js';
 import { duration, extension, pack, resource } from './pack.js';
 
@@ -12,6 +12,9 @@ import { duration, extension, pack, resource } from './pack.js';
 export const FILTER_NAME = 'wardrop-listener';
 /** For listeners of others. */
 export const COMMON_FILTER_NAME = 'wardrop';
+
+/** Of what a filter follows: the same, where it serves nothing. */
+export const nextNameOf = (name: string) => `${name}-next`;
 
 /** Its requests are refused while a VM that has trapped is down; a new one takes some milliseconds, so there is little to wait for. */
 const RELOAD_BACKOFF_MS = 100;
@@ -47,9 +50,16 @@ export function filterConfigFor(
   };
 }
 
-/** The filter by itself: listeners find it by extension discovery. */
-export function filterOf(name: string, input: FilterInput): Resource {
-  return resource(name, TypedExtensionConfigSchema, extension(name, WasmSchema, wasmConfig(input)));
+/**
+ * The filter by itself: listeners find it by extension discovery. It follows one that is the same and has the same VMs: where a
+ * listener that serves nothing has that, another filter has its snapshot by the time it decides on requests.
+ */
+export function filtersOf(name: string, input: FilterInput): Resource[] {
+  const config = wasmConfig(input);
+  const of = (name: string) =>
+    resource(name, TypedExtensionConfigSchema, extension(name, WasmSchema, config));
+  const next = nextNameOf(name);
+  return [of(next), following(of(name), next)];
 }
 
 /**

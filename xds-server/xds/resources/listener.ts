@@ -1,10 +1,7 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
 import type { Address } from '../../fleet/fleet.js';
-import { ApiVersion, type ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source_pb.js';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.js';
 import { RouterSchema } from '../../gen/envoy/extensions/filters/http/router/v3/router_pb.js';
-import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js';
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction,
   HttpConnectionManagerSchema,
@@ -13,12 +10,13 @@ import { HeaderMutationSchema } from '../../gen/envoy/extensions/http/early_head
 import type { Resource } from '../protocol/resource.js';
 import { accessLogOf } from './access-log.js';
 import { envoyAddress } from './address.js';
+import { discoveredFilter, fromAds } from './discovered.js';
 import { FILTER_NAME } from './filter.js';
 import { removals } from './headers.js';
 import { duration, extension, filter, resource } from './pack.js';
 import { ROUTES_NAME } from './routes.js';
 
-const LISTENER_NAME = 'wardrop';
+export const LISTENER_NAME = 'wardrop';
 
 const REQUEST_HEADERS_MS = 10_000;
 
@@ -61,24 +59,7 @@ export function listenerOf(input: ListenerInput): Resource {
  * By the same stream as the listener, which waits for it as long as it takes: after 15 s, Envoy would answer 500 without
  * the filter and 404 without routes, and put such a listener in the place of one that serves.
  */
-const ads: MessageInitShape<typeof ConfigSourceSchema> = {
-  resourceApiVersion: ApiVersion.V3,
-  configSourceSpecifier: { case: 'ads', value: {} },
-  initialFetchTimeout: duration(0),
-};
-
-/**
- * The filter by its name, and not itself: with another filter the listener would be another, and Envoy would close all
- * its connections, streams under way among them, within the time that it takes for draining. By itself it is replaced for
- * the next request.
- */
-const discoveredFilter = {
-  name: FILTER_NAME,
-  configType: {
-    case: 'configDiscovery' as const,
-    value: { configSource: ads, typeUrls: [`type.googleapis.com/${WasmSchema.typeName}`] },
-  },
-};
+const ads = fromAds(0);
 
 /** Envoy has rejected the first filter that it was given; of a filter that is missing it says only that by itself. */
 const NO_FILTER_FLAG = 'NFCF';
@@ -142,7 +123,7 @@ function connectionManager(input: ListenerInput) {
     // So that a client can name the line that tells of its request; it learns of no other id, as Envoy draws one.
     alwaysSetRequestIdInResponse: input.accessLog !== undefined,
     localReplyConfig,
-    httpFilters: [discoveredFilter, filter('envoy.filters.http.router', RouterSchema, {})],
+    httpFilters: [discoveredFilter(FILTER_NAME, ads), filter('envoy.filters.http.router', RouterSchema, {})],
   };
 }
 

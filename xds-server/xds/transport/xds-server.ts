@@ -30,6 +30,8 @@ export interface XdsServerOptions {
   readonly token?: string;
   /** The node's frontend, or the error that the node is refused with. */
   readonly resolveFrontend: (node: NodeIdentity) => string | WardropError;
+  /** Whether the filters of this Envoy hold the newest snapshot; default yes. See `ControlPlaneOptions.isReady`. */
+  readonly isReady?: (node: NodeIdentity, frontendId: string) => boolean;
   readonly onNack?: (nack: Nack) => void;
   /** Absent: no load reports are taken. */
   readonly loadReports?: Omit<LoadReportOptions, 'resolveFrontend'>;
@@ -86,6 +88,7 @@ export class XdsServer {
     this.#plane = new ControlPlane({
       now,
       resolveFrontend: options.resolveFrontend,
+      ...(options.isReady && { isReady: options.isReady }),
       onConnect: ({ id, userAgentVersion }, frontendId, shortcomings) => {
         options.log.info({ nodeId: id, frontendId, userAgentVersion }, 'an Envoy connected');
         for (const shortcoming of shortcomings) options.log.warn({ nodeId: id, frontendId }, shortcoming);
@@ -153,6 +156,11 @@ export class XdsServer {
   /** Replaces what the Envoys of a frontend see, and pushes what changed. */
   setResources(frontendId: string, set: ResourceSet): void {
     this.#plane.setResources(frontendId, set);
+  }
+
+  /** Sends what Envoys had to wait for and need not any more. */
+  goOn(): void {
+    this.#plane.goOn();
   }
 
   /** Forgets what Envoys of frontends that are not listed see; those that are connected keep what they have. */
