@@ -463,6 +463,7 @@ export class ControlServer implements ShownServer {
         envoys: () => ({
           nodes: this.nodes(),
           holders: [...this.board.holders(), ...this.peers.envoys(nowMs)],
+          refusals: this.#envoys.xds.refusals(),
           unread: new Map([...this.#envoys.sync.unreadNodes(nowMs), ...this.#peerIntake.unread]),
         }),
         peers: () => this.peerViews(nowMs),

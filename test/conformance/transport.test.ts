@@ -109,8 +109,8 @@ describe('the gRPC server', () => {
     expect((await wire.next()).resources).toEqual({ a: '1' });
   });
 
-  it('logs who is refused once, however often it comes again, and another reason besides', async () => {
-    const { address, logged } = await start({ token: 'secret' });
+  it('logs and lists who is refused once, however often it comes again, and another reason besides', async () => {
+    const { address, logged, server } = await start({ token: 'secret' });
     for (let again = 0; again < 3; again++) {
       expect((await failure(open(address))).code).toBe(grpc.status.UNAUTHENTICATED);
     }
@@ -121,6 +121,11 @@ describe('the gRPC server', () => {
     expect(codes.filter((code) => code !== undefined)).toEqual([
       'WARDROP_UNAUTHENTICATED',
       'WARDROP_NODE_UNKNOWN',
+    ]);
+    const host = '127.0.0.1';
+    expect(server.refusals()).toMatchObject([
+      { host, reason: 'the xDS token is missing or wrong' },
+      { host, reason: expect.stringContaining('"north"') },
     ]);
   });
 

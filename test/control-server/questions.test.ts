@@ -1,12 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import * as grpc from '@grpc/grpc-js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { run } from '../../xds-server/cli/run.js';
+import type { Alarm } from '../../xds-server/control/alarms/alarms.js';
 import type { Changed } from '../../xds-server/control/planning/plan-history.js';
 import type { WhatIf } from '../../xds-server/control/questions/what-if.js';
 import type { Replayed } from '../../xds-server/control/recording/replay.js';
+import { CLUSTER_TYPE } from '../../xds-server/xds/protocol/type-url.js';
+import { socketWire } from '../conformance/server.js';
 import { PATIENCE_MS } from '../patience.js';
 import { afterwards, cleanUp, hasTwoEngines, planned, Site, startEngine } from './site.js';
+
+const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 
 afterEach(cleanUp);
 
@@ -53,6 +59,24 @@ describe('the control server', () => {
     );
     expect(await run(explain)).toBe(2);
     expect(complained.mock.lastCall![0]).toContain('--recording needs --plan');
+  });
+
+  it('raises an alarm of who is refused over xDS, as an Envoy of a frontend that it does not know', async () => {
+    const site = await Site.create({ a: (await startEngine()).address });
+    await site.start();
+    const client = new grpc.Client(site.xds, grpc.credentials.createInsecure());
+    afterwards(() => client.close());
+    const wire = socketWire(client, ADS);
+    const node = { id: 'n', cluster: 'gone', region: '', metadata: {}, userAgent: '', userAgentVersion: '' };
+    const request = { typeUrl: CLUSTER_TYPE, versionInfo: '', resourceNames: [], responseNonce: '' };
+    wire.send({ ...request, node: { ...node, extensions: new Set() } });
+    await expect(wire.next()).rejects.toThrow('gone');
+    const alarms = async () => (await site.get('/v1/alarms')).body as { alarms: Alarm[] };
+    const refused = async () =>
+      (await alarms()).alarms.find(({ id }) => id === 'envoy-refused:127.0.0.1')?.message;
+    expect(await vi.waitUntil(refused, PATIENCE_MS)).toMatch(
+      /^who asks for xDS from 127\.0\.0\.1 is refused: .*gone/,
+    );
   });
 
   it('shows plan, fleet, Envoys, configuration and metrics', async () => {

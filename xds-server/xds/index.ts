@@ -15,5 +15,6 @@ export { envoyNode, frontendOf } from './resources/node-metadata.js';
 export type { Steering } from './resources/steering.js';
 export { inlineSnapshot, type StaticResources, staticResources } from './static-resources.js';
 export { logGrpcTo } from './transport/grpc-log.js';
+export type { Refusal } from './transport/refusals.js';
 export type { ServerTls } from './transport/renewable-credentials.js';
 export { XdsServer, type XdsServerOptions } from './transport/xds-server.js';

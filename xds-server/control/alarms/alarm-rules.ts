@@ -9,7 +9,7 @@ import type { ReplicaHealth } from '../../signals/readiness/replica-health.js';
 import type { SignalsView } from '../../signals/signals.js';
 import type { EngineTraffic } from '../../signals/usage/recent-traffic.js';
 import type { Holder } from '../../sync/snapshot-board.js';
-import { EXTENSION_TYPE, type NodeView, shortType, type TypeView } from '../../xds/index.js';
+import { EXTENSION_TYPE, type NodeView, type Refusal, shortType, type TypeView } from '../../xds/index.js';
 
 /** Alarms of one kind: a message for each name. */
 export type Messages = ReadonlyMap<string, string>;
@@ -337,6 +337,16 @@ export function unreadEnvoys(problems: ReadonlyMap<string, string>): Messages {
     [...problems].map(([nodeId, problem]) => [
       nodeId,
       `the filter of Envoy ${nodeId} goes on with the snapshot that it has: ${problem}. Give it the filter of this version`,
+    ]),
+  );
+}
+
+/** Who would be an Envoy of ours and may not; by host, as such a one may not have said its name. */
+export function refusedEnvoys(refusals: readonly Refusal[]): Messages {
+  return new Map(
+    refusals.map(({ host, reason }) => [
+      host,
+      `who asks for xDS from ${host} is refused: ${reason}. An Envoy goes on with what it has, and has nothing once it is restarted`,
     ]),
   );
 }

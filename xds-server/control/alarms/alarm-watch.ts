@@ -4,7 +4,7 @@ import type { Plan } from '../../plan/plan.js';
 import type { ReplicaReading } from '../../signals/pages/replica-reading.js';
 import type { Signals, SignalsView } from '../../signals/signals.js';
 import type { Holder } from '../../sync/snapshot-board.js';
-import type { NodeView } from '../../xds/index.js';
+import type { NodeView, Refusal } from '../../xds/index.js';
 import {
   correctedEngines,
   differingPeers,
@@ -17,6 +17,7 @@ import {
   lostPools,
   missingSignals,
   penalisedEngines,
+  refusedEnvoys,
   rejectingEngines,
   rejections,
   shedding,
@@ -52,6 +53,7 @@ export interface SeenEnvoys {
   readonly nodes: readonly NodeView[];
   /** Those that call another control server, too. */
   readonly holders: readonly Pick<Holder, 'nodeId' | 'atMs'>[];
+  readonly refusals: readonly Refusal[];
   /** Why reports are refused, by node. */
   readonly unread: ReadonlyMap<string, string>;
 }
@@ -98,9 +100,10 @@ export class AlarmWatch {
     alarms.set('signal-missing', missingSignals(fleet, readings, health, nowMs));
   }
 
-  #lookAtEnvoys({ nodes, holders, unread }: SeenEnvoys, { frontends }: Fleet, nowMs: number): void {
+  #lookAtEnvoys({ nodes, holders, refusals, unread }: SeenEnvoys, { frontends }: Fleet, nowMs: number): void {
     const alarms = this.#alarms;
     alarms.set('envoy-rejects', rejections(nodes));
+    alarms.set('envoy-refused', refusedEnvoys(refusals));
     alarms.set('envoy-lacks', lackingEnvoys(nodes));
     alarms.set('envoy-unread', unreadEnvoys(unread));
     alarms.set('envoy-silent', silentFilters(nodes, holders, unread, frontends, nowMs));

@@ -18,6 +18,7 @@ import type { DeltaRequest, SotwRequest } from '../protocol/session.js';
 import type { ResourceStatus } from '../protocol/subscription.js';
 import { decodeDeltaRequest, decodeSotwRequest, encodeDeltaResponse, encodeSotwResponse } from './codec.js';
 import { decodeLoadReport, encodeLoadStatsResponse, LOAD_STATS_PATH } from './load-stats.js';
+import { type Refusal, Refusals } from './refusals.js';
 import { RenewableCredentials, type ServerTls } from './renewable-credentials.js';
 import { type DiscoveryMethod, discoveryMethods } from './services.js';
 
@@ -67,10 +68,6 @@ const statusOf: Partial<Record<string, grpc.status>> = {
 /** The longest piece of a client's error text that goes to the log. */
 const LOGGED_REASON_LENGTH = 1000;
 
-/** After so long without one a refusal is logged again: who is refused comes again within seconds. */
-const QUIET_MS = 60_000;
-const MOST_REFUSALS = 1_000;
-
 /** Serves xDS over gRPC. All decisions are the control plane's; here are only streams. */
 export class XdsServer {
   readonly #options: XdsServerOptions;
@@ -80,8 +77,7 @@ export class XdsServer {
   #credentials: RenewableCredentials | undefined;
   readonly #calls = new Set<Pick<Call, 'end'>>();
   readonly #settledWaiters = new Set<() => void>();
-  /** When somebody was last refused, by host and reason. */
-  readonly #refusedAtMs = new Map<string, number>();
+  readonly #refusals = new Refusals();
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
@@ -203,6 +199,11 @@ export class XdsServer {
     return this.#plane.nodes();
   }
 
+  /** Who was refused within the last minute. */
+  refusals(): readonly Refusal[] {
+    return this.#refusals.list(now());
+  }
+
   /** Every resource that this node asked for or was sent, by type URL. */
   resourcesOf(nodeId: string): Record<string, readonly ResourceStatus[]> {
     return this.#plane.resourcesOf(nodeId);
@@ -275,11 +276,7 @@ export class XdsServer {
   }
 
   #logRefusal(peer: string, { code, message }: WardropError): void {
-    const refusal = `${peer.replace(/:\d+$/, '')} ${message}`;
-    const lastMs = this.#refusedAtMs.get(refusal) ?? Number.NEGATIVE_INFINITY;
-    if (this.#refusedAtMs.size >= MOST_REFUSALS) this.#refusedAtMs.clear();
-    this.#refusedAtMs.set(refusal, now());
-    if (now() - lastMs > QUIET_MS) this.#options.log.warn({ peer, code }, message);
+    if (this.#refusals.note(peer, message, now())) this.#options.log.warn({ peer, code }, message);
   }
 
   #reportNack(nack: Nack): void {
