@@ -68,7 +68,10 @@ export interface EngineUsage {
   readonly diverted: number;
   /** Those of both that ended, however they ended. */
   readonly ended: number;
-  /** Attempts that failed: connect failures, resets, 5xx, as far as Envoy tells; stalled and broken answers. */
+  /**
+   * Attempts that failed: connect failures, resets, 5xx, as far as Envoy tells; stalled and broken answers; and those that a
+   * replica in doubt refused (401, 403, 404) and another served.
+   */
   readonly failures: number;
   readonly status2xx: number;
   readonly status4xx: number;

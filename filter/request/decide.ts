@@ -43,6 +43,7 @@ import {
 } from '../snapshot/current';
 import { chargeClientRetry, earn, reserve } from '../state/budget';
 import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state/counters';
+import { hideRefusers, refusers, showRefusers } from '../state/refusers';
 import { PoolState } from '../state/rows';
 import { noteTurn } from '../state/turns';
 import {
@@ -263,9 +264,17 @@ function serveModel(stream: Stream, hash: u64, keyed: bool): i32 {
   const carried = carriedNeeds(body);
   const pool = poolFor(model, carried);
   if (pool < 0) return refuseNeeds(stream, model, carried);
+  if (!refusers) return serveFrom(stream, <u32>pool, carried, hash, keyed);
+  hideRefusers(load<u64>(poolRows + <usize>pool * L.POOL_SIZE, L.POOL_HASH), stream.startedNs);
+  const outcome = serveFrom(stream, <u32>pool, carried, hash, keyed);
+  showRefusers();
+  return outcome;
+}
+
+function serveFrom(stream: Stream, pool: u32, carried: u64, hash: u64, keyed: bool): i32 {
   return asksForTokens()
-    ? serveTokens(stream, <u32>pool, hash, keyed)
-    : serve(stream, <u32>pool, classOf(<u32>pool, priorityFor(carried)), hash, keyed);
+    ? serveTokens(stream, pool, hash, keyed)
+    : serve(stream, pool, classOf(pool, priorityFor(carried)), hash, keyed);
 }
 
 /** A request for tokens alone is no demand and never shed: it goes where its conversation is. */

@@ -1,5 +1,6 @@
 // What became of a request: guardrails, budget and counters learn from it, and the client is told the decision.
 
+import * as L from '../../wire/layout';
 import {
   getHeader,
   getProperty,
@@ -7,13 +8,16 @@ import {
   removeHeader,
   RESPONSE_HEADERS,
   RESPONSE_TRAILERS,
+  WARN,
 } from '../abi/host';
 import { RESULT, resultAt, resultLength } from '../abi/memory';
-import { contains, equals, Text } from '../abi/text';
-import { logFields } from '../config';
+import { logFrom } from '../abi/log';
+import { begin, contains, equals, put, putBytes, Text } from '../abi/text';
+import { logFields, nativeSteering } from '../config';
 import { Told } from '../body/told-error';
 import { hash64 } from '../hash';
 import { RETRY } from '../reasons';
+import { textAt, textLength } from '../snapshot/current';
 import { settle } from '../state/budget';
 import {
   ANSWERS_BROKEN,
@@ -26,6 +30,8 @@ import {
 import {
   ENGINE_FAILURES,
   Failure,
+  isSpotless,
+  makeGoodByBeginning,
   noteBegun,
   noteEnded,
   noteFailure,
@@ -33,6 +39,7 @@ import {
   REPLICA_FAILURES,
   Verdict,
 } from '../state/guarded';
+import { noteOutdone, noteRefusal, noteServes } from '../state/refusers';
 import { FlowState, flows, pairKey, ReplicaState } from '../state/rows';
 import { closeAnswer, errorOf, openAnswer, readAnswer } from './answer';
 import { closeBody } from './body';
@@ -94,8 +101,9 @@ export function noteResponse(stream: Stream, ended: bool): void {
   if (loadAt) takeLoadReport(stream, RESPONSE_HEADERS, loadAt, loadLength, false);
   if (binaryLoadAt) takeLoadReport(stream, RESPONSE_HEADERS, binaryLoadAt, binaryLoadLength, true);
   if (failed) noteFailed(stream, entry);
+  else if (status >= 400) noteRejected(stream, entry);
   // Engines send the headers of a stream before they have done anything for it.
-  else if (status < 500 && !stream.streamed && (status < 400 || isFromEngine())) noteServed(stream, entry);
+  else if (!stream.streamed) noteServed(stream, entry);
   if (made > 1 && !stream.observed) {
     stream.reason = RETRY;
     count(RETRY);
@@ -128,8 +136,39 @@ function followUnsteered(stream: Stream): bool {
 function followRetries(stream: Stream, guess: u32): u32 {
   const found = entryOf(stream);
   const entry = found < 0 ? guess : <u32>found;
-  for (let i: u32 = 0; i < entry; i++) noteFailed(stream, i);
+  if (stream.onTrial) noteTrial(stream, entry);
+  else for (let i: u32 = 0; i < entry; i++) noteFailed(stream, i);
   return entry;
+}
+
+/** Envoy has retried what may have been refused: that says something only if another entry then served it. */
+function noteTrial(stream: Stream, entry: u32): void {
+  if (entry > 0) endProbes(stream);
+  if (status >= 400) return;
+  for (let i: u32 = 0; i < entry; i++) {
+    stream.flow(i).failures++;
+    const times = noteOutdone(stream.pool.pool, stream.replica(i), stream.startedNs);
+    if (times > 0) count(REPLICA_EJECTIONS);
+    if (times == 1) logRefuser(stream, i);
+  }
+}
+
+const REPLICA = new Text('replica ');
+const OF_ENGINE = new Text(' of engine ');
+const REFUSES = new Text(
+  ' refuses (401, 403 or 404) what others of a pool serve; it gets no more of its requests until it serves one',
+);
+
+function logRefuser(stream: Stream, entry: u32): void {
+  const start = begin();
+  put(REPLICA);
+  const row = stream.replica(entry).snapshotRow;
+  if (row) putBytes(textAt(row + L.REPLICA_ADDRESS), textLength(row + L.REPLICA_ADDRESS));
+  put(OF_ENGINE);
+  const engine = stream.flow(entry).engine;
+  putBytes(engine.idAt, <usize>engine.idLength);
+  put(REFUSES);
+  logFrom(WARN, start);
 }
 
 /** The request is on its way to its first entry. */
@@ -228,7 +267,7 @@ function noteUnanswered(stream: Stream): void {
   if (stream.entries == 0) return leave(stream);
   const made = askAttempts();
   // The last attempt was cut short from outside; the ones before it failed.
-  for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteFailed(stream, i);
+  if (!stream.onTrial) for (let i = 0; i < min(made - 1, <i32>stream.entries - 1); i++) noteFailed(stream, i);
   finishUnanswered(stream, made);
 }
 
@@ -359,8 +398,23 @@ function noteServed(stream: Stream, entry: u32): void {
   if (entry == 0) endShortProbes(stream);
   if (!stream.counted && (stream.streamed || status != SWITCHING_PROTOCOLS)) return noteMinor(stream, entry);
   stream.hasServed = true;
-  noteBegun(stream.replica(entry), stream.startedNs);
+  const replica = stream.replica(entry);
+  if (!isSpotless(replica)) noteServedBy(stream, replica);
   noteBegun(stream.flow(entry).engine, stream.startedNs);
+}
+
+/** By a replica that has failed or refused lately. */
+function noteServedBy(stream: Stream, replica: ReplicaState): void {
+  makeGoodByBeginning(replica, stream.startedNs);
+  if (replica.doubts && stream.answeredWell) noteServes(stream.pool.pool, replica);
+}
+
+/** A 4xx is an answer: nobody but the client is to blame, as far as an engine can tell. */
+function noteRejected(stream: Stream, entry: u32): void {
+  if (status >= 500 || !isFromEngine()) return;
+  noteServed(stream, entry);
+  if (status != 401 && status != 403 && status != 404) return;
+  if (stream.counted && !stream.observed && !nativeSteering) noteRefusal(stream.pool.pool, stream.replica(entry));
 }
 
 // @ts-ignore: decorator

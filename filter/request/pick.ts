@@ -15,8 +15,9 @@ import {
   poolRows,
 } from '../snapshot/current';
 import { indexIn } from '../snapshot/validate';
-import { TRICKLING } from '../state/guarded';
+import { isSpotless, TRICKLING } from '../state/guarded';
 import { noteKey } from '../state/hot-keys';
+import { isOnTrial } from '../state/refusers';
 import { EngineState, FlowState, PoolState, ReplicaState } from '../state/rows';
 import { segmentOf } from './partition';
 import {
@@ -32,6 +33,7 @@ import {
   standing,
   UNPROVEN,
 } from './replicas';
+import { askElsewhere } from './steer';
 import { MOST_ENTRIES, Stream } from './streams';
 
 /** Most other engines looked at for a retry. */
@@ -287,8 +289,15 @@ function startProbes(stream: Stream): void {
     stream.probesEngine = true;
     engine.probes++;
   }
+  if (!isSpotless(replica)) startReplicaProbe(stream, replica);
+}
+
+function startReplicaProbe(stream: Stream, replica: ReplicaState): void {
   if (replica.state == TRICKLING) {
     stream.probesReplica = true;
     replica.probes++;
   }
+  if (!replica.doubts || !stream.counted) return;
+  const pool = stream.pool;
+  if (isOnTrial(pool.pool, replica, stream.startedNs, pool.plenty)) stream.onTrial = askElsewhere();
 }

@@ -14,11 +14,14 @@ const CLUSTER = new Text(CLUSTER_HEADER);
 const DESTINATION = new Text(DESTINATION_HEADER);
 const RETRIES = new Text(RETRIES_HEADER);
 const HASH = new Text(HASH_HEADER);
+const STATUS_CODES = new Text('x-envoy-retriable-status-codes');
+const REFUSALS = new Text('401,403,404');
 // The first names of CLIENT_STEERING_HEADERS, as bits.
 const CLUSTER_BIT: u32 = 1;
 const DESTINATION_BIT: u32 = 2;
 const RETRIES_BIT: u32 = 4;
 const HASH_BIT: u32 = 8;
+const STATUS_CODES_BIT: u32 = 1024;
 /** Envoy's own, how to retry and how long to wait: a matter between the client and a route that is not ours. */
 const ENVOY_BITS: u32 = RETRIES_BIT | 0xff00;
 
@@ -47,6 +50,13 @@ function grant(retries: u8): void {
   const digit = begin();
   putByte(0x30 + retries);
   write(RETRIES_BIT, RETRIES, digit, 1);
+}
+
+/** Has Envoy retry refusals, too. False where the client has sent such a header, which is still to be removed. */
+export function askElsewhere(): bool {
+  if (steeringSent & STATUS_CODES_BIT) return false;
+  addHeader(REQUEST_HEADERS, STATUS_CODES.at, STATUS_CODES.length, REFUSALS.at, REFUSALS.length);
+  return true;
 }
 
 /** Of a request that nobody has granted a retry. */

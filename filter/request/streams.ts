@@ -61,6 +61,8 @@ export class Stream {
   /** The first entry tests a trickling engine or replica. */
   probesEngine: bool;
   probesReplica: bool;
+  /** The first entry is in doubt: what it refuses is tried elsewhere. */
+  onTrial: bool;
   startedNs: u64;
   firstByteNs: u64;
   /** Bytes of its body that have arrived while it is being read. */

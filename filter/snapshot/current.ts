@@ -4,6 +4,7 @@ import * as L from '../../wire/layout';
 import { Region } from '../abi/memory';
 import { classKey, hash64, overflowMark } from '../hash';
 import { comeUp, isUnproven } from '../state/guarded';
+import { testAgain } from '../state/refusers';
 import {
   EngineState,
   engines,
@@ -155,7 +156,10 @@ function bindEngines(now: u64): void {
       const ready = (load<u32>(replica, L.REPLICA_FLAGS) & L.REPLICA_READY) != 0;
       // The control server has just seen it well: no need to wait for the back-off. A VM that begins knows nobody, and
       // takes all for proven.
-      if (ready && !state.ready && install > 1) comeUp(state, now);
+      if (ready && !state.ready && install > 1) {
+        comeUp(state, now);
+        testAgain(state);
+      }
       state.ready = ready;
       state.snapshotRow = replica;
       state.engine = hash;

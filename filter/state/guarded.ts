@@ -27,7 +27,7 @@ export const REPLICA_FAILURES: u8 = 3;
 /** The same for an engine, whichever its replicas. */
 export const ENGINE_FAILURES: u8 = 5;
 
-const NS_PER_MS: u64 = 1_000_000;
+export const NS_PER_MS: u64 = 1_000_000;
 const FIRST_BACK_OFF_MS: u64 = 1_000;
 const LONGEST_BACK_OFF_MS: u64 = 30_000;
 /** After this long without ejection the back-off starts over. */
@@ -49,8 +49,11 @@ export class Guarded extends Row {
   sinceNs: u64;
   /** When an ejection ends, or a test widens. */
   untilMs: u64;
+  // These four are looked at as one.
   state: u8;
   failures: u8;
+  /** Pools of which it refuses what others serve, or may do so; see `refusers.ts`. */
+  doubts: u8;
   /** Of the failures, those of requests whose answers are no successes. */
   minorFailures: u8;
   /** Of the others, those of answers that had begun. */
@@ -74,11 +77,11 @@ export function isUnproven(row: Guarded): bool {
   return row.state == TRICKLING && row.untilMs != NEVER && !row.wantsEnds;
 }
 
-/** Whether the row is usable and no failure is held against it, so that no good answer changes it. */
+/** Whether the row is usable and neither failures nor doubts are held against it, so that no good answer changes it. */
 // @ts-ignore: decorator
 @inline
-function isSpotless(row: Guarded): bool {
-  return row.state == USABLE && row.failures == 0;
+export function isSpotless(row: Guarded): bool {
+  return load<u32>(changetype<usize>(row), offsetof<Guarded>('state')) == 0;
 }
 
 /** What an outcome did to a row. */
@@ -109,9 +112,14 @@ export function noteFailure(row: Guarded, limit: u8, startedNs: u64, failure: Fa
   if (row.lateFailures) row.wantsEnds = true;
   if (row.state == USABLE && now * NS_PER_MS - row.sinceNs > FORGIVEN_MS * NS_PER_MS) row.ejections = 0;
   enter(row, EJECTED, now);
-  row.untilMs = now + min(FIRST_BACK_OFF_MS << (<u64>min<u8>(row.ejections, 5)), LONGEST_BACK_OFF_MS);
+  row.untilMs = now + backOffMs(row.ejections);
   if (row.ejections < 255) row.ejections++;
   return Verdict.EJECTED;
+}
+
+/** How long a row is out that has been ejected so often of late. */
+export function backOffMs(ejections: u8): u64 {
+  return min(FIRST_BACK_OFF_MS << (<u64>min<u8>(ejections, 5)), LONGEST_BACK_OFF_MS);
 }
 
 /** The answer to a request that started then has begun. */
@@ -121,7 +129,7 @@ export function noteBegun(row: Guarded, startedNs: u64): void {
   if (!isSpotless(row)) makeGoodByBeginning(row, startedNs);
 }
 
-function makeGoodByBeginning(row: Guarded, startedNs: u64): void {
+export function makeGoodByBeginning(row: Guarded, startedNs: u64): void {
   if (row.state == EJECTED || startedNs < row.sinceNs) return;
   row.failures = row.lateFailures;
   row.minorFailures = 0;

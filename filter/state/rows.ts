@@ -1,6 +1,7 @@
 import * as L from '../../wire/layout';
 import { mix64 } from '../hash';
 import { Guarded } from './guarded';
+import { forget } from './refusers';
 import { freeLoads, sweepLoads } from './replica-loads';
 import { Row, Table } from './table';
 
@@ -191,6 +192,7 @@ export function pairKey(whole: u64, part: u64): u64 {
 export function sweepAll(install: u32, now: u64): void {
   replicas.sweep(install, now, (row) => {
     freeLoads(changetype<ReplicaState>(row).loads);
+    forget(changetype<Guarded>(row));
   });
   sweepLoads();
   flows.sweep(install, now, (row) => {

@@ -34,7 +34,7 @@ it('an engine that is healthy and answers 4xx, while others of its pool serve, r
   const serve = stubs[2].behaviour;
   stubs[2].behaviour = (request, response) => {
     if (request.path === HEALTH_PATH) return serve(request, response);
-    response.statusCode = 404;
+    response.statusCode = 429;
     response.end();
   };
   const alarm = await mesh.eventually('the alarm', async () => {
@@ -44,6 +44,25 @@ it('an engine that is healthy and answers 4xx, while others of its pool serve, r
   expect(alarm.message).toMatch(
     /^engine b answers 4xx to \d+ % of requests, others of pool demo-8b serve theirs; /,
   );
+  stubs[2].behaviour = serve;
+});
+
+it('an engine that is healthy and lacks the model gets hardly a request, and clients have their answers from others', async () => {
+  await mesh.eventually('requests at the engine', () => stubs[2].requests.length > 40);
+  const serve = stubs[2].behaviour;
+  stubs[2].behaviour = (request, response) => {
+    if (request.path === HEALTH_PATH) return serve(request, response);
+    response.statusCode = 404;
+    response.end();
+  };
+  const since = load.results.length;
+  await mesh.eventually('two hundred answers in a row', () => {
+    const latest = load.results.slice(since).slice(-200);
+    return latest.length === 200 && latest.every(({ status }) => status === 200);
+  });
+  expect(load.results.slice(since).map(({ status }) => status)).toContain(404);
+  for (const { headers } of stubs.flatMap(({ requests }) => requests))
+    expect(headers).not.toHaveProperty('x-envoy-retriable-status-codes');
   stubs[2].behaviour = serve;
 });
 

@@ -91,18 +91,19 @@ it('tells an engine that does not answer from one that begins answers and ends n
   expect(messages.get('b')).toMatch(/^engine b begins answers and ends none: .* 5; it is left out/);
 });
 
-it('names an engine that answers 4xx to most of what others of a pool serve, and none where all do or few answers came', () => {
+it('names an engine that answers 4xx to most of what others of a pool serve, or serves nothing at all, and none where all do or few answers came', () => {
   const ids = ['a', 'b', 'c'];
   const pools = [
     { id: 'm', engineIds: ['a', 'b'] },
     { id: 'n', engineIds: ['c'] },
   ];
   const fleet = { pools, engines: ids.map((id) => ({ id })) } as unknown as Fleet;
-  const named = (answered: Record<string, readonly [answers: number, rejectedShare: number | null]>) =>
+  type Answered = readonly [answers: number, rejectedShare: number | null, failuresPerSecond?: number];
+  const named = (answered: Record<string, Answered>) =>
     rejectingEngines(fleet, (id) => {
-      const [answers, rejectedShare] = answered[id]!;
+      const [answers, rejectedShare, failuresPerSecond = 0] = answered[id]!;
       return {
-        ...{ endedPerSecond: 1, failuresPerSecond: 0, answers, rejectedShare },
+        ...{ endedPerSecond: 1, failuresPerSecond, answers, rejectedShare },
         ...{ firstTokenSeconds: null, wholeSeconds: null },
       };
     });
@@ -119,6 +120,16 @@ it('names an engine that answers 4xx to most of what others of a pool serve, and
   ] as const) {
     expect(named({ ...others, c: [0, null] })).toEqual(new Map());
   }
+
+  // What filters try at an engine that refuses everything is little, and served elsewhere.
+  const c = [0, null] as const;
+  for (const a of [[0, null, 0.04] as const, [2, 1, 0.04] as const])
+    expect(named({ a, b: [30, 0], c }).get('a')).toMatch(
+      /^engine a has served nothing for about a minute, others of pool m serve theirs: what was tried at it failed or was refused\. /,
+    );
+  expect(named({ a: [0, null, 0.02], b: [30, 0], c })).toEqual(new Map());
+  expect(named({ a: [3, 0.5, 5], b: [30, 0], c })).toEqual(new Map());
+  expect(named({ a: [0, null, 5], b: [30, 0.2], c })).toEqual(new Map());
 });
 
 it('names the replica that is down, what its health page answers, and which page that is', () => {

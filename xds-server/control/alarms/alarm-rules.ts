@@ -49,28 +49,36 @@ export function failingEngines({ vetoes }: SignalsView): Messages {
 const LEAST_ANSWERS = 20;
 const MOSTLY = 0.5;
 const HARDLY = 0.1;
+/** More than one in the minute that traffic is of. */
+const SOME_FAILURES_PER_SECOND = 0.025;
 
 /**
- * Engines that answer 4xx to most of what others of their pool serve: one that lacks the model, say, or is at a limit of its
- * own. That is no failure to filters, as the requests may be wrong, and such an engine looks quick and idle.
+ * Engines that answer 4xx to most of what others of their pool serve: one that is at a limit of its own, say. That is no failure
+ * to filters, as the requests may be wrong, and such an engine looks quick and idle. And engines that serve nothing at all:
+ * from one that lacks the model, or refuses the credentials, filters keep requests away, but for a few that are then tried elsewhere.
  */
 export function rejectingEngines(
   { pools, engines }: Fleet,
   trafficOf: (engineId: string) => EngineTraffic,
 ): Messages {
-  const shares = new Map(
-    engines.flatMap(({ id }): [string, number][] => {
-      const { answers, rejectedShare } = trafficOf(id);
-      return answers < LEAST_ANSWERS || rejectedShare === null ? [] : [[id, rejectedShare]];
-    }),
-  );
-  const serves = (id: string) => (shares.get(id) ?? 1) < HARDLY;
+  const traffic = new Map(engines.map(({ id }) => [id, trafficOf(id)]));
+  const serves = (id: string) => {
+    const { answers, rejectedShare } = traffic.get(id)!;
+    return answers >= LEAST_ANSWERS && (rejectedShare ?? 1) < HARDLY;
+  };
   return new Map(
-    [...shares].flatMap(([id, share]): [string, string][] => {
-      if (share <= MOSTLY) return [];
+    [...traffic].flatMap(([id, { answers, rejectedShare, failuresPerSecond }]): [string, string][] => {
+      const share = rejectedShare ?? 1;
+      const servesNothing = share === 1 && failuresPerSecond > SOME_FAILURES_PER_SECOND;
+      if (!servesNothing && (answers < LEAST_ANSWERS || share <= MOSTLY)) return [];
       const pool = pools.find(({ engineIds }) => engineIds.includes(id) && engineIds.some(serves));
       if (pool === undefined) return [];
-      const what = `engine ${id} answers 4xx to ${percent(share, 0)} of requests, others of pool ${pool.id} serve theirs`;
+      const others = `others of pool ${pool.id} serve theirs`;
+      if (servesNothing) {
+        const what = `engine ${id} has served nothing for about a minute, ${others}: what was tried at it failed or was refused`;
+        return [[id, `${what}. See what it says to a request with the model and the credentials of clients`]];
+      }
+      const what = `engine ${id} answers 4xx to ${percent(share, 0)} of requests, ${others}`;
       return [[id, `${what}; it looks quick and idle, and draws requests. Drain it, and see what it says`]];
     }),
   );
