@@ -47,9 +47,9 @@ body{font:15px/1.45 system-ui,sans-serif;max-width:90rem;margin:1.5rem auto;padd
 h1{margin:0}h2{font-size:1.15rem;margin:1.6rem 0 .4rem}.scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
-.n{text-align:right}td:last-child{white-space:normal}
+.n{text-align:right}th,td:last-child{white-space:normal}th{vertical-align:bottom}
 .alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0;white-space:pre-line}
-.odd{color:#d55e00}.remarks{min-width:16rem}
+.odd{color:#d55e00}.words{min-width:16rem;white-space:normal}
 .bar{display:inline-block;width:6rem;height:.7rem;background:var(--line);margin-right:.5rem}
 .bar i{display:block;height:100%;background:var(--bar)}.bar i.over{background:var(--over)}
 `;
@@ -161,7 +161,7 @@ function engineTable({ engines, plan }: Overview): string {
 
 function remarksCell({ remarks }: EngineStatus): string {
   if (remarks.length === 0) return '';
-  return `<div class="remarks">${odd(escapeHtml(remarks.join(', ')), true)}</div>`;
+  return `<div class="words">${odd(escapeHtml(remarks.join(', ')), true)}</div>`;
 }
 
 /** Note below a table of only those of which there is something to say. */
@@ -207,7 +207,7 @@ function largestWeights(row: PlanRow): string {
   const shown = all.slice(0, MOST_IN_ROW);
   const texts = shown.map(({ engineId }) => `${escapeHtml(engineId)} ${weightCell(row, engineId)}`);
   const left = all.length - shown.length;
-  return texts.join(', ') + (left === 0 ? '' : ` and ${left} more`);
+  return `<div class="words">${texts.join(', ')}${left === 0 ? '' : ` and ${left} more`}</div>`;
 }
 
 function weightCell({ frontendId, poolId, weights: all }: PlanRow, engineId: string): string {

@@ -4,18 +4,34 @@ import type { Alarm } from '../../control/alarms/alarms.js';
 const MOST_ALARMS = 20;
 const MOST_OF_A_KIND = 5;
 
+/** What harms requests, or soon may; as in the manual's rules for Prometheus. */
+export const URGENT_KINDS: ReadonlySet<string> = new Set([
+  'blind',
+  'planning',
+  'pool-lost',
+  'shedding',
+  'engine-failing',
+  'engine-rejects',
+  'frontend-silent',
+  'envoy-silent',
+  'envoy-rejects',
+]);
+
 export interface ShownAlarms {
+  /** Urgent ones first. */
   readonly shown: readonly Alarm[];
   /** Kinds of which not all are shown, with how many are not. */
   readonly more: readonly { readonly kind: string; readonly count: number }[];
 }
 
-/** What there is room for of alarms that are sorted by id. */
+/** What there is room for of alarms. */
 export function shownAlarms(alarms: readonly Alarm[]): ShownAlarms {
-  if (alarms.length <= MOST_ALARMS) return { shown: alarms, more: [] };
+  const rank = ({ id }: Alarm) => (URGENT_KINDS.has(kindOf(id)) ? 0 : 1);
+  const sorted = alarms.toSorted((a, b) => rank(a) - rank(b));
+  if (sorted.length <= MOST_ALARMS) return { shown: sorted, more: [] };
   const counts = new Map<string, number>();
-  const shown = alarms.filter(({ id }) => {
-    const kind = id.split(':')[0]!;
+  const shown = sorted.filter(({ id }) => {
+    const kind = kindOf(id);
     const count = (counts.get(kind) ?? 0) + 1;
     counts.set(kind, count);
     return count <= MOST_OF_A_KIND;
@@ -24,4 +40,8 @@ export function shownAlarms(alarms: readonly Alarm[]): ShownAlarms {
     count > MOST_OF_A_KIND ? [{ kind, count: count - MOST_OF_A_KIND }] : [],
   );
   return { shown, more };
+}
+
+function kindOf(alarmId: string): string {
+  return alarmId.split(':')[0]!;
 }
