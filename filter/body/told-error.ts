@@ -11,6 +11,10 @@ export enum Told {
   ERROR,
   /** One that by its status, or its name, is a 5xx. */
   FAILURE,
+  /** The data of the last event begin before these bytes. */
+  CUT,
+  /** The same, and their end tells an error. */
+  CUT_ERROR,
 }
 
 const DATA = new Text('data:');
@@ -22,12 +26,15 @@ const KIND = new Text('type');
 const STATUS = new Text('status');
 const STATUS_CODE = new Text('status_code');
 
+/** How data end that tell their name last, as Pydantic writes them. */
+const ENDS_FAILED = new Text('"response.failed"}');
+
 // What the types and codes of such errors have in them.
 const INTERNAL = new Text('nternal');
 const SERVER_ERROR = new Text('server_error');
 const API_ERROR = new Text('api_error');
 
-/** What is told by the last event but `[DONE]` in the last bytes of a stream. */
+/** What is told by the last event but `[DONE]` in the last bytes of a stream, or by as much of it as there is. */
 export function toldAtEnd(at: usize, length: usize): Told {
   let end = at + length;
   let data: usize = 0;
@@ -48,10 +55,17 @@ export function toldAtEnd(at: usize, length: usize): Told {
     } else if (data) {
       if (begins(start, end, EVENT) && namesError(start, end)) return blame(objectIn(data, dataEnd), dataEnd);
       break;
+    } else if (start == at) {
+      return endsFailed(at, end) ? Told.CUT_ERROR : Told.CUT;
     }
     end = start;
   }
   return data ? toldBy(data, dataEnd) : Told.NO_ERROR;
+}
+
+function endsFailed(at: usize, end: usize): bool {
+  const length = ENDS_FAILED.length;
+  return end >= at + length && same(end - length, ENDS_FAILED.at, length);
 }
 
 /** What data tell of themselves; they begin behind their brace. */

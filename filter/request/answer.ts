@@ -18,6 +18,8 @@ const MOST: u32 = 1024;
 @unmanaged
 class Answer extends Tokens {
   kept: u32;
+  /** What the last piece told that is longer than what is kept, as are events that repeat the request. */
+  told: u8;
 }
 
 const BYTES: usize = (offsetof<Answer>() + 15) & ~15;
@@ -58,10 +60,17 @@ export function readAnswer(stream: Stream, size: u32): bool {
 export function errorOf(stream: Stream): Told {
   if (!stream.answer) return Told.NO_ERROR;
   const answer = changetype<Answer>(stream.answer);
-  const told = toldAtEnd(stream.answer + BYTES, <usize>answer.kept);
-  if (told == Told.NO_ERROR) return answer.failed ? Told.ERROR : told;
+  let told = toldAtEnd(stream.answer + BYTES, <usize>answer.kept);
+  if (told >= Told.CUT) told = toldOfLong(answer, told);
+  if (told == Told.NO_ERROR) return answer.failed ? Told.ERROR : Told.NO_ERROR;
   answer.failed = true;
   return told;
+}
+
+/** What a stream's last event told whose beginning is not among the bytes kept: what its piece did, else its end. */
+function toldOfLong(answer: Answer, end: Told): Told {
+  if (answer.told == Told.ERROR || answer.told == Told.FAILURE) return <Told>answer.told;
+  return end == Told.CUT_ERROR ? Told.ERROR : Told.NO_ERROR;
 }
 
 function readEvents(stream: Stream, answer: Answer, size: u32): bool {
@@ -77,6 +86,7 @@ function readEvents(stream: Stream, answer: Answer, size: u32): bool {
       hasBegun = hasToken(at, end - at, answer);
     }
     keep(answer, at, end - at);
+    if (end - at > KEPT) answer.told = <u8>toldAtEnd(at, end - at);
   }
   return hasBegun;
 }

@@ -151,6 +151,50 @@ describe('a streamed answer', () => {
     },
   );
 
+  // As an event does that has the request with all its tools in it.
+  const long = { error: { code: 'server_error' }, tools: 'x'.repeat(3_000) };
+  it.each([
+    ['told by a line', named('response.failed', { response: long })],
+    ['told first', event({ type: 'response.failed', response: long })],
+    [
+      'told last, as vLLM does',
+      `event: response.failed\n${event({ response: long, type: 'response.failed' })}`,
+    ],
+  ])('that ends in an error longer than what is kept of it has failed, its name %s', (_, error) => {
+    for (const ending of ['', event('[DONE]'), ': bye\n\n']) {
+      const vm = started();
+      ask(vm)
+        .respond(200, { headers: SSE })
+        .responseBody(token.repeat(50))
+        .responseBody(error)
+        .responseBody(ending, true)
+        .end();
+      expect(engineOf(vm)).toMatchObject({ paceTokens: 0, failures: 1, broken: 1 });
+    }
+  });
+
+  it('that ends in an error that comes in pieces, its name at its end, is no answer of any length', () => {
+    const vm = started();
+    const stream = ask(vm).respond(200, { headers: SSE }).responseBody(token.repeat(50));
+    const error = event({ response: long, type: 'response.failed' });
+    for (let at = 0; at < error.length; at += 500) stream.responseBody(error.slice(at, at + 500));
+    stream.responseBody('', true).end();
+    expect(engineOf(vm)).toMatchObject({ firstTokenCount: 1, paceTokens: 0, failures: 0, broken: 0 });
+  });
+
+  it('has not failed where a long event that was no error, or an error with a token behind it, came before its end', () => {
+    const vm = started();
+    for (const end of [
+      named('response.completed', { response: { ...long, error: null } }),
+      named('response.failed', { response: long }) + token,
+      event({ choices: [{ delta: { content: `${'x'.repeat(2_000)}"response.failed"}` } }] }),
+      'x'.repeat(2_000),
+    ]) {
+      ask(vm).respond(200, { headers: SSE }).responseBody(token).responseBody(end, true).end();
+    }
+    expect(engineOf(vm)).toMatchObject({ failures: 0, broken: 0, ended: 4, firstTokenCount: 4 });
+  });
+
   it('has not failed where what looks like an error is none, or is followed by more', () => {
     const vm = started();
     const error = event({ error: { code: 500 } });
