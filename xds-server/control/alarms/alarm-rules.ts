@@ -39,7 +39,7 @@ export function failingEngines({ vetoes }: SignalsView): Messages {
     [...vetoes].map(([id, { failed, cutsShort }]) => {
       const seen = cutsShort
         ? `engine ${id} begins answers and ends none: it broke off, or ended in an error, ${failed}`
-        : `frontends saw ${failed} failures and no answer of engine ${id}`;
+        : `frontends saw ${failed} ${failed === 1 ? 'failure' : 'failures'} and no answer of engine ${id}`;
       return [id, `${seen}; it is left out for a while`];
     }),
   );

@@ -22,6 +22,43 @@ it('an engine of which frontends see only failures is left out, longer each time
   expect(evidence.veto(13_000)!.untilMs).toBe(33_000);
 });
 
+it('an engine that filters hardly try any more is left out when five in a row fail within half a minute', () => {
+  const evidence = new EngineEvidence();
+  evidence.add(usage(1, 0), 500);
+  for (const [ms, failures] of [
+    [1_000, 3],
+    [5_000, 1],
+  ] as const) {
+    evidence.add(usage(0, failures), ms);
+    expect(evidence.veto(ms)).toBeUndefined();
+  }
+  evidence.add(usage(1, 0), 9_000);
+  evidence.add(usage(0, 1), 13_000);
+  evidence.add(usage(0, 3), 20_000);
+  expect(evidence.veto(20_000)).toBeUndefined();
+  evidence.add(usage(0, 1), 42_999);
+  expect(evidence.veto(42_999)).toMatchObject({ failed: 5 });
+  const rare = new EngineEvidence();
+  for (let ms = 0; ms < 600_000; ms += 10_000) {
+    rare.add(usage(0, 1), ms);
+    expect(rare.veto(ms)).toBeUndefined();
+  }
+});
+
+it('an engine that is back is left out again at its first failure, until it has answered somebody', () => {
+  const evidence = new EngineEvidence();
+  evidence.add(usage(0, 5), 1_000);
+  expect(evidence.veto(1_000)!.untilMs).toBe(11_000);
+  evidence.add(usage(0, 1), 10_000);
+  expect(evidence.veto(11_000)).toBeUndefined();
+  evidence.add(usage(0, 1), 15_000);
+  expect(evidence.veto(15_000)).toMatchObject({ untilMs: 35_000, failed: 1 });
+  expect(evidence.veto(35_000)).toBeUndefined();
+  evidence.add(usage(1, 0), 36_000);
+  evidence.add(usage(0, 4), 40_000);
+  expect(evidence.veto(40_000)).toBeUndefined();
+});
+
 it('an answer ends the row of vetoes', () => {
   const evidence = new EngineEvidence();
   evidence.add(usage(0, 5), 1_000);

@@ -6,6 +6,8 @@ const ENOUGH_SERVED = 3;
 /** A health page that is late, as all is on a busy host, is overruled by any answer. */
 const ENOUGH_SERVED_LATE = 1;
 const ENOUGH_FAILED = 5;
+/** Failures without an answer between them count for so long: filters that avoid the engine test it with one request in up to 30 s. */
+const ROW_MS = 30_000;
 /**
  * So many answers in a row must fail after they have begun, and for so long: a network that resets all connections at once
  * is no fault of an engine.
@@ -101,10 +103,21 @@ export class EngineEvidence {
       this.#veto = undefined;
       this.#outcomes = [];
     }
-    const { served, failed } = this.#recent(nowMs);
-    if (served === 0 && failed >= ENOUGH_FAILED) return this.#leaveOut(failed, false, nowMs);
+    const failed = this.#failedInARow(nowMs);
+    if (failed >= (this.#isBack() ? 1 : ENOUGH_FAILED)) return this.#leaveOut(failed, false, nowMs);
     const cut = this.#cutShort();
     return cut > 0 ? this.#leaveOut(cut, true, nowMs) : undefined;
+  }
+
+  /** Whether it was left out for failures, and has answered nobody since. */
+  #isBack(): boolean {
+    return this.#vetoesInARow > 0 && !this.#isOnTrial;
+  }
+
+  /** Failures since the last answer; 0 where that is recent. */
+  #failedInARow(nowMs: number): number {
+    if (this.#recent(nowMs).served > 0) return 0;
+    return this.#outcomes.reduce((sum, { failed }) => sum + failed, 0);
   }
 
   /** Answers cut short where all are, 0 where it is not sure. */
@@ -125,8 +138,12 @@ export class EngineEvidence {
   }
 
   #recent(nowMs: number): { served: number; failed: number } {
-    this.#outcomes = this.#outcomes.filter(({ atMs }) => atMs > nowMs - WINDOW_MS);
-    return this.#outcomes.reduce(
+    const last = this.#outcomes.findLastIndex(({ served }) => served > 0);
+    // Of what is older only failures in a row count, which are few before they lead to a veto.
+    const rowMs = this.#veto === undefined ? ROW_MS : WINDOW_MS;
+    this.#outcomes = this.#outcomes.filter(({ atMs }, at) => atMs > nowMs - (at > last ? rowMs : WINDOW_MS));
+    const recent = this.#outcomes.filter(({ atMs }) => atMs > nowMs - WINDOW_MS);
+    return recent.reduce(
       (sum, { served, failed }) => ({ served: sum.served + served, failed: sum.failed + failed }),
       { served: 0, failed: 0 },
     );
