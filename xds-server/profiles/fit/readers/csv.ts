@@ -177,7 +177,11 @@ function missing(row: Fields, quantity: Quantity): WardropError {
   if (empty !== undefined) return invalid(row.place, `${empty} is empty`, 'Rerun that stage or leave it out');
   const meant = row.names().find((name) => !isKnown(name) && closest(name, known) !== undefined);
   const remedy = meant === undefined ? '' : `Is ${meant} meant to be ${closest(meant, known)}? `;
-  return invalid(row.place, `${known[0]} is missing`, `${remedy}Add a column named ${namesOf(quantity)}`);
+  return invalid(
+    row.place,
+    `${known[0]} is missing`,
+    `${remedy}Add a column named one of ${namesOf(quantity)}`,
+  );
 }
 
 function isKnown(name: string): boolean {
