@@ -4,6 +4,7 @@ import { nowNs } from '../abi/clock';
 import { EARLIER, Field } from '../body/fields';
 import { Found, Kind, kindOf, messagesHold } from '../body/found';
 import { logFields, syncPeriodMs } from '../config';
+import { RETRY } from '../reasons';
 import { recordFirstToken } from '../state/counters';
 import { noteFirstToken as countFirstToken, notePace as countPace } from '../state/latency';
 import { FlowState } from '../state/rows';
@@ -77,12 +78,13 @@ export function noteFirstToken(stream: Stream): void {
   stream.firstByteNs = now;
   if (!stream.counted) return;
   const flow = stream.served;
-  const seconds = secondsBetween(stream.startedNs, now);
+  recordFirstToken((now - stream.startedNs) / 1_000_000);
+  const seconds = ownSeconds(stream, now, flow.firstTokenSum, flow.firstTokenCount);
+  if (seconds < 0) return;
   flow.firstTokenSum += seconds;
   flow.firstTokenCount++;
   flow.engine.streams++;
   countFirstToken(flow.engine, seconds);
-  recordFirstToken((now - stream.startedNs) / 1_000_000);
 }
 
 /** The answer has come to its end. */
@@ -95,8 +97,11 @@ export function noteComplete(stream: Stream): void {
   const now = nowNs();
   const flow = stream.served;
   if (!stream.streamed) {
-    flow.wholeSum += secondsBetween(stream.startedNs, now);
-    flow.wholeCount++;
+    const seconds = ownSeconds(stream, now, flow.wholeSum, flow.wholeCount);
+    if (seconds >= 0) {
+      flow.wholeSum += seconds;
+      flow.wholeCount++;
+    }
   }
   if (!stream.countsTokens) return;
   const output = countTokens(stream);
@@ -147,4 +152,15 @@ function countTokens(stream: Stream): u32 {
 @inline
 function secondsBetween(startNs: u64, endNs: u64): f64 {
   return <f64>(endNs - startNs) * 1e-9;
+}
+
+/**
+ * How long the engine that answers a request has taken until now, of which `count` answers took `sum` until now. Where others had the
+ * request before, up to a whole time limit may have been theirs: it is taken to be no slower than usual, or for unknown (-1)
+ * where that is not known either.
+ */
+function ownSeconds(stream: Stream, now: u64, sum: f64, count: u64): f64 {
+  const seconds = secondsBetween(stream.startedNs, now);
+  if (stream.reason != RETRY) return seconds;
+  return count == 0 ? -1 : min(seconds, sum / <f64>count);
 }

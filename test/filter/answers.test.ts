@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { filterModule } from '../../simulator/filter-host/build.js';
-import { type Headers, Host, type Vm } from '../../simulator/filter-host/host.js';
+import { type Headers, Host, type Stream, type Vm } from '../../simulator/filter-host/host.js';
+import { id64 } from '../../wire/hash.js';
 import { ask, engineOf, event, JSON_BODY, SSE, started, token, usage } from './observed.js';
+import { reportOf } from './reported.js';
 import { deliver, sketch } from './snapshots.js';
 
 const module = filterModule();
@@ -21,6 +23,40 @@ describe('an answer that is not streamed', () => {
     ask(vm).respond(200, { headers: JSON_BODY }).responseBody('{').end();
     expect(engineOf(vm)).toMatchObject({ wholeCount: 0, firstTokenCount: 0, ended: 2 });
   });
+
+  it.each([
+    ['whole', JSON_BODY, '{}'],
+    ['a stream', SSE, token],
+  ])(
+    'that a retry has brought took its engine as long as others at most, or nobody knows how long, whatever time was lost before: %s',
+    (_, headers, body) => {
+      const vm = started([{ weight: 1 }, { weight: 1 }]);
+      const at = (engine: number): Stream => {
+        for (let key = 0; ; key++) {
+          const stream = vm.request({ 'x-wardrop-model': 'm', 'x-session-id': `${key}` });
+          if (stream.endpoints[0]!.startsWith(`10.0.${engine}.`)) return stream;
+          stream.end();
+        }
+      };
+      const answer = (stream: Stream, seconds: number, attempts: number) => {
+        vm.host.nowMs += 1000 * seconds;
+        stream.respond(200, { attempts, headers }).responseBody(body, true).end();
+      };
+      const timesOf = (engine: number) => {
+        const { wholeCount, wholeSecondsSum, firstTokenCount, firstTokenSecondsSum } = reportOf(
+          vm,
+        ).engines.find((usage) => usage.engine === id64(`e${engine}`))!;
+        return { answers: wholeCount + firstTokenCount, seconds: wholeSecondsSum + firstTokenSecondsSum };
+      };
+      answer(at(0), 120, 2);
+      expect(timesOf(1)).toEqual({ answers: 0, seconds: 0 });
+      answer(at(1), 2, 1);
+      answer(at(0), 120, 2);
+      expect(timesOf(1)).toEqual({ answers: 2, seconds: 4 });
+      answer(at(0), 1, 2);
+      expect(timesOf(1)).toEqual({ answers: 3, seconds: 5 });
+    },
+  );
 
   it('tells its tokens in its last bytes, and a text that looks alike does not', () => {
     const vm = started();
