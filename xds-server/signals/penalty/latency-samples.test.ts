@@ -3,7 +3,7 @@ import { LatencySamples, LONGEST_QUIET_WINDOW_MS } from './latency-samples.js';
 
 /** With an answer each half a second, or less often. */
 function samplesOf(seconds: number, everyMs = 500): LatencySamples {
-  const samples = new LatencySamples();
+  const samples = new LatencySamples('firstToken');
   const times = { observedSeconds: 0.1, expectedSeconds: 0.1, mostSeconds: 0.1, slowness: 1 };
   for (let atMs = 0; atMs < seconds * 1_000; atMs += everyMs) {
     samples.add({ atMs, kind: 'firstToken', count: 1, ...times });

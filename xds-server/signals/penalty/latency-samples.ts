@@ -24,14 +24,27 @@ export interface LatencySample {
 const ENOUGH_ANSWERS = 20;
 /** Fewer answers than these say nothing. */
 const LEAST_ANSWERS = 8;
-const LEAST_WINDOW_MS = 3_000;
+/**
+ * At least those of so long count. Long prompts come in runs, and whatever comes behind them begins late: first tokens, and
+ * answers with them, are late for some seconds where nothing is wrong. Between two tokens that hardly shows.
+ */
+const LEAST_WINDOWS_MS: Readonly<Record<LatencyKind, number>> = {
+  firstToken: 6_000,
+  whole: 6_000,
+  pace: 3_000,
+};
 const LONGEST_WINDOW_MS = 30_000;
 /** A penalty leaves an engine a tenth of what it had: where it began by the answers of half a minute, as many take so long. */
 export const LONGEST_QUIET_WINDOW_MS = 10 * LONGEST_WINDOW_MS;
 
 /** The latest times of one kind at one engine. */
 export class LatencySamples {
+  readonly #leastWindowMs: number;
   #samples: LatencySample[] = [];
+
+  constructor(kind: LatencyKind) {
+    this.#leastWindowMs = LEAST_WINDOWS_MS[kind];
+  }
 
   add(sample: LatencySample): void {
     const [oldest = sample] = this.#samples;
@@ -45,7 +58,7 @@ export class LatencySamples {
   }
 
   /**
-   * The last 20 answers and at least those of 3 s, as far as 30 s back, so that a busy engine is judged by seconds and
+   * The last 20 answers and at least those of 6 s, or 3 s between tokens, as far as 30 s back, so that a busy engine is judged by seconds and
    * a quiet one at all; undefined when there are fewer than 8. With more time, the last 8 of that time count, where these are fewer.
    */
   recent(nowMs: number, longestMs = LONGEST_WINDOW_MS): readonly LatencySample[] | undefined {
@@ -62,7 +75,7 @@ export class LatencySamples {
       const ageMs = nowMs - atMs;
       if (ageMs > LONGEST_QUIET_WINDOW_MS) break;
       if (answers >= LEAST_ANSWERS && ageMs > LONGEST_WINDOW_MS) break;
-      if (answers >= ENOUGH_ANSWERS && ageMs > LEAST_WINDOW_MS) break;
+      if (answers >= ENOUGH_ANSWERS && ageMs > this.#leastWindowMs) break;
       answers += count;
       first--;
     }

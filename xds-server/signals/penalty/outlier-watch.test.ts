@@ -19,6 +19,8 @@ class World {
   readonly pools: readonly Pool[];
   /** The most that the load of the engines explains. */
   loadExplains = NORMAL;
+  /** How many times slower they must be for what they get done; undefined: as many as their answers are. */
+  slowness: number | undefined;
   second = 0;
 
   constructor(engines: readonly JudgedEngine[], pools = [poolOf(...engines.map(({ id }) => id))]) {
@@ -37,7 +39,7 @@ class World {
           observedSeconds,
           expectedSeconds: NORMAL,
           mostSeconds: this.loadExplains,
-          slowness: Math.max(1, observedSeconds / NORMAL),
+          slowness: this.slowness ?? Math.max(1, observedSeconds / NORMAL),
         });
       }
       this.watch.evaluate(this.engines, this.pools, () => false, nowMs);
@@ -244,6 +246,27 @@ describe('what is no outlier', () => {
     quiet.run(35, { a: NORMAL });
     quiet.run(5, { a: NORMAL, b: 20 * NORMAL }, 1);
     expect(quiet.view('b')).toMatchObject({ state: 'usual', evidence: null });
+  });
+
+  it('an engine that begins its answers late for some seconds, behind a run of long prompts, however often', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.run(60, { a: NORMAL, b: NORMAL });
+    for (let round = 0; round < 10; round++) {
+      world.run(4, { a: NORMAL, b: 8 * NORMAL });
+      expect(world.view('b').state).toBe('usual');
+      world.run(12, { a: NORMAL, b: NORMAL });
+      expect(world.view('b').state).toBe('usual');
+    }
+  });
+
+  it('an engine whose late answers one would give that is hardly slower, at its load', () => {
+    const world = new World([engine('a'), engine('b')]);
+    world.slowness = 1.4;
+    world.run(60, { a: NORMAL, b: NORMAL });
+    world.run(60, { a: NORMAL, b: 4 * NORMAL });
+    expect(world.view('b')).toMatchObject({ state: 'usual', evidence: { excess: expect.closeTo(4) } });
+    world.run(10, { a: NORMAL, b: 10 * NORMAL });
+    expect(world.view('b').state).toBe('penalised');
   });
 
   it('milliseconds, however many times the profile', () => {

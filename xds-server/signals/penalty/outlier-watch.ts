@@ -78,6 +78,15 @@ const DRIFT_FACTOR = 1.5;
 
 type Evidence = NonNullable<OutlierView['evidence']>;
 
+/** Answers that are late by less than the second begin no penalty where those of an engine would be as late that is less than the first slower. */
+const LEAST_SLOWNESS = 1.5;
+const SURE_EXCESS = 5;
+/** How long evidence must last. First tokens are late, and whole answers with them, behind every run of long prompts. */
+const ENTRY_MS: Readonly<Record<Evidence['kind'], number>> = {
+  ...{ firstToken: 4_000, whole: 4_000 },
+  ...{ pace: 2_000, stay: 2_000 },
+};
+
 interface Watched {
   readonly samples: Readonly<Record<LatencyKind, LatencySamples>>;
   readonly penalty: Penalty;
@@ -151,7 +160,8 @@ export class OutlierWatch {
     for (const { id, isHeard, slownessLimit } of engines) {
       const { penalty, evidence } = this.#of(id);
       if (isFrozen(id) || !isHeard) continue;
-      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit);
+      const entryMs = evidence === null ? undefined : entryMsOf(evidence);
+      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit, entryMs);
     }
     this.#limit(engines, pools, inForce);
     this.#findDrift(engines, nowMs);
@@ -161,9 +171,9 @@ export class OutlierWatch {
     let watched = this.#watched.get(engineId);
     if (watched === undefined) {
       const samples = {
-        firstToken: new LatencySamples(),
-        whole: new LatencySamples(),
-        pace: new LatencySamples(),
+        firstToken: new LatencySamples('firstToken'),
+        whole: new LatencySamples('whole'),
+        pace: new LatencySamples('pace'),
       };
       watched = { samples, penalty: new Penalty(), evidence: null, isLimited: false };
       this.#watched.set(engineId, watched);
@@ -351,6 +361,15 @@ function shared(
     for (const id of known) most.set(id, Math.max(most.get(id) ?? 1, middle));
   }
   return (engineId) => most.get(engineId) ?? 1;
+}
+
+/**
+ * How long evidence must last for a penalty. At high load a few requests more than usual, or longer ones, make answers as late as
+ * several times the load does, and so does an engine that is only a little slower.
+ */
+function entryMsOf({ kind, relativeExcess, slowness }: Evidence): number {
+  const saysLittle = kind !== 'stay' && kind !== 'pace' && relativeExcess < SURE_EXCESS;
+  return saysLittle && (slowness ?? 1) < LEAST_SLOWNESS ? Number.POSITIVE_INFINITY : ENTRY_MS[kind];
 }
 
 /** How slow an engine is to be taken for; a few milliseconds are never worth anything. */

@@ -1,7 +1,7 @@
 import type { SlownessLimit } from '../capacity/throughput.js';
 import { packRows, unpackRows } from '../saved.js';
 
-/** An engine is penalised when it is this many times slower than it should be, for this long. */
+/** An engine is penalised when it is this many times slower than it should be, for this long, or longer by evidence that is less sure. */
 const ENTRY_EXCESS = 2;
 const ENTRY_MS = 2_000;
 /** A penalty below this severity ends. */
@@ -85,21 +85,27 @@ export class Penalty {
    * evidence. `slowness`: times slower that the engine must be for its answers at what it gets done now. The first is
    * sure enough to begin with; it is gone with the load, which a penalty takes away. The second stays, and does not fall
    * below it. `limit`: how slow it can be at most by what it has got done since the penalty last rose, whatever its
-   * answers are like; that is remembered as long as `slowness`.
+   * answers are like; that is remembered as long as `slowness`. `entryMs`: for how long `excess` must last for a beginning.
    */
-  advance(excess: number | undefined, nowMs: number, slowness = 1, limit?: SlownessLimit): void {
+  advance(
+    excess: number | undefined,
+    nowMs: number,
+    slowness = 1,
+    limit?: SlownessLimit,
+    entryMs = ENTRY_MS,
+  ): void {
     if (excess === undefined) this.#withoutEvidence(nowMs);
-    else if (this.#sinceMs === undefined) this.#mayBegin(excess, nowMs);
+    else if (this.#sinceMs === undefined) this.#mayBegin(excess, entryMs, nowMs);
     else this.#follow(excess, slowness, limit, nowMs);
   }
 
-  #mayBegin(excess: number, nowMs: number): void {
+  #mayBegin(excess: number, entryMs: number, nowMs: number): void {
     if (excess < ENTRY_EXCESS) {
       this.#slowSinceMs = undefined;
       return;
     }
     this.#slowSinceMs ??= nowMs;
-    if (nowMs - this.#slowSinceMs < ENTRY_MS) return;
+    if (nowMs - this.#slowSinceMs < entryMs) return;
     this.resume(excess, nowMs, nowMs);
     this.#noteRise(nowMs);
   }
