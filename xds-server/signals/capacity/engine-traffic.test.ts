@@ -27,6 +27,17 @@ describe('the traffic of an engine', () => {
     expect(traffic.rates(START_MS + 35_000).requests).toBe(30);
   });
 
+  it('tells everything that it was given, each in its own place', () => {
+    const traffic = new EngineTraffic();
+    const names = Object.keys(noTraffic) as (keyof typeof noTraffic)[];
+    const given = { ...noTraffic, ...Object.fromEntries(names.map((name, at) => [name, 2 ** at])) };
+    traffic.add(given, START_MS);
+    expect(traffic.rates(START_MS)).toEqual(given);
+    traffic.add(given, START_MS + 4_000, START_MS);
+    const half = Object.fromEntries(names.map((name, at) => [name, 2 ** at / 2]));
+    expect(traffic.rates(START_MS + 4_000)).toEqual(half);
+  });
+
   it('has grown while its last ten seconds are half as much again as its last minute, and not by beginning', () => {
     const traffic = new EngineTraffic();
     const hasGrownAt = (second: number) => traffic.hasGrown(START_MS + second * 1_000);
