@@ -105,7 +105,7 @@ function ask(dice: Dice, vm: Vm): Stream {
 /** Ends a request in one of the ways in which requests end. */
 function end(dice: Dice, stream: Stream): void {
   if (dice.is(0.75)) {
-    stream.respond(dice.of([200, 200, 503]), {
+    stream.respond(dice.of([200, 200, 404, 503]), {
       attempts: dice.upTo(4),
       ...(dice.is(0.3) && { address: `10.0.${dice.upTo(3)}.${dice.upTo(7)}:8000` }),
       ...(dice.is(0.1) && { details: 'no_healthy_upstream' }),
