@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { Optimizer } from './index.js';
 import type { Solution } from './solution.js';
 import { shuffled, timesLarger, withNetwork } from './testing/changed.js';
+import { inOtherUnit } from './testing/odd.js';
 import { randomInput } from './testing/random.js';
 import { anyLoad, load, smallInput } from './testing/small.js';
 import { flowOf, simpleProfile, threeRegions, type World, weightsOf, worldInput } from './testing/world.js';
@@ -151,6 +152,44 @@ describe('sense of direction', () => {
       { numRuns: 15 },
     );
   });
+});
+
+test('the unit in which all rates are told changes nothing, in overload either', async () => {
+  /** What frontends at one place get is no matter, as it makes no difference who of them goes where. */
+  const flows = (solution: Solution, unit: number): Map<string, number> => {
+    const sums = new Map<string, number>();
+    for (const { poolId, flows } of solution.rows) {
+      for (const { engineId, rps } of flows) {
+        const key = `${poolId} ${engineId}`;
+        sums.set(key, (sums.get(key) ?? 0) + rps / unit);
+      }
+    }
+    return sums;
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(),
+      anyLoad,
+      fc.constantFrom(1e-9, 1e-6, 1e-3, 60, 3600, 1e5),
+      async (seed, at, unit) => {
+        const input = smallInput(seed, at);
+        const told = await optimizer.solve(input);
+        const other = await optimizer.solve(inOtherUnit(input, unit));
+        for (const [at, { rho }] of told.engines.entries())
+          expect(other.engines[at]!.rho).toBeCloseTo(rho, 6);
+        for (const [at, { shed }] of told.rows.entries()) {
+          expect(other.rows[at]!.shed[0]!.fraction).toBeCloseTo(shed[0]!.fraction, 6);
+        }
+        const before = flows(told, 1);
+        const after = flows(other, unit);
+        for (const key of [...before.keys(), ...after.keys()]) {
+          const rps = before.get(key) ?? 0;
+          expect(Math.abs((after.get(key) ?? 0) - rps)).toBeLessThan(1e-6 * (1 + rps));
+        }
+      },
+    ),
+    { numRuns: 30 },
+  );
 });
 
 test("operators' bounds hold, whatever the load and the weights in force", async () => {

@@ -53,8 +53,7 @@ export function shareCapacity(
 
 /** Requests per second that are left of a part. */
 function servedOf({ rate }: Part, shedFraction: number): number {
-  if (shedFraction <= NO_FRACTION) return rate;
-  return shedFraction >= 1 - NO_FRACTION ? 0 : rate * (1 - shedFraction);
+  return shedFraction <= NO_FRACTION ? rate : rate * (1 - shedFraction);
 }
 
 /**
@@ -64,15 +63,15 @@ function servedOf({ rate }: Part, shedFraction: number): number {
 function partsByLevel(problem: Problem, minShares: readonly MinShare[]): Part[][] {
   const guaranteed: Part[] = [];
   const rest: Part[] = [];
-  problem.rows.forEach(({ poolId, classes }, row) => {
+  problem.rows.forEach(({ poolId, classes, asked }, row) => {
     classes.forEach((demand, index) => {
-      const { priority, requestsPerSecond, isUnheard = false } = demand;
+      const { priority, isUnheard = false } = demand;
       const minShare = minShares.find((each) => each.poolId === poolId && each.priority === priority);
       const share = minShare?.share ?? 0;
       const size = relativeSize(problem, row, demand);
       const part = { row, index, priority, isUnheard, size };
-      if (share > 0) guaranteed.push({ ...part, rate: share * requestsPerSecond });
-      if (share < 1) rest.push({ ...part, rate: (1 - share) * requestsPerSecond });
+      if (share > 0) guaranteed.push({ ...part, rate: share * asked[index]! });
+      if (share < 1) rest.push({ ...part, rate: (1 - share) * asked[index]! });
     });
   });
   const byPriority = [...groupBy(rest, ({ priority }) => priority)].sort(([a], [b]) => b - a);

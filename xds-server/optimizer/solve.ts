@@ -1,5 +1,4 @@
 import { compare, sum } from '../collections.js';
-import type { Demand } from '../fleet/fleet-state.js';
 import { ownerBackups } from './backups/owner-backups.js';
 import { type DescribedRow, describe } from './explain/describe.js';
 import { checkInput } from './input.js';
@@ -62,51 +61,55 @@ function place(solver: LinearSolver, input: SolverInput): Placement {
   const everything = new Float64Array(problem.rows.length);
   const served: number[][] = [];
   for (let row = 0; row < everything.length; row++) {
-    const { firstArc, endArc, demandRps, classes } = problem.rows[row]!;
-    if (endArc > firstArc) everything[row] = demandRps;
-    served.push(ratesOf(classes, everything[row]! > 0));
+    const { asked, askedRps } = problem.rows[row]!;
+    everything[row] = askedRps;
+    served.push([...asked]);
   }
   const result = findOptimum(solver, problem, everything);
   if (result.fits) return { problem, served, optimum: result.optimum };
   const { minShares } = input.policy;
   let shared = shareCapacity(solver, problem, minShares, result);
-  for (let sharing = 0; sharing < MOST_SHARINGS; sharing++) {
+  for (let sharing = 0; ; sharing++) {
     const reweighed = buildProblem(input, shared.served.flat());
     const settled = isSameWork(problem, reweighed, shared.served);
     problem = reweighed;
-    if (settled) break;
+    if (settled || sharing === MOST_SHARINGS) break;
     shared = shareCapacity(solver, problem, minShares, result);
   }
-  return trim(solver, problem, shared);
+  return trim(solver, input, problem, shared);
 }
 
-/** Requests per second of classes that are served in full or not at all. */
-function ratesOf(classes: readonly Demand[], isServed: boolean): number[] {
-  const rates: number[] = [];
-  for (let at = 0; at < classes.length; at++) rates.push(isServed ? classes[at]!.requestsPerSecond : 0);
-  return rates;
-}
-
-/** Places what was found to fit; should rounding leave a little without room after all, that is refused as well. */
-function trim(solver: LinearSolver, problem: Problem, shared: SharedCapacity): Placement {
+/** Places what was found to fit; should a little be without room after all, that is refused as well. */
+function trim(
+  solver: LinearSolver,
+  input: SolverInput,
+  reweighed: Problem,
+  shared: SharedCapacity,
+): Placement {
+  let problem = reweighed;
   const served = shared.served.map((rates) => [...rates]);
   for (let trial = 0; ; trial++) {
     const totals = Float64Array.from(served, sum);
     const result = findByProgram(solver, problem, totals, shared.carrying);
     if (result.fits) return { problem, served, optimum: result.optimum };
-    result.unplaced?.forEach((unplaced, row) => {
-      cutLowest(served[row]!, unplaced * (1 + LEAST_CUT * 4 ** trial));
-    });
+    const { unplaced } = result;
+    for (let row = 0; unplaced && row < unplaced.length; row++) {
+      if (unplaced[row]! > 0)
+        cutLowest(problem, row, served[row]!, unplaced[row]! * (1 + LEAST_CUT * 4 ** trial));
+    }
+    problem = buildProblem(input, served.flat());
   }
 }
 
-/** Takes requests per second off classes, given from the highest priority to the lowest. */
-function cutLowest(rates: number[], amount: number): void {
+/** Takes mean requests per second off the classes of a row, given from the highest priority to the lowest. */
+function cutLowest(problem: Problem, row: number, rates: number[], amount: number): void {
+  const { classes } = problem.rows[row]!;
   let rest = amount;
   for (let at = rates.length - 1; at >= 0 && rest > 0; at--) {
-    const cut = Math.min(rest, rates[at]!);
+    const size = relativeSize(problem, row, classes[at]!);
+    const cut = Math.min(rest / size, rates[at]!);
     rates[at]! -= cut;
-    rest -= cut;
+    rest -= cut * size;
   }
 }
 

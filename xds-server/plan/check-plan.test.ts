@@ -180,6 +180,23 @@ describe('checkPlan', () => {
     expect(codes('elsewhere')).toContain('shed-needless');
   });
 
+  it('accepts that next to nothing of all capacity is left empty where somebody is refused', () => {
+    const refused = [{ priority: 0, fraction: 0.5 }];
+    const input = evolveInput([{ weights: { e0: 1 }, demandRps: 0.01, shed: refused }], [1, 1]);
+    const { fleet, engines } = input.state;
+    const codes = (health: number) => {
+      const state = {
+        ...input.state,
+        fleet: { ...fleet, networkSeconds: [[0.01, Number.POSITIVE_INFINITY]] },
+        engines: engines.map((engine, at) => (at === 0 ? { ...engine, health } : engine)),
+      };
+      const plan = evolvePlan({ ...input, state });
+      return checkPlan({ ...input, state, plan }).map(({ code }) => code);
+    };
+    expect(codes(9e-5)).not.toContain('shed-needless');
+    expect(codes(2e-4)).toContain('shed-needless');
+  });
+
   it('counts engines of less than a millionth of a replica as none, as solves do', () => {
     const input = evolveInput([{ weights: {} }], [1]);
     const engines = input.state.engines.map((engine) => ({ ...engine, health: 9e-7 }));

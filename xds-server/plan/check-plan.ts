@@ -17,6 +17,8 @@ const STATED_RHO_TOLERANCE = 0.25;
 const LEAST_CAPACITY = 1e-6;
 /** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
 const SHED_NEEDS_UTILIZATION = 0.95;
+/** Less than this share of all capacity may be left with room: it is what the large engines are short of their limits by rounding. */
+const SMALL_CAPACITY = 1e-4;
 /** Shed fractions are no finer: what one step less would serve is no room that somebody is refused for. */
 const SHED_STEP = 5e-9;
 
@@ -297,14 +299,19 @@ function* checkNeed(
   ways: Ways,
   report: Report,
 ): Steps<void> {
+  const all = state.engines.reduce((total, engine) => total + capacityOf(engine), 0);
   for (const row of plan.rows) {
     const { frontendId, poolId, shed } = row;
     const bounded = policy.bounds.some((bound) => bound.frontendId === frontendId && bound.poolId === poolId);
     if (bounded || !shed.some(({ fraction }) => fraction > 0)) continue;
-    const usable = state.fleet.engines.flatMap(({ id }) =>
-      ways.has(row, id) ? (utilizations.get(id) ?? []) : [],
-    );
-    if (usable.length > 0 && Math.max(...usable) < SHED_NEEDS_UTILIZATION) {
+    let capacity = 0;
+    const usable = state.engines.flatMap((engine) => {
+      const utilization = ways.has(row, engine.id) ? utilizations.get(engine.id) : undefined;
+      if (utilization === undefined) return [];
+      capacity += capacityOf(engine);
+      return utilization;
+    });
+    if (capacity > SMALL_CAPACITY * all && Math.max(...usable) < SHED_NEEDS_UTILIZATION) {
       report(
         'shed-needless',
         `row (${frontendId}, ${poolId}) sheds although its fullest engine is at ${Math.max(...usable)} of its hard limit`,

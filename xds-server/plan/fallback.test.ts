@@ -5,6 +5,7 @@ import { WardropError } from '../errors.js';
 import type { WeightBound } from '../fleet/policy.js';
 import { Optimizer } from '../optimizer/index.js';
 import type { OptimizerInput } from '../optimizer/solution.js';
+import { oddInput } from '../optimizer/testing/odd.js';
 import { randomInput, randomNumbers } from '../optimizer/testing/random.js';
 import { simpleProfile, type World, worldInput } from '../optimizer/testing/world.js';
 import { checkPlan } from './check-plan.js';
@@ -185,15 +186,7 @@ describe('without any plan, when the solver breaks', () => {
   it('so it has where engines are fractions of a replica and demands are nothing or billions', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), async (seed) => {
-        const random = randomNumbers(seed);
-        const scale = { frontends: 3, engines: 6, pools: 4, eligibility: 0.5, load: 1 };
-        const { state, ...rest } = randomInput(seed, scale);
-        const engines = state.engines.map((engine) => ({ ...engine, health: 10 ** (-6 * random()) }));
-        const demands = state.demands.map((demand) => ({
-          ...demand,
-          requestsPerSecond: random() < 0.1 ? 0 : demand.requestsPerSecond * 10 ** (18 * random() - 10),
-        }));
-        const odd = { ...rest, state: { ...state, engines, demands } };
+        const odd = oddInput(seed);
         expect(checkPlan({ ...odd, plan: await planOf(odd) })).toEqual([]);
       }),
       { numRuns: 60 },

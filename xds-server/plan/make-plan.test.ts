@@ -1,6 +1,9 @@
+import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { explain, explanationText, Optimizer, type Solution } from '../optimizer/index.js';
 import { solveFleet } from '../optimizer/solve.js';
+import { oddInput } from '../optimizer/testing/odd.js';
+import { shakenDemand } from '../optimizer/testing/random.js';
 import { worldInput } from '../optimizer/testing/world.js';
 import { LocalExecutor } from '../optimizer/thread/executor.js';
 import { makePlan, type PlanOutcome } from './make-plan.js';
@@ -63,6 +66,24 @@ describe('equal engines under light load', () => {
     }
     expect(moved(before, await planOf(five, without))).toEqual(new Map());
   });
+});
+
+it('fractions of a replica beside whole ones, and demands of nothing beside billions, are solved, from weights in force too', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(), async (seed) => {
+      const { state, profiles, policy } = oddInput(seed);
+      const first = await makePlan(optimizer, { previous: null, state, profiles, policy }, () => 0);
+      expect(first.failure).toBeUndefined();
+      const shaken = shakenDemand(first.input, 0.3, seed).state.demands;
+      const demands = shaken.map((demand) => ({
+        ...demand,
+        requestsPerSecond: Math.min(1e9, demand.requestsPerSecond),
+      }));
+      const later = { previous: first.plan, state: { ...state, demands }, profiles, policy };
+      expect((await makePlan(optimizer, later, () => 0)).failure).toBeUndefined();
+    }),
+    { numRuns: 12 },
+  );
 });
 
 it('an engine that serves three times as much gets three times the traffic, and more while queues are short', async () => {

@@ -88,7 +88,12 @@ export function totalRps(demands: readonly Demand[]): number {
   if (demands.length === 1) return demands[0]!.requestsPerSecond;
   const rates: number[] = [];
   for (const { requestsPerSecond } of demands) rates.push(requestsPerSecond);
-  return sum(rates.sort(compare));
+  return totalOf(rates);
+}
+
+/** The same of rates. */
+export function totalOf(rates: readonly number[]): number {
+  return rates.length === 1 ? rates[0]! : sum([...rates].sort(compare));
 }
 
 /**

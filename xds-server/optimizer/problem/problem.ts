@@ -8,7 +8,7 @@ import { workSeconds } from '../../profiles/profile.js';
 import type { SolverInput } from '../solution.js';
 import { followable, type RowBounds } from './bounds.js';
 import { buildColumns, type Column } from './columns.js';
-import { type MeanRequest, meanMix, poolOf, totalRps } from './demand.js';
+import { type MeanRequest, meanMix, poolOf, totalOf, totalRps } from './demand.js';
 
 /** Horizon of move costs while conditions are new, in seconds. */
 const SHORTEST_HORIZON_SECONDS = 60;
@@ -16,6 +16,14 @@ const SHORTEST_HORIZON_SECONDS = 60;
 const LONGEST_HORIZON_SECONDS = 30 * 60;
 /** Seconds that moving one request per second costs at least: no flow moves for less than a microsecond. */
 const LEAST_MOVE_SECONDS = 1e-6;
+
+/**
+ * A class asks for this many times what all engines of its row can do, at most. What is beyond is refused without a question: shares
+ * of next to nothing get lost in rounding, and with them what others are served.
+ */
+const MOST_ASKED = 1e4;
+/** Share of a class that filters, which shed by 32 bits of a hash, can tell from nothing: where engines could not do that much, none is asked for. */
+const LEAST_SERVED = 5e-9;
 
 /**
  * Seconds that tell equal choices apart, at most: which frontend takes which of two engines when it makes no difference.
@@ -31,6 +39,9 @@ export interface Row {
   readonly demandRps: number;
   /** Highest priority first. */
   readonly classes: readonly Demand[];
+  /** Requests per second that there is any question of serving, by class and together. */
+  readonly asked: readonly number[];
+  readonly askedRps: number;
   /** Mean request over the classes. */
   readonly mix: TokenMix;
   /** User-seconds per second that one request per second of moved flow costs. */
@@ -166,11 +177,14 @@ class ProblemBuilder {
     const rowHash = hashOf(key);
     this.#addArcs(arcs, frontend, reachable, mean, rowHash);
     this.#noteWeightsInForce(arcs, key, firstArc);
+    const asked = askedRates(classes, this.#mostRps(arcs, firstArc));
     this.#rows.push({
       frontendId: names.frontendId,
       poolId: names.poolId,
       demandRps: totalRps(classes),
       classes,
+      asked,
+      askedRps: totalOf(asked),
       mix: mean,
       moveSeconds: this.#moveSeconds(names.poolId, mean, reachable),
       firstArc,
@@ -223,6 +237,16 @@ class ProblemBuilder {
       arcs.work[arc] = workOfKind[kind]!;
     }
     arcs.size += reachable.length;
+  }
+
+  /** Requests per second that all engines of the row that is being listed could serve. */
+  #mostRps(arcs: ArcList, firstArc: number): number {
+    let most = 0;
+    for (let arc = firstArc; arc < arcs.size; arc++) {
+      const { capacity, congestion } = this.#columns[arcs.column[arc]!]!;
+      most += (congestion.max * capacity) / arcs.work[arc]!;
+    }
+    return most;
   }
 
   #noteWeightsInForce(arcs: ArcList, key: string, firstArc: number): void {
@@ -326,6 +350,15 @@ class ArcList {
       warnings,
     };
   }
+}
+
+/** Requests per second by class that there is any question of serving, when engines can do at most so much. */
+function askedRates(classes: readonly Demand[], most: number): number[] {
+  const rates: number[] = [];
+  for (const { requestsPerSecond } of classes) {
+    rates.push(LEAST_SERVED * requestsPerSecond > most ? 0 : Math.min(requestsPerSecond, MOST_ASKED * most));
+  }
+  return rates;
 }
 
 interface Prefill {

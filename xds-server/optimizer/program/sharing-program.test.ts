@@ -7,18 +7,17 @@ import { LinearSolver } from './linear-program.js';
 
 const highs = await loadHighs();
 
-/** A solver that takes programs with a variable fixed above 0 for ones without a solution, until it is fixed higher. */
+/** A solver that takes programs of a second round for ones without a solution, until less of the first row is asked for. */
 function finickySolver(): { readonly solver: LinearSolver; readonly refused: () => number } {
   const real = new LinearSolver(highs);
-  const fixedAt = ({ lower, upper }: Parameters<LinearSolver['solve']>[0]) =>
-    lower.find((value, at) => value > 0 && value === upper[at]);
   let first: number | undefined;
   let refused = 0;
   const solver: Pick<LinearSolver, 'solve'> = {
     solve(program, options) {
-      const value = fixedAt(program);
-      first ??= value;
-      if (value !== undefined && value < first! + 5e-8) {
+      const isSecond = program.lower.some((value, at) => value > 0 && value === program.upper[at]);
+      const asked = program.rowLower[0]!;
+      if (isSecond) first ??= asked;
+      if (isSecond && asked > first! - 5e-8) {
         refused++;
         throw new WardropError('WARDROP_SOLVER_FAILED', 'infeasible');
       }

@@ -18,6 +18,8 @@ import { missedArcs } from './working-set.js';
 
 /** Shed fractions and their prices below this are none. */
 export const NO_FRACTION = 1e-7;
+/** So are shares of what a round's fraction costs. Parts that ask for so little beside others are looked at in a round of their own. */
+const NO_SHARE = 1e-7;
 /**
  * Share of the hard limit that is left empty when demand is cut to fit: more than the width in which the worth of
  * capacity rises (see congestion.ts), so that it can still tell scarce engines from others.
@@ -27,7 +29,7 @@ const MARGIN = 6e-6;
 const NEARLY_FULL = 0.97;
 
 /**
- * By how much more of a part than former rounds found may be shed in a later one, where that would have no solution else: flows
+ * Share of what will be served of a row by which it may fall short where a later round would have no solution else: flows
  * of a run fit within its tolerance only, and what fitted in one need not fit to the last bit in the next. Ten times as much
  * in each trial, up to the most.
  */
@@ -93,7 +95,7 @@ export class SharingProgram {
     const { rows, columns } = problem;
     this.#solver = solver;
     this.#problem = problem;
-    this.#unit = flowUnit(Float64Array.from(rows, ({ demandRps }) => demandRps));
+    this.#unit = flowUnit(Float64Array.from(rows, ({ askedRps }) => askedRps));
     this.#asked = new Float64Array(rows.length);
     this.#demandRows = new DemandRows(problem);
     this.#rowLower = new Float64Array(this.#demandRows.end);
@@ -105,7 +107,7 @@ export class SharingProgram {
     const expected = expectedShares(problem);
     this.#leastServed = expected.reduce((least, share) => Math.min(least, share), 1);
     this.#sizes = Float64Array.from([
-      ...rows.map(({ demandRps }, row) => (demandRps * expected[row]!) / this.#unit),
+      ...rows.map(({ askedRps }, row) => (askedRps * expected[row]!) / this.#unit),
       ...columns.map(({ capacity }) => capacity / this.#unit),
     ]);
     this.#builder = new ProgramBuilder(this.#demandRows.sizes(this.#sizes));
@@ -130,13 +132,14 @@ export class SharingProgram {
     const { values, rowDuals } = this.#solve();
     this.#fixed.set(variable, values[variable]!);
     this.#fraction += values[variable]!;
-    const price = ({ row, size }: SharedPart): number => {
-      let sum = 0;
-      for (const { at, share } of this.#demandRows.of(row)) sum += share * rowDuals[at]!;
-      return size * sum;
+    const shareOfCost = ({ row, size, rate }: SharedPart): number => {
+      let price = 0;
+      for (const { at, share } of this.#demandRows.of(row)) price += share * rowDuals[at]!;
+      return (price * size * rate * this.#leastServed) / this.#unit;
     };
-    const stuck = open.filter((part) => price(part) > NO_FRACTION);
-    return { fraction: this.#fraction, stuck: stuck.length > 0 ? stuck : open };
+    const stuck = open.filter((part) => shareOfCost(part) > NO_SHARE);
+    const isNothingServed = 1 - this.#fraction < NO_FRACTION * this.#leastServed;
+    return { fraction: isNothingServed ? 1 : this.#fraction, stuck: stuck.length > 0 ? stuck : open };
   }
 
   /** Marks the arcs with flow in the last round. */
@@ -234,14 +237,17 @@ export class SharingProgram {
   }
 
   #program(): LinearProgram {
-    const program = this.#builder.finish(
-      Float64Array.from(this.#rowLower),
-      Float64Array.from(this.#rowUpper),
-    );
+    const rowLower = Float64Array.from(this.#rowLower);
+    for (let row = 0; row < this.#asked.length; row++) {
+      for (const { at, share } of this.#demandRows.minimaOf(row)) {
+        rowLower[at]! -= this.#slack * share * this.#sizes[row]!;
+      }
+    }
+    const program = this.#builder.finish(rowLower, Float64Array.from(this.#rowUpper));
     for (const [variable, value] of this.#fixed) {
       program.cost[variable] = 0;
-      program.lower[variable] = (value + this.#slack) / program.units[variable]!;
-      program.upper[variable] = (value + this.#slack) / program.units[variable]!;
+      program.lower[variable] = value / program.units[variable]!;
+      program.upper[variable] = value / program.units[variable]!;
     }
     return program;
   }
@@ -308,6 +314,10 @@ class DemandRows {
     return [...this.#minima[row]!, ...this.#maxima[row]!];
   }
 
+  minimaOf(row: number): readonly DemandRow[] {
+    return this.#minima[row]!;
+  }
+
   /** By row of the program, @param sizes by row and column of the problem */
   sizes(sizes: Float64Array): Float64Array {
     const all = new Float64Array(this.end);
@@ -338,13 +348,13 @@ class DemandRows {
 function expectedShares({ rows, columns, arcColumn, arcWork }: Problem): Float64Array {
   const asked = new Map<string, number>();
   const room = new Float64Array(rows.length);
-  rows.forEach(({ poolId, demandRps, firstArc, endArc }, row) => {
+  rows.forEach(({ poolId, askedRps, firstArc, endArc }, row) => {
     let work = 0;
     for (let arc = firstArc; arc < endArc; arc++) {
       work += arcWork[arc]! / (endArc - firstArc);
       room[row]! += columns[arcColumn[arc]!]!.capacity;
     }
-    asked.set(poolId, (asked.get(poolId) ?? 0) + work * demandRps);
+    asked.set(poolId, (asked.get(poolId) ?? 0) + work * askedRps);
   });
   return room.map((capacity, row) => {
     const work = asked.get(rows[row]!.poolId)!;
