@@ -23,8 +23,8 @@ export function capacitiesOf(scenario: Scenario): number[][][] {
   );
 }
 
-/** As many attempts as Wardrop's filter grants at most, and as Istio has a request make unless it is told otherwise. */
-export const MOST_ATTEMPTS = 3;
+/** Envoy's own default: one retry. With more, policies without a budget do worse where engines are full. */
+export const MOST_ATTEMPTS = 2;
 
 /** Engines to try in turn: each once, those that are ready before the others. */
 export function inTurn(engines: readonly number[], ready: readonly boolean[]): number[] {

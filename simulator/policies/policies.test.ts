@@ -84,7 +84,7 @@ describe.each(Object.entries(policies))('policy %s', (name, policy) => {
     expect((await run(policy)).e2eSeconds).toEqual(record.e2eSeconds);
   });
 
-  it('tries up to three engines, each once', async () => {
+  it('tries an engine and one other, Wardrop another one yet within its budget, each once', async () => {
     const lengths = new Set<number>();
     const counting: PolicyFactory = async (context) => {
       const inner = await policy!(context);
@@ -99,9 +99,9 @@ describe.each(Object.entries(policies))('policy %s', (name, policy) => {
       });
     };
     await run(counting, { seconds: 5 });
-    expect(Math.max(...lengths)).toBeLessThanOrEqual(3);
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(name === 'wardrop' ? 3 : 2);
     // Where a plan gives shares to few, there are no more.
-    if (!PLANNED.includes(name)) expect([...lengths]).toEqual([3]);
+    if (!PLANNED.includes(name)) expect([...lengths]).toEqual([2]);
   });
 
   it('sends next to nothing to an engine that is known to be dead', async () => {
