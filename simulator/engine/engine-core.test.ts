@@ -118,6 +118,35 @@ describe('EngineCore', () => {
     );
   });
 
+  it('obeys the law of Little: requests in it over time are the times that requests are in it', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
+        const submitted: Sequence[] = [];
+        let sojourns = 0;
+        const core = new EngineCore(small, (sequence, at) => {
+          if (sequence.finished) sojourns += at - sequence.arrivedAt;
+        });
+        let now = 0;
+        let area = 0;
+        const until = (end: number) => {
+          while (now < end) {
+            const next = Math.min(end, core.nextEventAt);
+            area += (core.running + core.waiting) * (next - now);
+            now = next;
+            core.advance(now);
+          }
+        };
+        for (const event of events) {
+          until(now + event.gap);
+          submitted.push(core.submit(event.request, now)!);
+        }
+        while (core.nextEventAt < Number.POSITIVE_INFINITY) until(core.nextEventAt);
+        expect(submitted.every(({ finished }) => finished)).toBe(true);
+        expect(area).toBeCloseTo(sojourns, 6);
+      }),
+    );
+  });
+
   it('is a function of its input', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 20 }), (events) => {
@@ -176,6 +205,17 @@ describe('EngineCore', () => {
     const submit = (now: number) => core.submit(request(0, 4, 4), now);
     expect([submit(0), submit(0), submit(0), submit(0)].map(Boolean)).toEqual([true, true, true, false]);
     expect(Boolean(submit(1))).toBe(true);
+  });
+
+  it('tells of requests that an iteration had no room for, not of those that came while it ran', () => {
+    const core = new EngineCore({ ...small, maxRunning: 1 }, () => {});
+    core.submit(request(0, 4, 4), 0);
+    core.submit(request(1, 4, 4), 0);
+    expect([core.waiting, core.passedOver]).toEqual([1, 0]);
+    core.advance(core.nextEventAt);
+    expect([core.waiting, core.passedOver]).toEqual([1, 1]);
+    core.advance(100);
+    expect([core.waiting, core.passedOver]).toEqual([0, 0]);
   });
 
   it('rejects a request that can never run', () => {

@@ -68,6 +68,7 @@ export class EngineCore {
   /** In order of admission. */
   #running: Sequence[] = [];
   #stepEndsAt = Number.POSITIVE_INFINITY;
+  #passedOver = 0;
   #queriedTokens = 0;
   #hitTokens = 0;
   #preemptions = 0;
@@ -85,6 +86,11 @@ export class EngineCore {
 
   get waiting(): number {
     return this.#waiting.length;
+  }
+
+  /** Requests that the running iteration had no room for; those that came since are none. vLLM's page shows them as waiting. */
+  get passedOver(): number {
+    return this.#passedOver;
   }
 
   /** 0..1, share of the key-value blocks that sequences hold. */
@@ -157,6 +163,7 @@ export class EngineCore {
   #beginStep(at: number): void {
     const left = this.#scheduleRunning();
     if (left > 0) this.#admit(left, at);
+    this.#passedOver = this.#waiting.length;
     this.#stepEndsAt = this.#running.length === 0 ? Number.POSITIVE_INFINITY : at + this.#stepSeconds();
   }
 

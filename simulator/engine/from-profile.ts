@@ -2,9 +2,10 @@ import type { Profile, TokenMix } from '../../xds-server/profiles/profile.js';
 import { workSeconds } from '../../xds-server/profiles/profile.js';
 import type { EngineParameters } from './parameters.js';
 
-/** A batch that is neither so small that no request finds company nor beyond what engines run. */
+/** A batch that is neither so small that no request finds company nor beyond what the largest engines of many cards run. */
 const LEAST_RUNNING = 4;
-const MOST_RUNNING = 512;
+const MOST_RUNNING = 4096;
+const LEAST_BATCH_TOKENS = 2048;
 /** Memory for keys and values: this many times what a full batch of the mix holds. */
 const MEMORY = 8;
 const BLOCK_TOKENS = 16;
@@ -31,6 +32,8 @@ export function engineOf(
   const perPrompt = work.secondsPerUncachedPromptToken * mix.uncachedPromptTokens;
   // What a step takes beyond its base, for each sequence in a full batch, without its share of prompts.
   const perSequence = Math.max(0, (perRequest - perPrompt) / outputTokens - idle / running);
+  // Of each sequence at full load: one of its answer, and its share of prompts, which come at twice that pace at times.
+  const tokensPerStep = 1 + mix.uncachedPromptTokens / outputTokens;
   const tokens = mix.promptTokens + outputTokens;
   const maxModelTokens = Math.max(8192, Math.ceil(32 * tokens), largestTokens);
   return {
@@ -40,7 +43,7 @@ export function engineOf(
     secondsPerBatchToken: work.secondsPerUncachedPromptToken,
     freeBatchTokens: running,
     maxRunning: running,
-    maxBatchTokens: Math.max(2048, 2 * running),
+    maxBatchTokens: Math.max(LEAST_BATCH_TOKENS, Math.ceil(2 * running * tokensPerStep)),
     maxWaiting: 4 * running,
     kvBlocks: Math.ceil(Math.max(MEMORY * running * tokens, maxModelTokens) / BLOCK_TOKENS),
     blockTokens: BLOCK_TOKENS,

@@ -1,4 +1,3 @@
-import { envoysOf } from '../scenario.js';
 import { choicesOf, inTurn, readyOf, rowOf } from './choices.js';
 import type { PolicyFactory } from './policy.js';
 import { SessionTable } from './session-table.js';
@@ -10,12 +9,11 @@ const BALANCE_RELATIVE = 1.1;
 
 /**
  * Cache-aware with thresholds, after SGLang's router (`cache_aware`): when its own requests in flight are unbalanced,
- * the shortest queue; else the engine whose prefix tree matches more than half of the prompt; else the engine with
- * the smallest tree. A conversation matches where its last turn was served; each Envoy knows what it sent.
+ * the shortest queue; else the engine whose prefix tree matches more than half of the prompt; else the shortest queue, too
+ * (its older versions took the smallest tree). A conversation matches where its last turn was served; each Envoy knows what it sent.
  */
 export const cacheAware: PolicyFactory = ({ scenario, local }) => {
   const choices = choicesOf(scenario);
-  const trees = envoysOf(scenario).map(() => scenario.engines.map(() => 0));
   const table = new SessionTable(scenario);
   return {
     id: 'cache-aware',
@@ -32,12 +30,7 @@ export const cacheAware: PolicyFactory = ({ scenario, local }) => {
       const isUnbalanced = most - least > BALANCE_ABSOLUTE && most > BALANCE_RELATIVE * least;
       const matches =
         lastEngine >= 0 && local.ready[frontend]![lastEngine] && lastTokens / promptTokens > CACHE_THRESHOLD;
-      const tree = trees[envoy]!;
-      let first = byLoad[0]!;
-      if (!isUnbalanced) {
-        first = matches ? lastEngine : ready.reduce((a, b) => (tree[b]! < tree[a]! ? b : a));
-      }
-      tree[first]! += lastEngine === first ? promptTokens - lastTokens : promptTokens;
+      const first = matches && !isUnbalanced ? lastEngine : byLoad[0]!;
       return inTurn([first, ...byLoad, ...engines], local.ready[frontend]!);
     },
     ended(request, engine, _now, outcome) {

@@ -2,6 +2,7 @@ import { boundedLoadHash } from './bounded-load-hash.js';
 import { cacheAware } from './cache-aware.js';
 import { clairvoyant } from './clairvoyant.js';
 import { consistentHash } from './consistent-hash.js';
+import { endpointPicker } from './endpoint-picker.js';
 import { leastRequest } from './least-request.js';
 import { localBest } from './local-best.js';
 import { nativeMaglev } from './native-maglev.js';
@@ -27,6 +28,7 @@ export const policies: Readonly<Record<string, PolicyFactory>> = {
   'session-cookie': sessionCookie,
   'bounded-load': boundedLoadHash,
   'cache-aware': cacheAware,
+  'endpoint-picker': endpointPicker,
   proportional: proportional({ gain: 0.5, smoothing: 0.2 }),
   // The best of the sweep in the failure story.
   'proportional-tuned': proportional({ gain: 0.1, smoothing: 0.5 }, 'proportional-tuned'),

@@ -245,7 +245,7 @@ it('Wardrop refuses the same requests in every run, and clients come back at the
 });
 
 describe('policies that know conversations', () => {
-  it.each(['consistent-hash', 'session-pinning', 'waterfall', 'native-maglev', 'wardrop'])(
+  it.each(['consistent-hash', 'session-pinning', 'endpoint-picker', 'waterfall', 'native-maglev', 'wardrop'])(
     '%s keeps them where they are at steady demand',
     async (name) => {
       const record = await run(policies[name]);
@@ -258,7 +258,7 @@ describe('policies that know conversations', () => {
 describe('several Envoys in each frontend', () => {
   const frontends = calm.frontends.map((frontend) => ({ ...frontend, envoys: 3 }));
 
-  it.each(['consistent-hash', 'session-cookie', 'native-maglev', 'wardrop'])(
+  it.each(['consistent-hash', 'session-cookie', 'endpoint-picker', 'native-maglev', 'wardrop'])(
     'change nothing where the key or the client says where a conversation is: %s',
     async (name) => {
       const record = await run(policies[name], { frontends });

@@ -61,12 +61,21 @@ export interface EngineTelemetry {
   readonly tbotSeconds: number;
 }
 
+/** What the metrics page of an engine says. */
+export interface EnginePage {
+  readonly waiting: number;
+  /** 0..1, share of its memory for keys and values that requests hold. */
+  readonly kvUse: number;
+}
+
 /** What is known at once where a request comes in. */
 export interface LocalView {
   /** An Envoy's own requests in flight, `[envoy][engine]`. */
   readonly inFlight: readonly Int32Array[];
   /** Which engines the frontend's own probes hold for ready, `[frontend][engine]`. */
   readonly ready: readonly (readonly boolean[])[];
+  /** What a frontend last read of each engine, `[frontend][engine]`; only for a policy with `readsPages`. */
+  readonly pages: readonly (readonly EnginePage[])[];
 }
 
 /** What a control server sees and reaches; a cut may separate it from frontends and engines. */
@@ -100,6 +109,8 @@ export interface Policy {
   readonly detectsDrift?: boolean;
   /** Engines keep nothing to themselves: a conversation's earlier turns are cached wherever it goes. */
   readonly sharesCaches?: boolean;
+  /** Frontends read metrics pages themselves, twenty times a second. */
+  readonly readsPages?: boolean;
   close?(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import { EngineCore, type EngineRequest, type Sequence } from '../engine/engine-core.js';
 import type { EngineParameters } from '../engine/parameters.js';
-import type { EngineTelemetry } from '../policies/policy.js';
+import type { EnginePage, EngineTelemetry } from '../policies/policy.js';
 
 /** Hears when the answer to a request begins and when it is complete, in seconds of the run. */
 export interface AnswerListener<R> {
@@ -39,6 +39,11 @@ export class Engine<R> {
   /** Requests that run or wait. */
   get load(): number {
     return this.#core.running + this.#core.waiting;
+  }
+
+  /** What its metrics page says now. */
+  get page(): EnginePage {
+    return { waiting: this.#core.passedOver, kvUse: this.#core.kvUse };
   }
 
   /** Times of its iterations are multiplied by it. */

@@ -215,6 +215,32 @@ describe('a world', () => {
     for (const { at, of } of seen.filter((item) => item.of > 31)) expect(at - of).toBeCloseTo(7);
   });
 
+  it('lets frontends read pages of engines that they get through to, where a policy asks', async () => {
+    const regions = { ...small, engines: [{ ...engine('a'), region: 'far' }, engine('b')] };
+    const faults = [
+      { kind: 'frozen-signals', from: 20, until: 25 } as const,
+      { kind: 'region-cut', region: 'far', from: 30, until: 35 } as const,
+    ];
+    const read = async (readsPages: boolean) => {
+      const seen: { readonly at: number; readonly kvUse: number }[] = [];
+      const watching: PolicyFactory = ({ local }) => ({
+        ...{ id: 'watching', readsPages },
+        decide(_, at) {
+          seen.push({ at, kvUse: local.pages[0]![0]!.kvUse });
+          return [0];
+        },
+      });
+      await World.run({ ...regions, faults }, watching, 1);
+      return (from: number, until: number) =>
+        new Set(seen.filter(({ at }) => at > from && at < until).map(({ kvUse }) => kvUse)).size;
+    };
+    const changes = await read(true);
+    expect(changes(15, 20)).toBeGreaterThan(20);
+    expect(changes(20.1, 25)).toBeGreaterThan(20);
+    expect(changes(30.1, 35)).toBe(1);
+    expect((await read(false))(15, 45)).toBe(1);
+  });
+
   it('brings the requests of a conversation to all Envoys of its frontend alike, and tells each what it has in flight', async () => {
     const frontends = ['f', 'g'].map((id) => ({ ...frontendOf(40, { id }), id, envoys: 2 }));
     const counts = [0, 0, 0, 0];

@@ -2,7 +2,7 @@ import type { EngineRequest, Sequence } from '../engine/engine-core.js';
 import type { Turn } from '../load/conversations.js';
 import { Dialogue } from '../load/dialogue.js';
 import { mix } from '../policies/hashing.js';
-import type { Outcome, Policy, PolicyFactory, RoutedRequest } from '../policies/policy.js';
+import type { EnginePage, Outcome, Policy, PolicyFactory, RoutedRequest } from '../policies/policy.js';
 import { Random } from '../random.js';
 import {
   envoysOf,
@@ -26,6 +26,8 @@ import { TotalVariation } from './variation.js';
 /** Health probes of an engine; two contrary results in a row change what is thought of it. */
 const PROBE_SECONDS = 0.5;
 const TICK_SECONDS = 0.25;
+/** As llm-d's endpoint picker reads pages. */
+const PAGE_SECONDS = 0.05;
 /** OpenAI's SDKs: 0.5 s doubled up to 8 s, less up to a quarter. */
 const FIRST_RETRY_SECONDS = 0.5;
 const LONGEST_RETRY_SECONDS = 8;
@@ -72,6 +74,8 @@ export class World {
   /** By frontend, and the control server's. */
   readonly #probes: readonly Probes[];
   readonly #controlProbes: Probes;
+  /** What each frontend last read of each engine. */
+  readonly #pages: EnginePage[][];
   readonly #outages: Outages;
   readonly #conversations: Conversations;
   readonly #reports: Reports;
@@ -102,6 +106,7 @@ export class World {
     );
     this.#probes = scenario.frontends.map(() => new Probes(scenario.engines.length));
     this.#controlProbes = new Probes(scenario.engines.length);
+    this.#pages = scenario.frontends.map(() => this.#engines.map(({ page }) => page));
     this.#outages = new Outages(scenario);
     this.#rows = rowsOf(scenario);
     const frontendOf = envoysOf(scenario);
@@ -121,7 +126,8 @@ export class World {
   /** Runs the scenario to the last answer. Requests and their times depend on the seed alone. */
   static async run(scenario: Scenario, policy: PolicyFactory, seed: number): Promise<Recorder> {
     const world = new World(scenario, seed);
-    const local = { inFlight: world.#inFlight, ready: world.#probes.map(({ ready }) => ready) };
+    const ready = world.#probes.map((probes) => probes.ready);
+    const local = { inFlight: world.#inFlight, ready, pages: world.#pages };
     const control = { ready: world.#controlProbes.ready, reaches: world.#outages.controlReaches };
     world.#policy = await policy({ scenario, seed, local, control });
     try {
@@ -143,6 +149,7 @@ export class World {
     this.#every(PROBE_SECONDS, () => this.#probe());
     this.#every(SAMPLE_SECONDS, () => this.#sample());
     this.#every(this.#scenario.signals.periodSeconds, () => this.#reports.tell(this.#policy, this.#now));
+    if (this.#policy.readsPages) this.#every(PAGE_SECONDS, () => this.#readPages());
     if (this.#policy.tick) this.#every(TICK_SECONDS, () => this.#policy.tick!(this.#now));
     const queue = this.#queue;
     for (;;) {
@@ -422,6 +429,15 @@ export class World {
     this.#controlProbes.add(isUp.map((up, engine) => up && !this.#outages.isCut(engines[engine]!.region)));
     this.#probes.forEach((probes, frontend) => {
       probes.add(isUp.map((up, engine) => up && this.#outages.connects(frontend, engine)));
+    });
+  }
+
+  /** Faults of signals are of what the control server hears, not of pages that frontends read themselves. */
+  #readPages(): void {
+    this.#pages.forEach((pages, frontend) => {
+      this.#engines.forEach(({ page }, engine) => {
+        if (this.#outages.connects(frontend, engine)) pages[engine] = page;
+      });
     });
   }
 
