@@ -64,7 +64,7 @@ describe('the control server', () => {
     const enginesAfter = async (engines: Record<string, string>, model = 'm') => {
       site.write(site.text(engines).replaceAll('models: [m]', `models: [${model}]`));
       expect(await server.reload('test')).toBe(true);
-      return (fleetView(server) as { engines: { id: string }[] }).engines.map(({ id }) => id);
+      return [...fleetView(server).engines].map((engine) => (engine as { id: string }).id);
     };
     expect(await enginesAfter({ a: a.address, b: b.address })).toEqual(['a']);
     await vi.waitUntil(() => server.view.state.engines.length === 2, PATIENCE_MS);

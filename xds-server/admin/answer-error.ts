@@ -14,6 +14,10 @@ export function answerError(log: Pick<Logger, 'error'>): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const status = statusOf(error);
     if (status >= 500) log.error({ err: error }, 'an API call failed');
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
     const message = error instanceof Error ? error.message : String(error);
     const code = codeOf(error, status);
     response.status(status).json({ ...(code === undefined ? {} : { code }), message });

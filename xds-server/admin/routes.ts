@@ -4,12 +4,14 @@ import { WardropError } from '../errors.js';
 import { packageFile } from '../package-file.js';
 import { PASSED_ON_HEADER } from '../peers/admin-question.js';
 import { issuedSnapshot } from './issued-snapshot.js';
+import { jsonText } from './json-text.js';
 import type { ServerMetrics } from './metrics/server-metrics.js';
 import { streamRecording } from './record-stream.js';
 import { readDecideRequest } from './requests/decide-request.js';
 import { readOperatorRequest } from './requests/operator-request.js';
 import { planName, text } from './requests/query.js';
 import { readChanges } from './requests/what-if-request.js';
+import { sendPieces } from './send-pieces.js';
 import type { ShownServer } from './shown-server.js';
 import { changedText } from './views/changed-text.js';
 import { dashboard } from './views/dashboard.js';
@@ -48,7 +50,7 @@ function addPages(app: Express, server: ShownServer, metrics: Metrics): void {
     else response.status(503).json({ ready: false, reason: 'no plan is published yet' });
   });
   app.get('/metrics', async (_request, response) => {
-    response.type(metrics.contentType).send(await metrics.page());
+    await sendPieces(response.type(metrics.contentType), await metrics.page());
   });
 }
 
@@ -57,12 +59,12 @@ function addViews(app: Express, server: ShownServer): void {
   app.get('/v1/status', (_request, response) => {
     response.json(serverStatus(overview(server)));
   });
-  app.get('/v1/plan', (_request, response) => {
+  app.get('/v1/plan', async (_request, response) => {
     if (server.plan === null) throw new WardropError('WARDROP_NOT_READY', 'no plan is published yet');
-    response.json(server.plan);
+    await sendPieces(response.type('json'), jsonText(server.plan));
   });
-  app.get('/v1/fleet', (_request, response) => {
-    response.json(fleetView(server));
+  app.get('/v1/fleet', async (_request, response) => {
+    await sendPieces(response.type('json'), jsonText(fleetView(server)));
   });
   app.get('/v1/snapshot', (request, response) => {
     const { bytes } = issuedSnapshot(server, text(request.query.frontend));
@@ -77,12 +79,9 @@ function addViews(app: Express, server: ShownServer): void {
   app.get('/v1/alarms', (_request, response) => {
     response.json({ alarms: server.alarms.list });
   });
-  app.get('/v1/config', (_request, response) => {
-    response.json({
-      file: server.config.file,
-      config: server.config.shown,
-      warnings: server.config.warnings,
-    });
+  app.get('/v1/config', async (_request, response) => {
+    const { file, shown, warnings } = server.config;
+    await sendPieces(response.type('json'), jsonText({ file, config: shown, warnings }));
   });
   app.get('/v1/record', (_request, response) => streamRecording(server, response));
 }

@@ -102,7 +102,7 @@ describe('Signals', () => {
     );
     signals.acceptReport('f', 'n', reportOf(140, { a: { planned: 40, status2xx: 39 } }), 2_000);
     expect(signals.totals.pools).toMatchObject([{ frontendId: 'f', poolId: 'm', offered: 40 }]);
-    expect(signals.totals.engines).toMatchObject([{ engineId: 'a', planned: 40, status2xx: 39 }]);
+    expect([...signals.totals.engines]).toMatchObject([{ engineId: 'a', planned: 40, status2xx: 39 }]);
   });
 
   it('is blind only when nothing is heard of any engine or frontend, and then keeps everything as it was', () => {
@@ -151,7 +151,7 @@ describe('Signals', () => {
     signals.acceptReport('f', 'n', report(3, 2, 1), 1_000);
     signals.acceptReport('f', 'n', report(5, 6, 4), 2_000);
     signals.acceptReport('f', 'n', report(5, 6, 4), 3_000);
-    expect(signals.totals.latencies).toEqual([
+    expect([...signals.totals.latencies]).toEqual([
       { frontendId: 'f', engineId: 'a', firstTokens: buckets(5), paces: [] },
     ]);
     expect(signals.totals.loads).toMatchObject([{ engineId: 'a', address: '10.0.0.1:80', reports: 6 }]);

@@ -1,22 +1,22 @@
 import { now } from '../../steady-clock.js';
 import type { ShownServer } from '../shown-server.js';
-import { gauge, type Registers } from './gauge.js';
+import { type Family, gauge } from './family.js';
 
-export function registerEnvoys(server: ShownServer, registers: Registers): void {
-  gauge(registers, 'wardrop_snapshot_version', 'Newest snapshot of a frontend.', ['frontend'], () =>
+export function registerEnvoys(server: ShownServer, families: Family[]): void {
+  gauge(families, 'wardrop_snapshot_version', 'Newest snapshot of a frontend.', ['frontend'], () =>
     server.config.fleet.frontends.flatMap(({ id }) => {
       const version = server.board.current(id)?.version;
       return version === undefined ? [] : [[{ frontend: id }, version] as const];
     }),
   );
-  gauge(registers, 'wardrop_envoys', 'Envoys connected over xDS.', ['frontend'], () => {
+  gauge(families, 'wardrop_envoys', 'Envoys connected over xDS.', ['frontend'], () => {
     const nodes = server.nodes();
     return server.config.fleet.frontends.map(
       ({ id }) => [{ frontend: id }, nodes.filter((node) => node.frontendId === id).length] as const,
     );
   });
   gauge(
-    registers,
+    families,
     'wardrop_envoys_behind',
     'Envoys that called lately and do not hold the newest snapshot.',
     ['frontend'],

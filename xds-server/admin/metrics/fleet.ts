@@ -1,28 +1,26 @@
+import { groupBy, sum } from '../../collections.js';
 import { effectiveCapacity } from '../../fleet/fleet-state.js';
+import { rowKey } from '../../fleet/row-key.js';
 import type { ShownServer } from '../shown-server.js';
-import { gauge, type Registers } from './gauge.js';
+import { type Family, gauge } from './family.js';
 
-export function registerFleet(server: ShownServer, registers: Registers): void {
+export function registerFleet(server: ShownServer, families: Family[]): void {
   gauge(
-    registers,
+    families,
     'wardrop_demand_requests_per_second',
     'Demand that plans are made for, by where it comes from.',
     ['frontend', 'pool', 'source'],
-    () =>
-      server.view.state.demands.map(
-        ({ frontendId, poolId, source, requestsPerSecond }) =>
-          [{ frontend: frontendId, pool: poolId, source }, requestsPerSecond] as const,
-      ),
+    () => demandSamples(server),
   );
   gauge(
-    registers,
+    families,
     'wardrop_plans_made_here',
     '1 while this control server makes the plans that it publishes, 0 while it takes those of another.',
     [],
     () => [[{}, server.isPlanning ? 1 : 0]],
   );
   gauge(
-    registers,
+    families,
     'wardrop_peer_age_seconds',
     'Time since another control server answered; absent before it ever did.',
     ['peer'],
@@ -34,13 +32,13 @@ export function registerFleet(server: ShownServer, registers: Registers): void {
         ),
   );
   gauge(
-    registers,
+    families,
     'wardrop_settled_seconds',
     'Time that demand and fleet count as having held, the least of all pools.',
     [],
     () => [[{}, server.view.state.settledSeconds]],
   );
-  gauge(registers, 'wardrop_engine_replicas', 'Replicas by readiness.', ['engine', 'ready'], () =>
+  gauge(families, 'wardrop_engine_replicas', 'Replicas by readiness.', ['engine', 'ready'], () =>
     server.view.state.engines.flatMap(({ id, replicas }) => {
       const ready = replicas.filter((replica) => replica.ready).length;
       return [
@@ -50,19 +48,31 @@ export function registerFleet(server: ShownServer, registers: Registers): void {
     }),
   );
   gauge(
-    registers,
+    families,
     'wardrop_engine_effective_capacity',
     'Ready replicas less health, ramp, drain and penalty.',
     ['engine'],
     () =>
       server.view.state.engines.map((engine) => [{ engine: engine.id }, effectiveCapacity(engine)] as const),
   );
-  gauge(registers, 'wardrop_alarms', 'Present alarms by kind.', ['kind'], () => {
+  gauge(families, 'wardrop_alarms', 'Present alarms by kind.', ['kind'], () => {
     const kinds = new Map<string, number>();
     for (const { id } of server.alarms.list) {
       const kind = id.split(':')[0]!;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     }
     return [...kinds].map(([kind, count]) => [{ kind }, count] as const);
+  });
+}
+
+type DemandSample = readonly [Readonly<Record<'frontend' | 'pool' | 'source', string>>, number];
+
+/** Over all priorities. */
+function demandSamples({ view }: ShownServer): readonly DemandSample[] {
+  const groups = groupBy(view.state.demands, (demand) => `${rowKey(demand)} ${demand.source}`);
+  return [...groups.values()].map((demands) => {
+    const { frontendId, poolId, source } = demands[0]!;
+    const rate = sum(demands.map(({ requestsPerSecond }) => requestsPerSecond));
+    return [{ frontend: frontendId, pool: poolId, source }, rate];
   });
 }

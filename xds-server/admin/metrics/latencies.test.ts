@@ -1,11 +1,11 @@
-import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { FIRST_TOKEN_BOUNDS, noEngineUsage } from '../../../wire/usage-report.js';
 import { UsageTotals } from '../../signals/usage/usage-totals.js';
 import type { ShownServer } from '../shown-server.js';
-import { registerLatencies } from './latencies.js';
+import { familiesText } from './family.js';
+import { latencyFamilies } from './latencies.js';
 
-it('shows latencies of each frontend and engine over all pools, in cumulative buckets', async () => {
+it('shows latencies of each frontend and engine over all pools, in cumulative buckets', () => {
   const totals = new UsageTotals();
   const usage = {
     ...noEngineUsage(1n, 2n),
@@ -15,9 +15,8 @@ it('shows latencies of each frontend and engine over all pools, in cumulative bu
   totals.addEngine('west', 'm', 'b', noEngineUsage(1n, 3n));
   const firstTokens = [1, 0, 3, ...FIRST_TOKEN_BOUNDS.slice(3).map(() => 0), 2];
   totals.addLatency('west', 'a', { engine: 2n, firstTokens, paces: [] });
-  const registry = new Registry();
-  registerLatencies({ signals: { totals } } as ShownServer, [registry]);
-  const lines = (await registry.metrics()).split('\n').filter((line) => line !== '');
+  const families = latencyFamilies({ signals: { totals } } as ShownServer);
+  const lines = [...familiesText(families)].join('').split('\n');
   const [first, second, third] = FIRST_TOKEN_BOUNDS;
   expect(lines.filter((line) => line.startsWith('# TYPE'))).toEqual([
     '# TYPE wardrop_first_token_seconds histogram',

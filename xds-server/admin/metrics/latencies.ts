@@ -1,85 +1,73 @@
-import type { Metric, MetricValueWithName } from 'prom-client';
 import { FIRST_TOKEN_BOUNDS } from '../../../wire/usage-report.js';
-import type { AnswerTimes } from '../../signals/usage/usage-totals.js';
+import type { AnswerTimes, LatencyTotals } from '../../signals/usage/usage-totals.js';
 import type { ShownServer } from '../shown-server.js';
-import type { Registers } from './gauge.js';
-
-type Values = MetricValueWithName<string>[];
+import { type Family, labelText, line } from './family.js';
 
 /** Latencies as filters measured them, per (frontend, engine), since the server started. */
-export function registerLatencies(server: ShownServer, registers: Registers): void {
-  register(
-    registers,
-    'histogram',
-    'wardrop_first_token_seconds',
-    'Time from the request to the first token of streamed answers.',
-    (name) => firstTokens(server, name),
-  );
-  register(
-    registers,
-    'summary',
-    'wardrop_whole_answer_seconds',
-    'Time from the request to the end of answers that are not streamed.',
-    (name) =>
-      sums(server, name, ({ wholeSecondsSum, wholeCount }) => ({ sum: wholeSecondsSum, count: wholeCount })),
-  );
-  register(
-    registers,
-    'summary',
-    'wardrop_token_gap_seconds',
-    'Time between tokens of streamed answers, for each token after the first.',
-    (name) =>
-      sums(server, name, ({ paceSecondsSum, paceTokens }) => ({ sum: paceSecondsSum, count: paceTokens })),
-  );
+export function latencyFamilies(server: ShownServer): readonly Family[] {
+  const firstToken = 'wardrop_first_token_seconds';
+  const whole = 'wardrop_whole_answer_seconds';
+  const gap = 'wardrop_token_gap_seconds';
+  return [
+    {
+      name: firstToken,
+      help: 'Time from the request to the first token of streamed answers.',
+      type: 'histogram',
+      *lines() {
+        // All of one moment: the last bucket is the count.
+        const latencies = [...server.signals.totals.latencies];
+        const times = [...server.signals.totals.times];
+        yield* buckets(latencies, firstToken);
+        yield* sums(times, firstToken, ({ firstTokenSecondsSum, firstTokenCount }) => [
+          firstTokenSecondsSum,
+          firstTokenCount,
+        ]);
+      },
+    },
+    {
+      name: whole,
+      help: 'Time from the request to the end of answers that are not streamed.',
+      type: 'summary',
+      lines: () =>
+        sums(server.signals.totals.times, whole, ({ wholeSecondsSum, wholeCount }) => [
+          wholeSecondsSum,
+          wholeCount,
+        ]),
+    },
+    {
+      name: gap,
+      help: 'Time between tokens of streamed answers, for each token after the first.',
+      type: 'summary',
+      lines: () =>
+        sums(server.signals.totals.times, gap, ({ paceSecondsSum, paceTokens }) => [
+          paceSecondsSum,
+          paceTokens,
+        ]),
+    },
+  ];
 }
 
-/** Of what is counted elsewhere; the classes of prom-client only observe values one by one. */
-function register(
-  registers: Registers,
-  type: 'histogram' | 'summary',
-  name: string,
-  help: string,
-  read: (name: string) => Values,
-): void {
-  const get = async () => ({ name, help, type, aggregator: 'sum', values: read(name) });
-  const metric = { name, help, get, reset: () => undefined } as unknown as Metric;
-  for (const registry of registers) registry.registerMetric(metric);
-}
-
-function firstTokens(server: ShownServer, name: string): Values {
-  const { latencies } = server.signals.totals;
-  const buckets = latencies.flatMap(({ frontendId, engineId, firstTokens: counts }) => {
+function* buckets(latencies: Iterable<LatencyTotals>, name: string): Generator<string> {
+  for (const { frontendId, engineId, firstTokens } of latencies) {
+    const labels = labelText({ frontend: frontendId, engine: engineId });
     let below = 0;
-    return counts.map((count, at) => {
+    for (const [at, count] of firstTokens.entries()) {
       below += count;
-      const le = String(FIRST_TOKEN_BOUNDS[at] ?? '+Inf');
-      return {
-        metricName: `${name}_bucket`,
-        labels: { frontend: frontendId, engine: engineId, le },
-        value: below,
-      };
-    });
-  });
-  const rest = sums(server, name, ({ firstTokenSecondsSum, firstTokenCount }) => ({
-    sum: firstTokenSecondsSum,
-    count: firstTokenCount,
-  }));
-  return [...buckets, ...rest];
+      yield line(`${name}_bucket`, `${labels},le="${FIRST_TOKEN_BOUNDS[at] ?? '+Inf'}"`, below);
+    }
+  }
 }
 
 /** Sums and counts over pools, where there are any. */
-function sums(
-  server: ShownServer,
+function* sums(
+  all: Iterable<AnswerTimes>,
   name: string,
-  read: (times: AnswerTimes) => { sum: number; count: number },
-): Values {
-  return server.signals.totals.times.flatMap((times) => {
-    const { sum, count } = read(times);
-    if (count === 0) return [];
-    const labels = { frontend: times.frontendId, engine: times.engineId };
-    return [
-      { metricName: `${name}_sum`, labels, value: sum },
-      { metricName: `${name}_count`, labels, value: count },
-    ];
-  });
+  read: (times: AnswerTimes) => readonly [sum: number, count: number],
+): Generator<string> {
+  for (const times of all) {
+    const [sum, count] = read(times);
+    if (count === 0) continue;
+    const labels = labelText({ frontend: times.frontendId, engine: times.engineId });
+    yield line(`${name}_sum`, labels, sum) + line(`${name}_count`, labels, count);
+  }
 }

@@ -2,41 +2,41 @@ import type { SolutionRow } from '../../optimizer/index.js';
 import { now } from '../../steady-clock.js';
 import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
-import { gauge, type Registers } from './gauge.js';
+import { type Family, gauge } from './family.js';
 
-export function registerPlan(server: ShownServer, registers: Registers): void {
+export function registerPlan(server: ShownServer, families: Family[]): void {
   const one = (value: number | undefined) => (value === undefined ? [] : [[{}, value] as const]);
   const engines = (value: 'rho' | 'congestionPriceSeconds' | 'scarcityPriceSeconds') => () =>
     (server.plan?.engines ?? []).map((engine) => [{ engine: engine.engineId }, engine[value]] as const);
-  gauge(registers, 'wardrop_plan_sequence', 'Number of the plan in force.', [], () =>
+  gauge(families, 'wardrop_plan_sequence', 'Number of the plan in force.', [], () =>
     one(server.plan?.sequence),
   );
-  gauge(registers, 'wardrop_plan_age_seconds', 'Time since the plan in force was made.', [], () =>
+  gauge(families, 'wardrop_plan_age_seconds', 'Time since the plan in force was made.', [], () =>
     one(server.plan === null ? undefined : ageSeconds(server.plan.createdAtMs, now())),
   );
   gauge(
-    registers,
+    families,
     'wardrop_plan_objective_seconds',
     'User-seconds per second under the plan, moves included.',
     [],
     () => one(server.plan?.objectiveSeconds),
   );
   gauge(
-    registers,
+    families,
     'wardrop_plan_mix_error_seconds',
     'What is missing in the objective because it takes requests of an engine at their mean size.',
     [],
     () => one(server.solution?.mixErrorSeconds),
   );
   gauge(
-    registers,
+    families,
     'wardrop_weight_bound',
     'Least and most that a weight may be, where an operator or the trickle of a penalised engine bounds it.',
     ['frontend', 'pool', 'engine', 'limit'],
     () => (server.solution?.rows ?? []).flatMap(boundsOf),
   );
   gauge(
-    registers,
+    families,
     'wardrop_weight',
     'Share of the traffic of a frontend and pool for an engine.',
     ['frontend', 'pool', 'engine'],
@@ -49,7 +49,7 @@ export function registerPlan(server: ShownServer, registers: Registers): void {
       ),
   );
   gauge(
-    registers,
+    families,
     'wardrop_shed_fraction',
     'Share of requests of a frontend, pool and priority that are refused.',
     ['frontend', 'pool', 'priority'],
@@ -61,33 +61,33 @@ export function registerPlan(server: ShownServer, registers: Registers): void {
         ),
       ),
   );
-  gauge(registers, 'wardrop_steered_share', 'Share of keys that filters are to steer.', [], () =>
+  gauge(families, 'wardrop_steered_share', 'Share of keys that filters are to steer.', [], () =>
     one(server.config.steered),
   );
   gauge(
-    registers,
+    families,
     'wardrop_overflow_fraction',
     'Share of the keys of an engine that go elsewhere because it has too much in flight.',
     ['engine'],
     () => [...server.relief.engines].map(([engine, fraction]) => [{ engine }, fraction] as const),
   );
   gauge(
-    registers,
+    families,
     'wardrop_replica_in_flight_limit',
     'Requests in flight that each Envoy may have per ready replica of an engine.',
     ['engine'],
     () => [...server.relief.limits].map(([engine, limit]) => [{ engine }, limit] as const),
   );
-  gauge(registers, 'wardrop_engine_rho', 'Planned utilisation of an engine.', ['engine'], engines('rho'));
+  gauge(families, 'wardrop_engine_rho', 'Planned utilisation of an engine.', ['engine'], engines('rho'));
   gauge(
-    registers,
+    families,
     'wardrop_engine_congestion_price_seconds',
     'User-seconds that one more replica-second of work costs through queueing.',
     ['engine'],
     engines('congestionPriceSeconds'),
   );
   gauge(
-    registers,
+    families,
     'wardrop_engine_scarcity_price_seconds',
     'User-seconds that one more replica-second of capacity would save at the hard limit.',
     ['engine'],

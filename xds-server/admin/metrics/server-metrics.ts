@@ -2,10 +2,11 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 import { type Nack, shortType } from '../../xds/index.js';
 import type { ShownServer } from '../shown-server.js';
 import { registerEnvoys } from './envoys.js';
+import { type Family, familiesText } from './family.js';
 import { registerFleet } from './fleet.js';
 import { registerPlan } from './plan.js';
 import { registerSignals } from './signals.js';
-import { registerUsage } from './usage.js';
+import { usageFamilies } from './usage.js';
 
 const SOLVE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
@@ -16,6 +17,7 @@ const SOLVE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
  */
 export class ServerMetrics {
   readonly #registry = new Registry();
+  readonly #families: Family[] = [];
   readonly #solveSeconds: Histogram;
   readonly #solves: Counter<'result'>;
   readonly #syncCalls: Counter<'status'>;
@@ -55,20 +57,20 @@ export class ServerMetrics {
       labelNames: ['result'],
       registers,
     });
-    registerPlan(server, registers);
-    registerFleet(server, registers);
-    registerSignals(server, registers);
-    registerUsage(server, registers);
-    registerEnvoys(server, registers);
+    registerPlan(server, this.#families);
+    registerFleet(server, this.#families);
+    registerSignals(server, this.#families);
+    this.#families.push(...usageFamilies(server));
+    registerEnvoys(server, this.#families);
   }
 
   get contentType(): string {
     return this.#registry.contentType;
   }
 
-  /** The page in Prometheus' text format. */
-  page(): Promise<string> {
-    return this.#registry.metrics();
+  /** The page in Prometheus' text format, in pieces. */
+  async page(): Promise<Iterable<string>> {
+    return pieces(await this.#registry.metrics(), familiesText(this.#families));
   }
 
   observeSolve(seconds: number, failure: string | undefined): void {
@@ -87,4 +89,9 @@ export class ServerMetrics {
   countReload(isGood: boolean): void {
     this.#reloads.inc({ result: isGood ? 'ok' : 'error' });
   }
+}
+
+function* pieces(first: string, rest: Iterable<string>): Generator<string> {
+  yield first;
+  yield* rest;
 }

@@ -3,13 +3,13 @@ import type { SignalName } from '../../fleet/fleet.js';
 import { trustedValue } from '../../signals/pages/replica-reading.js';
 import { now } from '../../steady-clock.js';
 import type { ShownServer } from '../shown-server.js';
-import { gauge, type Registers } from './gauge.js';
+import { type Family, gauge } from './family.js';
 
 /** What engines say on their metrics pages. */
-export function registerSignals(server: ShownServer, registers: Registers): void {
+export function registerSignals(server: ShownServer, families: Family[]): void {
   for (const signal of ['running', 'waiting'] as const) {
     gauge(
-      registers,
+      families,
       `wardrop_engine_${signal}_requests`,
       `Requests that the engine itself says are ${signal}; absent while unknown.`,
       ['engine'],
@@ -17,14 +17,14 @@ export function registerSignals(server: ShownServer, registers: Registers): void
     );
   }
   gauge(
-    registers,
+    families,
     'wardrop_engine_kv_use',
     'Mean use of the key-value cache over replicas, 0 to 1; absent while unknown.',
     ['engine'],
     () => knownValues(server, 'kvUse').map(([labels, values]) => [labels, mean(values)] as const),
   );
   gauge(
-    registers,
+    families,
     'wardrop_engine_signal_age_seconds',
     'Age of the oldest reading of a signal among the replicas of an engine; absent while there is none.',
     ['engine', 'signal'],

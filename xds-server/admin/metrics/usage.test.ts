@@ -1,4 +1,3 @@
-import { Registry } from 'prom-client';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Random } from '../../../simulator/random.js';
 import { id64 } from '../../../wire/hash.js';
@@ -10,7 +9,8 @@ import { Node } from '../../signals/testing/life.js';
 import { WITH_LATENCY } from '../../signals/testing/one-model.js';
 import { PrivateStateReader } from '../../signals/testing/private-state.js';
 import type { ShownServer } from '../shown-server.js';
-import { registerUsage } from './usage.js';
+import { familiesText } from './family.js';
+import { usageFamilies } from './usage.js';
 
 const HOUR_MS = 3_600_000;
 const reader = new PrivateStateReader();
@@ -81,14 +81,13 @@ function entriesIn(state: unknown): number {
 
 describe('of engines, replicas, models, profiles, frontends and Envoys that come and go', () => {
   const signals = new Signals(configOf(0), [], 0);
-  const registry = new Registry();
-  registerUsage({ signals } as unknown as ShownServer, [registry]);
+  const page = () => [...familiesText(usageFamilies({ signals } as unknown as ShownServer))].join('');
 
   it('what signals know and save, and what metrics show, does not grow', async () => {
     const sizeAfter = async (hours: readonly number[]) => {
       for (const hour of hours) live(signals, hour);
       return {
-        lines: (await registry.metrics()).split('\n').length,
+        lines: page().split('\n').length,
         saved: exactJson(signals.save()).length,
         entries: entriesIn(reader.read(signals)),
       };
@@ -102,7 +101,9 @@ describe('of engines, replicas, models, profiles, frontends and Envoys that come
 
   it('counts are shown until some minutes after they left, and go on as they were where they are back before', async () => {
     const lineOf = async (what: string) =>
-      (await registry.metrics()).split('\n').find((line) => line.includes(what));
+      page()
+        .split('\n')
+        .find((line) => line.includes(what));
     const nowMs = 130 * HOUR_MS;
     live(signals, 129);
     const counted = await lineOf('engine="e229",what="planned"');
@@ -124,14 +125,12 @@ describe('of engines, replicas, models, profiles, frontends and Envoys that come
 
   it('sums over the models of an engine never become less when one of these is forgotten', async () => {
     const countOf = async () =>
-      (await registry.metrics()).match(
-        /wardrop_whole_answer_seconds_count\{frontend="f",engine="a"\} (\d+)/,
-      )![1];
+      page().match(/wardrop_whole_answer_seconds_count\{frontend="f",engine="a"\} (\d+)/)![1];
     live(signals, 140);
     const counted = await countOf();
     signals.reconfigure(configOf(141), 141 * HOUR_MS);
     signals.evaluate(142 * HOUR_MS);
-    expect(signals.totals.engines.some(({ poolId }) => poolId === 'm240')).toBe(false);
+    expect([...signals.totals.engines].some(({ poolId }) => poolId === 'm240')).toBe(false);
     expect(await countOf()).toBe(counted);
   });
 });

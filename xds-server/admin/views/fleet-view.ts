@@ -6,37 +6,36 @@ import { measuredConfidence } from '../../signals/measured-confidence.js';
 import type { RoundTripView } from '../../signals/network/round-trip.js';
 import { requestsAtReplica } from '../../signals/pages/engine-load.js';
 import { confidence, type ReplicaReading } from '../../signals/pages/replica-reading.js';
-import type { SizesInForce } from '../../signals/signals.js';
+import type { SignalsView, SizesInForce } from '../../signals/signals.js';
 import type { ReplicaLoad } from '../../signals/usage/usage-totals.js';
 import { now } from '../../steady-clock.js';
 import { ageSeconds } from '../age.js';
 import type { ShownServer } from '../shown-server.js';
 
-/** Configured engines and frontends, as of the last look at them, with all that is known about them now. */
-export function fleetView(server: ShownServer): object {
-  const nowMs = now();
-  const inFlight = server.signals.inFlight(nowMs);
-  const { configuredFleet: fleet, state, drifts, heldPools, rates } = server.view;
+/**
+ * Configured engines and frontends, as of the last look at them, with all that is known about them now. Long lists are made while
+ * they are read, which may take a while, in which the server looks again.
+ */
+export function fleetView(server: ShownServer) {
+  const { view } = server;
+  const inFlight = server.signals.inFlight(now());
+  const { configuredFleet: fleet, state, drifts, heldPools } = view;
   const resorts = lastResortsOf(state.fleet);
   return {
     atMs: state.atMs,
     settledSeconds: state.settledSeconds,
-    frontends: fleet.frontends.map((_, at) => frontendView(server, at, nowMs)),
+    frontends: each(fleet.frontends, (_, at) => frontendView(server, view, at)),
     pools: fleet.pools.map((pool) => ({
       ...pool,
       readinessHeld: heldPools.includes(pool.id),
       lastResortIds: resorts.get(pool.id) ?? [],
       settledSeconds: settledSecondsOf(state, pool.id),
     })),
-    engines: fleet.engines.map((engine, at) => ({
-      ...engineView(server, at, nowMs),
+    engines: each(fleet.engines, (engine, at) => ({
+      ...engineView(server, view, at),
       inFlight: inFlight?.get(engine.id) ?? null,
     })),
-    demands: state.demands.filter(isConfigured(server)).map((demand) => ({
-      ...demand,
-      ...rateView(rates.find((rate) => isSameClass(rate, demand))),
-      ...demandViews(server, demand, nowMs),
-    })),
+    demands: demandsView(server, view),
     profileDrifts: drifts,
     usage: {
       pools: server.signals.totals.pools,
@@ -46,15 +45,30 @@ export function fleetView(server: ShownServer): object {
   };
 }
 
+function* each<T>(items: readonly T[], viewOf: (item: T, at: number) => object): Generator<object> {
+  for (const [at, item] of items.entries()) yield viewOf(item, at);
+}
+
+function* demandsView(server: ShownServer, { state, rates }: SignalsView): Generator<object> {
+  for (const demand of state.demands) {
+    if (!isConfigured(server, demand)) continue;
+    yield {
+      ...demand,
+      ...rateView(rates.find((rate) => isSameClass(rate, demand))),
+      ...demandViews(server, demand, now()),
+    };
+  }
+}
+
 /** Whether a class is still of the fleet: of others that were seen last, signals know nothing any more. */
-function isConfigured({ config }: ShownServer): (demand: Demand) => boolean {
-  const frontendIds = new Set(config.fleet.frontends.map(({ id }) => id));
-  const poolIds = new Set(config.fleet.pools.map(({ id }) => id));
-  return ({ frontendId, poolId }) => frontendIds.has(frontendId) && poolIds.has(poolId);
+function isConfigured({ config }: ShownServer, { frontendId, poolId }: Demand): boolean {
+  const { frontends, pools } = config.fleet;
+  return frontends.some(({ id }) => id === frontendId) && pools.some(({ id }) => id === poolId);
 }
 
 /** `at` is the frontend's place in the fleet. */
-function frontendView({ config, view }: ShownServer, at: number, nowMs: number): object {
+function frontendView({ config }: ShownServer, view: SignalsView, at: number): object {
+  const nowMs = now();
   const { frontends, engines } = view.configuredFleet;
   const frontend = frontends[at]!;
   const source = networkSource(config.shown);
@@ -74,8 +88,9 @@ function frontendView({ config, view }: ShownServer, at: number, nowMs: number):
 }
 
 /** `at` is the engine's place in the fleet. */
-function engineView(server: ShownServer, at: number, nowMs: number): object {
-  const { configuredFleet, state, vetoes, outliers, capacities, outside } = server.view;
+function engineView(server: ShownServer, view: SignalsView, at: number): object {
+  const nowMs = now();
+  const { configuredFleet, state, vetoes, outliers, capacities, outside } = view;
   const { endpoints: _endpoints, ...engine } = configuredFleet.engines[at]!;
   const { replicas, ...factors } = state.engines[at]!;
   return {

@@ -98,21 +98,17 @@ export class UsageTotals {
     }));
   }
 
-  get engines(): readonly EngineTotals[] {
-    return [...this.#engines.values()].map(
-      ({ place, usage: { pool: _pool, engine: _engine, ...counts } }) => ({ ...place, ...counts }),
-    );
+  /** Made while they are read, as there may be very many; so are the next two. */
+  get engines(): Iterable<EngineTotals> {
+    return each(this.#engines, ({ pool: _pool, engine: _engine, ...counts }) => counts);
   }
 
-  get times(): readonly AnswerTimes[] {
-    return [...this.#times.values()].map(({ place, usage }) => ({ ...place, ...usage }));
+  get times(): Iterable<AnswerTimes> {
+    return each(this.#times, (times) => times);
   }
 
-  get latencies(): readonly LatencyTotals[] {
-    return [...this.#latencies.values()].map(({ place, usage: { engine: _engine, ...counts } }) => ({
-      ...place,
-      ...counts,
-    }));
+  get latencies(): Iterable<LatencyTotals> {
+    return each(this.#latencies, ({ engine: _engine, ...counts }) => counts);
   }
 
   /** Only of replicas that send load reports with their responses. */
@@ -215,4 +211,11 @@ export class UsageTotals {
 
 function idsOf(items: readonly { readonly id: string }[]): ReadonlySet<string> {
   return new Set(items.map(({ id }) => id));
+}
+
+function* each<P extends Place, U, C extends object>(
+  known: ReadonlyMap<string, Entry<P, U>>,
+  countsOf: (usage: U) => C,
+): Generator<P & C> {
+  for (const { place, usage } of known.values()) yield { ...place, ...countsOf(usage) };
 }
