@@ -46,7 +46,8 @@ const hanging: Answer = () => {};
 const engines = ['a', 'b', 'c'].map((id) => new StubEngine(id));
 const authority = new CertificateAuthority();
 const { certificate: cert, key } = authority.issue('engines.example');
-const secure = new StubEngine('secure', { cert, key });
+const client = authority.issue('client');
+const secure = new StubEngine('secure', { cert, key, ca: authority.certificate, requestCert: true });
 const failing: Answer = (response) => {
   response.statusCode = 500;
   response.end();
@@ -92,7 +93,7 @@ beforeAll(async () => {
         profile: 'p',
         endpoints: [secure.address],
         healthPath: '/healthy',
-        tls: { sni: 'engines.example', caFile: 'ca.pem' },
+        tls: { sni: 'engines.example', caFile: 'ca.pem', certFile: 'client.pem', keyFile: 'client-key.pem' },
         auth: { valueFile: 'authorization.txt' },
       },
     ],
@@ -104,6 +105,8 @@ beforeAll(async () => {
     files: {
       'replicas.txt': `${engines[1]!.address}\n`,
       'ca.pem': authority.certificate.toString(),
+      'client.pem': client.certificate.toString(),
+      'client-key.pem': client.key.toString(),
       'authorization.txt': 'Bearer 100%\n',
     },
   });
@@ -121,7 +124,7 @@ afterAll(async () => {
   await Promise.all([...engines, secure].map((engine) => engine.kill()));
 });
 
-it('an engine that wants TLS and credentials is probed and served with them, whatever the client sends', async () => {
+it('an engine that wants TLS, a certificate and credentials is probed and served with them, whatever the client sends', async () => {
   const isOurs = ({ headers }: Attempt) => headers.authorization === 'Bearer 100%';
   await mesh.eventually('a probe', () => secure.attempts.some(({ path }) => path === '/healthy'));
   for (let sent = 0; sent < 5; sent++) {

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { parseReplicaList } from '../fleet/replica-list.js';
-import type { Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
+import type { CertifiedKey, Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
 import { messageOf } from '../message-of.js';
 import type { TlsSettings } from './config.js';
 import type { ReadFile } from './document/read-file.js';
@@ -68,7 +68,7 @@ export class NamedFiles {
     const upstreams = new Map<string, Upstream>();
     for (const [index, engine] of (engines ?? []).entries()) {
       if (engine?.id === undefined) continue;
-      const tls = this.#upstreamTls(['engines', index, 'tls', 'caFile'], engine.tls);
+      const tls = this.#upstreamTls(['engines', index, 'tls'], engine.tls);
       const auth = this.#upstreamAuth(['engines', index, 'auth', 'valueFile'], engine.auth);
       if (tls === undefined && auth === undefined) continue;
       upstreams.set(engine.id, { ...(tls && { tls }), ...(auth && { auth }) });
@@ -78,10 +78,13 @@ export class NamedFiles {
 
   #upstreamTls(path: Path, tls: Partly<ConfigFile['engines'][number]['tls']>): UpstreamTls | undefined {
     if (tls?.sni === undefined) return undefined;
-    const ca = this.#text(path, tls.caFile);
-    if (ca === undefined) return { sni: tls.sni };
-    this.#checkCertificate(path, ca);
-    return { sni: tls.sni, ca };
+    const ca = this.#text([...path, 'caFile'], tls.caFile);
+    const cert = this.#text([...path, 'certFile'], tls.certFile);
+    const key = this.#text([...path, 'keyFile'], tls.keyFile);
+    if (ca !== undefined) this.#checkCertificate([...path, 'caFile'], ca);
+    const client = cert === undefined || key === undefined ? undefined : { cert, key };
+    if (client !== undefined) this.#checkPair(path, client, ['certFile', 'keyFile']);
+    return { sni: tls.sni, ...(ca !== undefined && { ca }), ...(client && { client }) };
   }
 
   #upstreamAuth(path: Path, auth: Partly<ConfigFile['engines'][number]['auth']>): UpstreamAuth | undefined {
@@ -121,15 +124,21 @@ export class NamedFiles {
 
   #checkTls({ cert, key, clientCa, peerCa }: TlsSettings): void {
     const tls = ['server', 'tls'];
-    const noKey = 'the file must hold a private key in PEM, without a password';
-    const isCertificate = this.#checkCertificate([...tls, 'cert'], cert);
-    const isKey = this.#check([...tls, 'key'], noKey, () => createPrivateKey(key));
-    if (isCertificate && isKey) {
-      this.#check(tls, 'cert and key cannot be used together', () => createSecureContext({ cert, key }));
-    }
+    this.#checkPair(tls, { cert, key }, ['cert', 'key']);
     // TLS itself would take anything for authorities, and then nobody's certificate.
     if (clientCa !== undefined) this.#checkCertificate([...tls, 'clientCa'], clientCa);
     if (peerCa !== undefined) this.#checkCertificate([...tls, 'peerCa'], peerCa);
+  }
+
+  /** `keys` are those of the mapping at `path` that name the two files. */
+  #checkPair(path: Path, { cert, key }: CertifiedKey, [certKey, keyKey]: readonly [string, string]): void {
+    const noKey = 'the file must hold a private key in PEM, without a password';
+    const isCertificate = this.#checkCertificate([...path, certKey], cert);
+    const isKey = this.#check([...path, keyKey], noKey, () => createPrivateKey(key));
+    if (!isCertificate || !isKey) return;
+    this.#check(path, `${certKey} and ${keyKey} cannot be used together`, () =>
+      createSecureContext({ cert, key }),
+    );
   }
 
   #checkCertificate(path: Path, pem: string): boolean {

@@ -3,10 +3,14 @@ import { CertificateAuthority } from '../../test/conformance/certificates.js';
 import { loadConfig } from './load.js';
 import { ConfigError } from './problem.js';
 
-const authority = new CertificateAuthority().certificate.toString();
+const ca = new CertificateAuthority();
+const authority = ca.certificate.toString();
+const [client, other] = [ca.issue('client'), ca.issue('other')];
 const files: Readonly<Record<string, string>> = {
   '/none/ca.pem': authority,
   '/none/token': 'Bearer s3cret%\n',
+  '/none/cert.pem': client.certificate.toString(),
+  '/none/key.pem': client.key.toString(),
 };
 
 function load(a: string, b: string, more: Readonly<Record<string, string>> = {}) {
@@ -61,4 +65,30 @@ it('a missing file, one that is no certificate and a value of several lines are 
   const broken = { '/none/ca.pem': '-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n' };
   expect(problems(both, both, broken)).toMatch(/must hold a certificate in PEM/);
   expect(problems(both, both, { '/none/token': 'a\nb' })).toMatch(/one line of printable characters/);
+});
+
+const withCertificate = ', tls: {sni: engines.example, certFile: cert.pem, keyFile: key.pem}';
+
+it('a certificate for engines that ask for one comes from files, and is never shown', () => {
+  const config = load(withCertificate, withCertificate);
+  expect(config.upstreams.get('a')!.tls).toEqual({
+    sni: 'engines.example',
+    client: { cert: client.certificate.toString(), key: client.key.toString() },
+  });
+  expect(JSON.stringify([config.shown, config.fleet])).not.toContain('PRIVATE KEY');
+});
+
+it('a certificate without its key, a key alone and the key of another certificate are problems with a place', () => {
+  const alone = (key: string) => `, tls: {sni: x, ${key}}`;
+  const noKey = alone('certFile: cert.pem');
+  expect(problems(noKey, noKey)).toMatch(/engines\[0\]\.tls: missing key "keyFile", to go with certFile/);
+  const noCertificate = alone('keyFile: key.pem');
+  expect(problems(noCertificate, noCertificate)).toMatch(/tls: missing key "certFile", to go with keyFile/);
+  const misspelt = alone('certFile: cert.pem, keyFiel: key.pem');
+  expect(problems(misspelt, misspelt)).toMatch(/unknown key.*keyFile/s);
+  expect(problems(misspelt, misspelt)).not.toMatch(/missing key/);
+  const files = { '/none/key.pem': other.key.toString() };
+  expect(problems(withCertificate, withCertificate, files)).toMatch(
+    /certFile and keyFile cannot be used together/,
+  );
 });

@@ -12,6 +12,14 @@ export interface UpstreamTls {
   readonly sni: string;
   /** PEM text of the authorities that are trusted; those of the system when absent. */
   readonly ca?: string;
+  /** What is shown to engines that ask for a certificate; none when absent. */
+  readonly client?: CertifiedKey;
+}
+
+/** PEM texts of a certificate chain and its private key. */
+export interface CertifiedKey {
+  readonly cert: string;
+  readonly key: string;
 }
 
 /** A header that engines want to see; clients cannot send one of their own. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import { networkInterfaces } from 'node:os';
 import { freePorts } from '../../free-ports.js';
 
@@ -22,13 +22,13 @@ export class StubEngine {
   readonly name: string;
   readonly attempts: Attempt[] = [];
   behaviour: Behaviour = answerOk;
-  readonly #tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  readonly #tls: ServerOptions | undefined;
   readonly #host: string;
   #server: Server | undefined;
   #port = 0;
 
-  /** `tls`: certificate and key; plain HTTP without. `host`: where it listens. */
-  constructor(name: string, tls?: { readonly cert: Buffer; readonly key: Buffer }, host = '127.0.0.1') {
+  /** `tls`: certificate, key and whom it trusts; plain HTTP without. `host`: where it listens. */
+  constructor(name: string, tls?: ServerOptions, host = '127.0.0.1') {
     this.name = name;
     this.#tls = tls;
     this.#host = host;

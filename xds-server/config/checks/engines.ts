@@ -32,6 +32,7 @@ export function checkEngines(config: Draft, found: Findings): void {
     }
     checkReplicas(found, index, engine);
     checkMetrics(found, index, engine?.metrics);
+    checkClientCertificate(found, index, engine?.tls);
     const path = ['engines', index, 'profile'];
     if (engine?.profile !== undefined) found.known(path, 'profile', engine.profile, profileIds);
     else if (engine !== undefined) {
@@ -108,6 +109,19 @@ function checkReplicas(found: Findings, index: number, engine: Entry | undefined
     const problem = `${JSON.stringify(discovery.dns)} is not a name:port`;
     found.problem([...path, 'discovery', 'dns'], problem, { hint: 'such as engines.example:8000' });
   }
+}
+
+/** A certificate without its key, or a key alone, can be shown to nobody. */
+function checkClientCertificate(
+  found: Findings,
+  index: number,
+  tls: Partly<ConfigFile['engines'][number]['tls']> | undefined,
+): void {
+  const path = ['engines', index, 'tls'];
+  const given = (['certFile', 'keyFile'] as const).filter((key) => tls?.[key] !== undefined);
+  if (given.length !== 1 || found.faults.excuse(path, ['certFile', 'keyFile'])) return;
+  const missing = given[0] === 'certFile' ? 'keyFile' : 'certFile';
+  found.problem(path, `missing key "${missing}", to go with ${given[0]}`);
 }
 
 function checkMetrics(

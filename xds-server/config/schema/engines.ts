@@ -86,6 +86,12 @@ const tls = {
       description:
         'PEM file of the authorities that are trusted. Relative to the configuration file. Default: those of the system.',
     },
+    certFile: {
+      ...filePath,
+      description:
+        'PEM file of the certificate chain that is shown to replicas that ask for one (mutual TLS); with `keyFile`.',
+    },
+    keyFile: { ...filePath, description: 'PEM file of its private key.' },
   },
 } as const;
 

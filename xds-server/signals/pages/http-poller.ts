@@ -95,8 +95,12 @@ export class HttpPoller {
   #clientOf({ asked, upstream }: PollTarget): Client {
     const { timeoutMs } = this.#options;
     const tls = upstream?.tls;
-    const names = tls && { servername: tls.sni, ...(tls.ca !== undefined && { ca: tls.ca }) };
-    const connect = { timeout: timeoutMs, ...names };
+    const secured = tls && {
+      servername: tls.sni,
+      ...(tls.ca !== undefined && { ca: tls.ca }),
+      ...tls.client,
+    };
+    const connect = { timeout: timeoutMs, ...secured };
     return new Client(`${tls === undefined ? 'http' : 'https'}://${asked}`, { pipelining: 1, connect });
   }
 

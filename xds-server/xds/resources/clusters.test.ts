@@ -51,6 +51,17 @@ it('asks over TLS for the name that the certificate must be for', () => {
   });
 });
 
+it('shows its certificate to engines that ask for one', () => {
+  const client = { cert: 'CHAIN', key: 'KEY' };
+  const socket = built({ tls: { sni: 'engines.example', client } }).cluster.transportSocket!;
+  const { commonTlsContext } = anyUnpack(socket.configType.value as never, UpstreamTlsContextSchema)!;
+  const [{ certificateChain, privateKey }] = commonTlsContext!.tlsCertificates as never as [
+    Record<'certificateChain' | 'privateKey', { specifier: object }>,
+  ];
+  expect(certificateChain.specifier).toEqual({ case: 'inlineString', value: 'CHAIN' });
+  expect(privateKey.specifier).toEqual({ case: 'inlineString', value: 'KEY' });
+});
+
 it('sets the header in place of what clients send, percent signs being taken as they are', () => {
   const { requestMutations } = built({ auth: { header: 'authorization', value: 'Bearer 100%' } });
   const { header, appendAction } = requestMutations.at(-1)!.action.value as {

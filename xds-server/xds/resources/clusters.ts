@@ -176,17 +176,18 @@ const outlierDetection = {
 };
 
 /** The certificate must be for the name that is asked for, whatever the address. */
-function tlsSocket({ sni, ca }: UpstreamTls) {
+function tlsSocket({ sni, ca, client }: UpstreamTls) {
   return filter('envoy.transport_sockets.tls', UpstreamTlsContextSchema, {
     sni,
     commonTlsContext: {
       tlsParams: { tlsMinimumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_2 },
+      ...(client && {
+        tlsCertificates: [{ certificateChain: inline(client.cert), privateKey: inline(client.key) }],
+      }),
       validationContextType: {
         case: 'validationContext',
         value: {
-          ...(ca === undefined
-            ? { systemRootCerts: {} }
-            : { trustedCa: { specifier: { case: 'inlineString', value: ca } } }),
+          ...(ca === undefined ? { systemRootCerts: {} } : { trustedCa: inline(ca) }),
           matchTypedSubjectAltNames: [
             {
               sanType: SubjectAltNameMatcher_SanType.DNS,
@@ -197,6 +198,10 @@ function tlsSocket({ sni, ca }: UpstreamTls) {
       },
     },
   });
+}
+
+function inline(value: string) {
+  return { specifier: { case: 'inlineString' as const, value } };
 }
 
 /** Engines see our credentials and never those that clients have for us. */
