@@ -4,6 +4,9 @@ import { messageOf } from '../../message-of.js';
 import { ConfigError } from '../problem.js';
 import { YamlSource } from './yaml-source.js';
 
+/** No configuration is nearly as long; what is put in its place by mistake must not take the memory, nor minutes. */
+const MOST_CHARACTERS = 8 * 1024 * 1024;
+
 /** Reads a file as UTF-8 text, without a byte order mark; throws what the file system throws. */
 export type ReadFile = (path: string) => string;
 
@@ -21,6 +24,8 @@ export function readSource(file: string, readFile: ReadFile): YamlSource {
   let text: string;
   try {
     text = readFile(file);
+    if (text.length > MOST_CHARACTERS)
+      throw new Error(`it has more than ${MOST_CHARACTERS} characters, as no configuration has`);
   } catch (error) {
     const problem = { file, line: 1, column: 1, path: '', message: `cannot be read: ${messageOf(error)}` };
     throw new ConfigError('WARDROP_CONFIG_UNREADABLE', [problem]);

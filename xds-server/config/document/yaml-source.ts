@@ -7,10 +7,12 @@ import {
   isSeq,
   LineCounter,
   type Node,
+  type Pair,
   parseDocument,
   Scalar,
   visit,
   type YAMLError,
+  type YAMLMap,
 } from 'yaml';
 import { ConfigError, type ConfigProblem, formatPath, type Path } from '../problem.js';
 
@@ -33,6 +35,8 @@ export class YamlSource {
   readonly file: string;
   readonly #lines = new LineCounter();
   readonly #document: Document;
+  /** By their keys, of mappings that were asked about. */
+  readonly #pairs = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
 
   /** @throws {ConfigError} with all syntax errors */
   constructor(text: string, file: string) {
@@ -214,7 +218,7 @@ export class YamlSource {
         offset = item.range?.[0] ?? offset;
         node = this.#resolve(item);
       } else if (isMap(node)) {
-        const pair = node.items.find((item) => String(item.key) === String(step));
+        const pair = this.#pairOf(node, String(step));
         if (pair === undefined) return offset;
         const key = isNode(pair.key) ? pair.key.range?.[0] : undefined;
         const value = isNode(pair.value) ? pair.value.range?.[0] : undefined;
@@ -223,6 +227,16 @@ export class YamlSource {
       } else return offset;
     }
     return offset;
+  }
+
+  /** A mapping of thousands of keys may have a problem with each. */
+  #pairOf(map: YAMLMap, key: string): Pair | undefined {
+    let pairs = this.#pairs.get(map);
+    if (pairs === undefined) {
+      pairs = new Map(map.items.map((pair) => [String(pair.key), pair]));
+      this.#pairs.set(map, pairs);
+    }
+    return pairs.get(key);
   }
 
   #resolve(node: unknown): Node | null {

@@ -82,6 +82,13 @@ describe('the YAML of a configuration', () => {
     );
   });
 
+  it('refuses a file that is longer than any configuration, without taking it apart', () => {
+    const text = `${minimal}#${' '.repeat(8 * 1024 * 1024)}\n`;
+    expect(problemsOf(text).map(({ message }) => message)).toEqual([
+      'cannot be read: it has more than 8388608 characters, as no configuration has',
+    ]);
+  });
+
   it('reads UTF-8, with a byte order mark or without, and refuses what is none', () => {
     const folder = mkdtempSync(join(tmpdir(), 'wardrop-yaml-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
