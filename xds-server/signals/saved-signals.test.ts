@@ -9,8 +9,8 @@ import { SAVED_FORMAT, type SavedSignals, Signals } from './signals.js';
 import { life, lifeConfig } from './testing/life.js';
 import { type PrivateState, PrivateStateReader } from './testing/private-state.js';
 
-/** Nothing follows from totals and traffic: they count since a server started. */
-const reader = new PrivateStateReader(['Signals.totals', 'Signals.traffic']);
+/** Nothing follows from totals and traffic, which count since a server started; what is under way is counted when it is asked for. */
+const reader = new PrivateStateReader(['Signals.totals', 'Signals.traffic', 'UsageLedger.#counted']);
 afterAll(() => reader.close());
 
 /** A value of each field that was seen, by `Class.field`, and those that had another one, too. */

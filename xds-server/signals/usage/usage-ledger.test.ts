@@ -187,6 +187,22 @@ it('knows the requests under way of live VMs, and says nothing while a node is s
   expect([...ledger.inFlight(66_000)!.values()]).toEqual([1]);
 });
 
+it('what is under way is counted once for all that ask at one time, as for every engine, and anew after each report', () => {
+  const ledger = new UsageLedger();
+  const report = (sent: number) => ({
+    vms: [{ ...noVmUsage(1n, nextOf(1n)), replicas: [{ engine: 2n, replica: 3n, sent, ended: 0 }] }],
+  });
+  ledger.accept('n', report(1), 1_000);
+  const counted = ledger.inFlight(1_000)!;
+  expect(ledger.inFlight(1_000)).toBe(counted);
+  expect(ledger.replicasInFlight(1_000)).toBe(ledger.replicasInFlight(1_000));
+  ledger.accept('n', report(5), 1_000);
+  expect([...ledger.inFlight(1_000)!.values()]).toEqual([5]);
+  expect(ledger.inFlight(9_000)).toBeUndefined();
+  ledger.drop('n');
+  expect([...ledger.inFlight(9_000)!.values()]).toEqual([]);
+});
+
 it('a row that a VM has forgotten and then reports again counts from zero', () => {
   const ledger = new UsageLedger();
   ledger.accept('n', reportOf(new Map([[1n, 100]])), 1_000);

@@ -35,6 +35,18 @@ export interface UsageDelta {
   readonly turnLevel: number;
 }
 
+interface ReplicaInFlight {
+  readonly engine: bigint;
+  readonly replica: bigint;
+  readonly inFlight: number;
+}
+
+/** Attempts under way at replicas, and at engines by their hashes. */
+interface UnderWay {
+  readonly replicas: readonly ReplicaInFlight[];
+  readonly engines: ReadonlyMap<bigint, number>;
+}
+
 interface Node {
   lastMs: number;
   /** Since when its next report counts; undefined: since its last one. */
@@ -84,6 +96,8 @@ const GONE_AFTER_MS = 60_000;
 export class UsageLedger {
   readonly #nodes = new Map<string, Node>();
   #heldUpMs = Number.NEGATIVE_INFINITY;
+  /** Undefined since something was heard. */
+  #counted: { readonly atMs: number; readonly underWay: UnderWay | undefined } | undefined;
 
   /**
    * This process did not run for a while, until now. Reports that are read next were written at any time since, and the ones
@@ -109,6 +123,7 @@ export class UsageLedger {
 
   /** Undefined for the first report of a node. */
   accept(nodeId: string, report: UsageReport, nowMs: number): UsageDelta | undefined {
+    this.#counted = undefined;
     const known = this.#nodes.get(nodeId);
     const node = known ?? { lastMs: nowMs, sinceMs: undefined, vms: new Map() };
     this.#nodes.set(nodeId, node);
@@ -142,6 +157,7 @@ export class UsageLedger {
 
   /** Forgets a node, with its requests under way. */
   drop(nodeId: string): void {
+    this.#counted = undefined;
     this.#nodes.delete(nodeId);
   }
 
@@ -150,32 +166,41 @@ export class UsageLedger {
    * way.
    */
   inFlight(nowMs: number): ReadonlyMap<bigint, number> | undefined {
-    const replicas = this.replicasInFlight(nowMs);
-    if (replicas === undefined) return undefined;
-    const counts = new Map<bigint, number>();
-    for (const { engine, inFlight } of replicas) counts.set(engine, (counts.get(engine) ?? 0) + inFlight);
-    return counts;
+    return this.#underWay(nowMs)?.engines;
   }
 
   /** Attempts under way at each replica of each engine; undefined as in `inFlight`. */
-  replicasInFlight(
-    nowMs: number,
-  ): readonly { readonly engine: bigint; readonly replica: bigint; readonly inFlight: number }[] | undefined {
-    const sums = new Map<string, ReplicaUsage>();
+  replicasInFlight(nowMs: number): readonly ReplicaInFlight[] | undefined {
+    return this.#underWay(nowMs)?.replicas;
+  }
+
+  /** Counted once for all that ask at one time, as for every engine whose page is read. */
+  #underWay(nowMs: number): UnderWay | undefined {
+    if (this.#counted?.atMs !== nowMs) this.#counted = { atMs: nowMs, underWay: this.#count(nowMs) };
+    return this.#counted.underWay;
+  }
+
+  #count(nowMs: number): UnderWay | undefined {
+    const sums = new Map<string, { engine: bigint; replica: bigint; inFlight: number }>();
     for (const node of this.#nodes.values()) {
       const silentMs = nowMs - node.lastMs;
       if (silentMs > GONE_AFTER_MS) continue;
       if (silentMs > LIVE_MS) return undefined;
       for (const vm of node.vms.values()) {
         if (nowMs - vm.lastMs > LIVE_MS) continue;
-        for (const [key, usage] of vm.rows.replicas) add(sums, key, usage, sections.replicas.row);
+        for (const [key, { engine, replica, sent, ended }] of vm.rows.replicas) {
+          const sum = sums.get(key);
+          if (sum === undefined) sums.set(key, { engine, replica, inFlight: sent - ended });
+          else sum.inFlight += sent - ended;
+        }
       }
     }
-    return [...sums.values()].map(({ engine, replica, sent, ended }) => ({
-      engine,
-      replica,
-      inFlight: Math.max(0, sent - ended),
-    }));
+    const engines = new Map<bigint, number>();
+    for (const sum of sums.values()) {
+      sum.inFlight = Math.max(0, sum.inFlight);
+      engines.set(sum.engine, (engines.get(sum.engine) ?? 0) + sum.inFlight);
+    }
+    return { replicas: [...sums.values()], engines };
   }
 
   /** All but the node that has just called. */
@@ -210,6 +235,7 @@ export class UsageLedger {
 
   restore({ nodes, heldUpMs }: SavedUsageLedger): void {
     this.#nodes.clear();
+    this.#counted = undefined;
     for (const [id, { lastMs, sinceMs, vms, report }] of nodes) {
       const node: Node = { lastMs, sinceMs, vms: new Map() };
       for (const [at, usage] of decodeUsageReport(Buffer.from(report, 'base64')).vms.entries()) {
