@@ -457,6 +457,7 @@ export class ControlServer implements ShownServer {
         fleet: this.config.fleet,
         view: this.#view,
         signals: this.signals,
+        certificates: this.config.certificates,
         readings: this.engineWatch.readings,
         discoveryProblems: this.#live.discoveryProblems,
         plan: this.plan,

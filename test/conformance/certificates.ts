@@ -8,12 +8,18 @@ export interface Certificate {
 
 let serial = 1;
 
-/** An authority that lives as long as the test, and signs certificates for names and IPv4 addresses. */
+/** An authority that is valid for some days, and signs certificates for names and IPv4 addresses. */
 export class CertificateAuthority {
   readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  readonly certificate = this.#certify('test authority', this.#keys.publicKey, [
-    extension('2.5.29.19', true, sequence(tlv(0x01, Buffer.from([0xff])))),
-  ]);
+  readonly #days: number;
+  readonly certificate: Buffer;
+
+  constructor(days = 1) {
+    this.#days = days;
+    this.certificate = this.#certify('test authority', this.#keys.publicKey, [
+      extension('2.5.29.19', true, sequence(tlv(0x01, Buffer.from([0xff])))),
+    ]);
+  }
 
   /** A certificate for these subject alternative names. */
   issue(...names: readonly string[]): Certificate {
@@ -37,7 +43,7 @@ export class CertificateAuthority {
       tlv(0x02, Buffer.from([serial++])),
       algorithm,
       name('test authority'),
-      sequence(time(Date.now() - 3_600_000), time(Date.now() + 86_400_000)),
+      sequence(time(Date.now() - 3_600_000), time(Date.now() + this.#days * 86_400_000)),
       name(subject),
       publicKey.export({ type: 'spki', format: 'der' }),
       tlv(0xa3, sequence(...extensions)),

@@ -23,6 +23,8 @@ export interface Config {
   readonly discovery: ReadonlyMap<string, DiscoverySource>;
   /** By the id of engines that are not spoken to in plain HTTP; those of one model are equal. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
+  /** One for each file; those that several engines name, once. */
+  readonly certificates: readonly DatedCertificate[];
   readonly filter: FilterSettings;
   /** How long engines may be silent. */
   readonly timeouts: ConfigFile['timeouts'];
@@ -103,4 +105,12 @@ export interface TlsSettings {
   readonly key: string;
   readonly clientCa?: string;
   readonly peerCa?: string;
+}
+
+/** A file with certificates, and when they are valid. */
+export interface DatedCertificate {
+  /** Where the file is named, such as `server.tls.cert`. */
+  readonly key: string;
+  readonly fromMs: number;
+  readonly toMs: number;
 }

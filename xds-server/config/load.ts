@@ -8,6 +8,7 @@ import { buildProfiles } from './build/profiles.js';
 import { buildServer } from './build/server.js';
 import { crossCheck } from './checks/cross-checks.js';
 import type { Config } from './config.js';
+import { datedCertificates } from './dated-certificates.js';
 import { type ReadFile, readFromDisk, readSource } from './document/read-file.js';
 import { validate } from './document/validate.js';
 import { NamedFiles } from './named-files.js';
@@ -45,6 +46,7 @@ export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Con
     expectedDemand: buildExpectedDemand(config, fleet),
     discovery: buildDiscovery(config, dirname(resolve(file))),
     upstreams,
+    certificates: datedCertificates(secrets.tls, upstreams),
     filter: buildFilter(config.filter),
     timeouts: config.timeouts,
     loadReports: config.loadReports,

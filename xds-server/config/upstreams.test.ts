@@ -92,3 +92,21 @@ it('a certificate without its key, a key alone and the key of another certificat
     /certFile and keyFile cannot be used together/,
   );
 });
+
+it('when certificates are valid is known: of a chain its first, of authorities the last to end, of equal files once', () => {
+  const later = new CertificateAuthority(30).certificate.toString();
+  const config = load(
+    both.replace('}', ', certFile: cert.pem, keyFile: key.pem}'),
+    both.replace('}', ', certFile: cert.pem, keyFile: key.pem}'),
+    {
+      '/none/ca.pem': `${later}# the one before\n${authority}`,
+      '/none/cert.pem': `${client.certificate}${later}`,
+    },
+  );
+  expect(config.certificates.map(({ key }) => key)).toEqual([
+    'tls.certFile of engine a',
+    'tls.caFile of engine a',
+  ]);
+  const days = config.certificates.map(({ toMs }) => Math.round((toMs - Date.now()) / 86_400_000));
+  expect(days).toEqual([1, 30]);
+});

@@ -12,6 +12,7 @@ import {
   doubtfulRoundTrips,
   downReplicas,
   driftingProfiles,
+  endingCertificates,
   failingEngines,
   lostPools,
   missingSignals,
@@ -267,4 +268,24 @@ it('a control server differs when its configuration is another, or its plan does
   );
   expect(differingPeers([peer], 'no east').get('two:1')).toMatch(/does not fit here: no east$/);
   expect(differingPeers([{ ...other, isSilent: true, leads: false }], null).size).toBe(0);
+});
+
+it('tells of a certificate a week before its end, or a sixth of its time, after its end and before its beginning', () => {
+  const day = 86_400_000;
+  const year = { key: 'server.tls.cert', fromMs: 0, toMs: 365 * day };
+  const daily = { key: 'tls.certFile of engine a', fromMs: 357 * day, toMs: 358 * day };
+  const at = (days: number) =>
+    [...endingCertificates([year, daily], days * day)].map(([, message]) => message);
+  expect(at(357.8)).toEqual([]);
+  expect(at(357.85)).toEqual([
+    'tls.certFile of engine a ends at 1970-12-25T00:00:00.000Z; without a valid one, connections by TLS that need it fail. Renew the file',
+  ]);
+  expect(at(358.5)).toEqual([
+    expect.stringMatching(/^server\.tls\.cert ends at 1971-01-01T/),
+    expect.stringMatching(/^tls\.certFile of engine a has ended at 1970-12-25T/),
+  ]);
+  expect(at(-1)).toEqual([
+    expect.stringMatching(/^server\.tls\.cert is valid only from 1970-01-01T/),
+    expect.stringMatching(/valid only from/),
+  ]);
 });

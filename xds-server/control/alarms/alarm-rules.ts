@@ -1,3 +1,4 @@
+import type { DatedCertificate } from '../../config/config.js';
 import type { Fleet, Frontend, SignalName } from '../../fleet/fleet.js';
 import type { Orders } from '../../fleet/operations.js';
 import type { PeerView } from '../../peers/peers.js';
@@ -356,6 +357,25 @@ export function refusedEnvoys(refusals: readonly Refusal[]): Messages {
       host,
       `who asks for xDS from ${host} is refused: ${reason}. An Envoy goes on with what it has, and has nothing once it is restarted`,
     ]),
+  );
+}
+
+/** Certificates are renewed earlier than this before their end: with a third of their time left, as a rule. */
+const ENDING_MS = 7 * 86_400_000;
+const ENDING_SHARE = 1 / 6;
+
+/** Certificates that are about to end, have ended, or are not valid yet by this machine's clock. */
+export function endingCertificates(certificates: readonly DatedCertificate[], nowMs: number): Messages {
+  return new Map(
+    certificates.flatMap(({ key, fromMs, toMs }): [string, string][] => {
+      const leftMs = Math.min(ENDING_MS, ENDING_SHARE * (toMs - fromMs));
+      const at = (ms: number) => new Date(ms).toISOString();
+      const consequence = 'without a valid one, connections by TLS that need it fail';
+      if (nowMs < fromMs) return [[key, `${key} is valid only from ${at(fromMs)} on; ${consequence}`]];
+      if (nowMs < toMs - leftMs) return [];
+      const when = nowMs < toMs ? `ends at ${at(toMs)}` : `has ended at ${at(toMs)}`;
+      return [[key, `${key} ${when}; ${consequence}. Renew the file`]];
+    }),
   );
 }
 

@@ -1,3 +1,4 @@
+import type { DatedCertificate } from '../../config/config.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { PeerView } from '../../peers/peers.js';
 import type { Plan } from '../../plan/plan.js';
@@ -12,6 +13,7 @@ import {
   downReplicas,
   drained,
   driftingProfiles,
+  endingCertificates,
   failingEngines,
   lackingEnvoys,
   lostPools,
@@ -37,6 +39,7 @@ export interface Seen {
   readonly fleet: Fleet;
   readonly view: SignalsView;
   readonly signals: Pick<Signals, 'health' | 'orders' | 'traffic'>;
+  readonly certificates: readonly DatedCertificate[];
   /** Of metrics pages, by address. */
   readonly readings: ReadonlyMap<string, ReplicaReading>;
   /** Why replicas cannot be found, by engine. */
@@ -76,6 +79,7 @@ export class AlarmWatch {
     this.#alarms.set('engine-rejects', rejectingEngines(seen.fleet, trafficOf));
     this.#lookAtEnvoys(seen.envoys(), seen.fleet, nowMs);
     this.#lookAtPeers(seen.peers(), seen.unfitReason);
+    this.#alarms.set('certificate', endingCertificates(seen.certificates, nowMs));
   }
 
   #lookAtFleet(
