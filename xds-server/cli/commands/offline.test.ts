@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { CertificateAuthority } from '../../../test/conformance/certificates.js';
 import { loadConfig } from '../../config/load.js';
 import { RecordingWriter } from '../../control/recording/recording-writer.js';
 import { Optimizer } from '../../optimizer/index.js';
@@ -37,6 +38,22 @@ needs:
     expect(told.out).toMatch(
       /small: 1 pool by 1 need: in-us\n {2}small: a\n {2}refused, as no engine meets it: in-us\n$/,
     );
+  });
+
+  it('warns of a certificate that has ended', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wardrop-validate-'));
+    const file = join(folder, 'fleet.yaml');
+    writeFileSync(join(folder, 'ca.pem'), new CertificateAuthority(-0.01).certificate);
+    writeFileSync(
+      file,
+      `frontends: [{id: f, region: r}]
+engines:
+  - {id: a, region: r, models: [m], endpoints: [127.0.0.1:1], tls: {sni: x, caFile: ca.pem}}
+`,
+    );
+    expect(await run(['validate', '-c', file])).toBe(0);
+    rmSync(folder, { recursive: true });
+    expect(told.err).toMatch(/^warning: tls\.caFile of engine a has ended at /m);
   });
 
   it('says of each model what else it is called and who serves it, adapters too', async () => {

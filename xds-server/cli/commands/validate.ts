@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../../config/load.js';
 import { formatProblem } from '../../config/problem.js';
+import { endingCertificates } from '../../control/alarms/alarm-rules.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { ModelNeeds } from '../../fleet/needs.js';
 
@@ -11,8 +12,11 @@ export function registerValidate(program: Command): void {
     .description('Check a configuration file and list every problem with file, line, column and what to do.')
     .requiredOption('-c, --config <file>', 'configuration file')
     .action(({ config: file }: { config: string }) => {
-      const { fleet, profiles, warnings } = loadConfig(file);
+      const { fleet, profiles, warnings, certificates } = loadConfig(file);
       for (const warning of warnings) console.error(`warning: ${formatProblem(warning)}`);
+      for (const ending of endingCertificates(certificates, Date.now()).values()) {
+        console.error(`warning: ${ending}`);
+      }
       const counts = [
         count(fleet.frontends.length, 'frontend'),
         count(fleet.engines.length, 'engine'),
