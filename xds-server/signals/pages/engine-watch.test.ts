@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import net, { type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { PATIENCE_MS } from '../../../test/patience.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import {
@@ -143,6 +143,24 @@ it('an answer that is overdue because this process stalled is no failure', async
   watched.watch(fleetOf([address]));
   await vi.waitUntil(() => stalls === 3 && health.get(address)?.state === 'up', PATIENCE_MS);
   expect(results.filter(({ ok }) => !ok)).toEqual([]);
+});
+
+it('a replica that could not be asked, as this process has too many open files, is not down', async () => {
+  const { address } = await engine();
+  const { watch: watched, health, results } = watch();
+  const connect = vi.spyOn(net, 'connect').mockImplementation(() => {
+    const error = Object.assign(new Error('connect EMFILE'), { code: 'EMFILE' });
+    return new net.Socket().destroy(error);
+  });
+  onTestFinished(() => void connect.mockRestore());
+  watched.watch(fleetOf([address]));
+  await vi.waitUntil(() => connect.mock.calls.length >= 5, PATIENCE_MS);
+  expect(results).toEqual([]);
+  expect(readingsOf(watched, address)).toMatchObject({
+    running: { problem: { reason: 'the control server itself lacks open files or memory (EMFILE)' } },
+  });
+  connect.mockRestore();
+  await vi.waitUntil(() => health.get(address)?.state === 'up', PATIENCE_MS);
 });
 
 const hasIpv6 = Object.values(networkInterfaces()).some((each) =>

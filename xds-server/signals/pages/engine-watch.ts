@@ -48,7 +48,9 @@ export class EngineWatch {
       timeoutMs: PROBE_TIMEOUT_MS,
       maxBytes: 0,
       onAnswer: (target, answer) => {
-        const health = onProbe(target.engineId, target.address, probeResult(answer));
+        const result = probeResult(answer);
+        if (result === undefined) return undefined;
+        const health = onProbe(target.engineId, target.address, result);
         return isSuspect(health) ? SUSPECT_DELAY_MS : undefined;
       },
     });
@@ -145,8 +147,12 @@ function statusOf({ status, location }: { readonly status: number; readonly loca
   return location === undefined ? `status ${status}` : `status ${status}, which points to ${location}`;
 }
 
-function probeResult(answer: PollAnswer): ProbeResult {
-  if ('failure' in answer) return { ok: false, kind: answer.failure, detail: answer.detail };
+/** Undefined where nobody was asked. */
+function probeResult(answer: PollAnswer): ProbeResult | undefined {
+  if ('failure' in answer) {
+    const { failure, detail } = answer;
+    return failure === 'unasked' ? undefined : { ok: false, kind: failure, detail };
+  }
   if (answer.status >= 200 && answer.status < 300) return { ok: true };
   return { ok: false, kind: failureBy(answer.status), detail: statusOf(answer) };
 }

@@ -24,7 +24,10 @@ export type PollAnswer =
       /** Where it sends callers, which is not followed. */
       readonly location?: string;
     }
-  | { readonly failure: ProbeFailure; readonly detail: string };
+  | { readonly failure: PollFailure; readonly detail: string };
+
+/** `unasked`: this process had nothing left to ask with, which says nothing of who was to be asked. */
+export type PollFailure = ProbeFailure | 'unasked';
 
 export interface PollerOptions {
   /** Milliseconds between two requests to a target, give or take 20 %. */
@@ -44,6 +47,8 @@ const START_SPREAD_MS = 50;
 const JITTER = 0.2;
 /** So many that are due at the same time are asked before everything else has its turn. */
 const MOST_AT_ONCE = 32;
+/** What the system says when this process, or the whole machine, has too many open files or no memory. */
+const OWN_LACK = new Set<unknown>(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM']);
 /** After a stall of our own, the request is repeated this soon. */
 const STALL_RETRY_MS = 100;
 
@@ -198,6 +203,8 @@ function failureOf(error: unknown, timeoutMs: number): PollAnswer {
   if (error === OVERDUE || (typeof code === 'string' && code.endsWith('_TIMEOUT'))) {
     return { failure: 'timeout', detail: `no answer within ${timeoutMs} ms` };
   }
+  if (OWN_LACK.has(code))
+    return { failure: 'unasked', detail: `the control server itself lacks open files or memory (${code})` };
   if (code === 'ECONNREFUSED') return { failure: 'refused', detail: 'connection refused' };
   if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE')
     return { failure: 'broken', detail };
