@@ -79,7 +79,10 @@ export class ControlServer implements ShownServer {
   readonly #log: Logger;
   readonly #metrics: ServerMetrics;
   readonly #live: LiveConfig;
-  readonly #ticker = new Ticker(() => this.#tick());
+  readonly #ticker = new Ticker(
+    () => this.#tick(),
+    () => performance.now(),
+  );
   readonly #cycle = new ControlCycle();
   readonly #alarmWatch: AlarmWatch;
   readonly #intake: Intake;

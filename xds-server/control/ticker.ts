@@ -1,20 +1,29 @@
 /** How often the control server looks, when nothing calls for it sooner. */
 export const TICK_MS = 200;
+/** It pauses for so long at most: the whole process may have been stopped within a call. */
+const LONGEST_PAUSE_MS = 1_000;
 
-/** Calls again and again, and once more when it is asked to; what happens within one turn of the event loop is one call. */
+/**
+ * Calls again and again, and once more when it is asked to; what happens within one turn of the event loop is one call. After a
+ * call it pauses for as long as that took: half of the time is left for all else, however often it is asked.
+ */
 export class Ticker {
   readonly #tick: () => void;
+  readonly #clock: () => number;
   #timer: NodeJS.Timeout | undefined;
   #isDue = false;
   #isStopped = false;
+  #pausesUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(tick: () => void) {
+  /** `clock` in milliseconds, which nobody sets. */
+  constructor(tick: () => void, clock: () => number) {
     this.#tick = tick;
+    this.#clock = clock;
   }
 
   /** There are no calls before. */
   start(): void {
-    if (!this.#isStopped) this.#timer = setInterval(this.#tick, TICK_MS);
+    if (!this.#isStopped) this.#timer = setInterval(() => this.#call(), TICK_MS);
   }
 
   /** There are no calls after. */
@@ -26,9 +35,24 @@ export class Ticker {
   soon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    setImmediate(() => {
+    const call = () => {
       this.#isDue = false;
-      if (this.#timer !== undefined && !this.#isStopped) this.#tick();
-    });
+      this.#call();
+    };
+    const pauseMs = this.#pausesUntilMs - this.#clock();
+    if (pauseMs > 0) setTimeout(call, pauseMs);
+    else setImmediate(call);
+  }
+
+  #call(): void {
+    if (this.#timer === undefined || this.#isStopped) return;
+    const sinceMs = this.#clock();
+    if (sinceMs < this.#pausesUntilMs) {
+      this.soon();
+      return;
+    }
+    this.#tick();
+    const nowMs = this.#clock();
+    this.#pausesUntilMs = nowMs + Math.min(nowMs - sinceMs, LONGEST_PAUSE_MS);
   }
 }

@@ -16,7 +16,8 @@ import {
 import { decodeSnapshot } from '../../wire/snapshot-reader.js';
 import { noPoolUsage, noVmUsage, type UsageReport } from '../../wire/usage-report.js';
 import { encodeUsageReport } from '../../wire/usage-report-writer.js';
-import { urgentHoldMs } from './hold.js';
+import { now } from '../steady-clock.js';
+import { holdMs, urgentHoldMs } from './hold.js';
 import { SnapshotBoard, type SnapshotContent } from './snapshot-board.js';
 import { SyncServer, type SyncServerOptions } from './sync-server.js';
 
@@ -168,12 +169,39 @@ describe('POST /v1/sync', () => {
   it('asks for urgent reports ten times a second, and less often where reading them all would take more than a quarter of a core', () => {
     for (const callers of [1, 5, 10, 50, 200]) {
       for (const reportMs of [0, 0.1, 1, 3, 15]) {
-        const holdMs = urgentHoldMs(callers, reportMs);
-        expect(holdMs).toBeGreaterThanOrEqual(100);
-        expect((callers * reportMs) / holdMs).toBeLessThanOrEqual(0.25 + 1e-9);
-        if (callers * reportMs <= 25) expect(holdMs).toBe(100);
+        const urgentMs = urgentHoldMs(callers, reportMs);
+        expect(urgentMs).toBeGreaterThanOrEqual(100);
+        expect((callers * reportMs) / urgentMs).toBeLessThanOrEqual(0.25 + 1e-9);
+        if (callers * reportMs <= 25) expect(urgentMs).toBe(100);
       }
     }
+  });
+
+  it('asks for reports twice a second, and up to half as often where reading them all would take more than half a core', () => {
+    expect(holdMs(1, 0)).toBe(500);
+    expect(holdMs(50, 5)).toBe(500);
+    expect(holdMs(128, 3)).toBe(768);
+    expect(holdMs(1_000, 4)).toBe(1_000);
+  });
+
+  it('has a caller wait longer by what reports take it, and never longer than a second', async () => {
+    let passedMs = 0;
+    const real = performance.now.bind(performance);
+    const passed = vi.spyOn(performance, 'now').mockImplementation(() => real() + passedMs);
+    const onReport = () => {
+      passedMs += 4_800;
+      return false;
+    };
+    const { board, call } = await start({ holdMs: undefined, onReport }, new SnapshotBoard(now));
+    board.publish(content());
+    const newerThan = vi.spyOn(board, 'newerThan').mockImplementation(async () => undefined);
+    const waited = async () => {
+      await call(board.current('west')!.version);
+      return newerThan.mock.lastCall![2];
+    };
+    expect(await waited()).toBeGreaterThanOrEqual(600);
+    expect(await waited()).toBe(1_000);
+    passed.mockRestore();
   });
 
   it.each([2 ** 52, 2 ** 52 + 1, Number.MAX_SAFE_INTEGER])(

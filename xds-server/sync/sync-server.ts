@@ -23,7 +23,7 @@ import { PEER_PATH } from '../peers/peer-news.js';
 import { now } from '../steady-clock.js';
 import { type Caller, callerOf } from './caller.js';
 import { DisplacedBoard } from './displaced-board.js';
-import { HOLD_MS, UrgentHold } from './hold.js';
+import { Holds } from './hold.js';
 import { readBody, sendBytes, sendJson, TooLarge } from './http-body.js';
 import { OpenCalls } from './open-calls.js';
 import { RefusedCalls } from './refused-calls.js';
@@ -63,8 +63,8 @@ export interface SyncServerOptions {
   /** Status of every answer to a filter, for metrics. */
   readonly onAnswer?: (status: number) => void;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Longest time that a call waits for news, in milliseconds; default `HOLD_MS`: so long reports take at most. */
-  readonly holdMs?: number;
+  /** Longest time that a call waits for news, in milliseconds; default: as `Holds` says. */
+  readonly holdMs?: number | undefined;
 }
 
 /** Who has called within this time calls again. */
@@ -91,7 +91,7 @@ export class SyncServer {
   readonly #refused = new RefusedCalls();
   readonly #offers = new VainOffers();
   readonly #displaced = new DisplacedBoard(now);
-  readonly #urgentHold = new UrgentHold();
+  readonly #holds = new Holds();
 
   constructor(options: SyncServerOptions) {
     this.#options = options;
@@ -192,7 +192,7 @@ export class SyncServer {
   }
 
   async #sync(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { board, holdMs = HOLD_MS } = this.#options;
+    const { board } = this.#options;
     this.#authenticate(request);
     if (request.method !== 'POST' || request.url !== SYNC_PATH) throw new NotFound();
     const caller = callerOf(request.headers, this.#options.isFrontend);
@@ -200,7 +200,7 @@ export class SyncServer {
     const startedMs = performance.now();
     const { vms, displaced } = decodeUsageReport(body);
     const isUrgent = this.#options.onReport(caller.frontendId, caller.nodeId, { vms }, body);
-    this.#urgentHold.noteReport(performance.now() - startedMs);
+    this.#holds.noteReport(performance.now() - startedMs);
     this.#displaced.add(caller.frontendId, caller.nodeId, displaced ?? []);
     board.noteHolder(caller.frontendId, caller.nodeId, caller.version);
     const worth = this.#offers.worth(caller.nodeId, caller.version, now());
@@ -213,7 +213,7 @@ export class SyncServer {
       return;
     }
     const signal = this.#openCalls.untilClosed(response);
-    const waitMs = isUrgent ? Math.min(holdMs, this.#urgentMs()) : holdMs;
+    const waitMs = this.#holdMs(isUrgent);
     const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal);
     if (snapshot !== undefined) {
       this.#offers.note(caller.nodeId, caller.version, now());
@@ -238,9 +238,10 @@ export class SyncServer {
     }
   }
 
-  #urgentMs(): number {
-    const callers = this.#options.board.envoysSince(now() - CALLING_MS).values();
-    return this.#urgentHold.ms(sum(callers));
+  #holdMs(isUrgent: boolean): number {
+    const callers = sum(this.#options.board.envoysSince(now() - CALLING_MS).values());
+    const { holdMs = this.#holds.ms(callers) } = this.#options;
+    return isUrgent ? Math.min(holdMs, this.#holds.urgentMs(callers)) : holdMs;
   }
 
   #authenticate({ headers }: IncomingMessage): void {
