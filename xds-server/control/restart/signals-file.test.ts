@@ -30,6 +30,14 @@ describe('what signals knew when a control server stopped', () => {
     expect(await file.take(config, atMs + 6_000)).toBeUndefined();
   });
 
+  it('says which file cannot be written', async () => {
+    const other = new SignalsFile(join(folder, 'missing', 'state.json'));
+    await expect(other.leave(config, { atMs, saved: saved() })).rejects.toMatchObject({
+      code: 'WARDROP_STATE_INVALID',
+      message: expect.stringMatching(/missing\/state\.json\.signals cannot be written: no such file/),
+    });
+  });
+
   it.each([
     ['a minute later', atMs + 60_000, config],
     ['by a clock that was set back', atMs - 1, config],

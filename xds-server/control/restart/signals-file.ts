@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { REPORT_FORMAT } from '../../../wire/layout.js';
+import { WardropError } from '../../errors.js';
 import { exactJson, parseExactJson } from '../../exact-json.js';
+import { messageOf } from '../../message-of.js';
 import type { SignalsConfig } from '../../signals/known-config.js';
 import { SAVED_FORMAT, type SavedSignals } from '../../signals/signals.js';
 
@@ -40,10 +42,16 @@ export class SignalsFile {
     }
   }
 
-  /** Rejects when the file cannot be written. */
+  /** Rejects with WARDROP_STATE_INVALID when the file cannot be written; nothing is left of it then. */
   async leave(config: SignalsConfig, { atMs, saved }: LeftSignals): Promise<void> {
     const rest = exactJson(saved);
-    await writeFile(this.#path, `${headOf(config, atMs, rest)}\n${rest}`, { mode: 0o600 });
+    try {
+      await writeFile(this.#path, `${headOf(config, atMs, rest)}\n${rest}`, { mode: 0o600 });
+    } catch (error) {
+      await rm(this.#path, { force: true }).catch(() => undefined);
+      const what = `${this.#path} cannot be written: ${messageOf(error)}. The next start measures anew`;
+      throw new WardropError('WARDROP_STATE_INVALID', what, { cause: error });
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -288,6 +288,38 @@ describe('StateFile', () => {
     await one.save(state(5));
     expect(one.foundReplacedAtMs).toBeTypeOf('number');
     expect((await one.load()).state!.snapshotVersion).toBe(5);
+  });
+
+  it('keeps what cannot be read under another name, as the next plan would replace it', async () => {
+    await symlink('state.json', path);
+    const { state: loaded, problem } = await new StateFile(path).load();
+    expect(loaded).toBeNull();
+    expect(problem!.message).toMatch(/cannot be read: ELOOP.*It is kept as .*broken\./);
+    await new StateFile(path).save(state());
+    expect((await readdir(directory)).sort()).toEqual(['state.json', 'state.json.broken']);
+  });
+
+  it('goes through a link to the file, also before that is there', async () => {
+    await mkdir(join(directory, 'volume'));
+    await symlink(join('volume', 'kept.json'), path);
+    for (const version of [1, 2]) {
+      await new StateFile(path).save(state(version));
+      expect((await lstat(path)).isSymbolicLink()).toBe(true);
+      const kept = await new StateFile(join(directory, 'volume', 'kept.json')).load();
+      expect(kept.state!.snapshotVersion).toBe(version);
+    }
+    await writeFile(path, 'broken');
+    await new StateFile(path).load();
+    await new StateFile(path).save(state(3));
+    expect((await readdir(join(directory, 'volume'))).sort()).toEqual(['kept.json', 'kept.json.broken']);
+    expect((await readdir(directory)).sort()).toEqual(['state.json', 'volume']);
+  });
+
+  it('is whole after two servers have written it at the same time', async () => {
+    const saves = Array.from({ length: 20 }, (_, version) => new StateFile(path).save(state(version)));
+    await Promise.all(saves);
+    expect(await new StateFile(path).load()).toMatchObject({ problem: null });
+    expect(await readdir(directory)).toEqual(['state.json']);
   });
 
   it('leaves nothing behind when the file cannot be replaced', async () => {

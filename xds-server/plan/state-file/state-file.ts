@@ -1,5 +1,17 @@
-import { access, constants, copyFile, open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import {
+  access,
+  constants,
+  copyFile,
+  open,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { WardropError } from '../../errors.js';
 import { now } from '../../steady-clock.js';
@@ -38,14 +50,12 @@ export class StateFile {
     try {
       text = await readFile(this.path, 'utf8');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: null, problem: null };
-      return {
-        state: null,
-        problem: this.#problem(
-          `cannot be read: ${reason(error)}. Check that it is a file that the control server may read`,
-          error,
-        ),
-      };
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return { state: null, problem: null };
+      // A folder is nothing that a state was ever in.
+      const aside = code === 'EISDIR' ? 'Name a file.' : await this.#setAside(rename);
+      const what = `cannot be read: ${reason(error)}. ${aside} The server starts without it: conversations may move`;
+      return { state: null, problem: this.#problem(what, error) };
     }
     try {
       const { state, problem } = readState(text);
@@ -81,7 +91,7 @@ export class StateFile {
       if (found !== undefined && this.#written !== undefined && !isDeepStrictEqual(found, this.#written)) {
         this.foundReplacedAtMs = now();
       }
-      await replaceFile(this.path, encodeState(state));
+      await replaceFile(await targetOf(this.path), encodeState(state));
       this.#written = await identityOf(this.path);
     } catch (error) {
       this.#next ??= state;
@@ -93,10 +103,11 @@ export class StateFile {
   /** Puts the file, or a copy of it, under the first free `.broken` name. */
   async #setAside(put: (from: string, to: string) => Promise<void>): Promise<string> {
     try {
+      const path = await targetOf(this.path);
       for (let number = 1; ; number++) {
-        const aside = number === 1 ? `${this.path}.broken` : `${this.path}.broken-${number}`;
+        const aside = number === 1 ? `${path}.broken` : `${path}.broken-${number}`;
         if (await exists(aside)) continue;
-        await put(this.path, aside);
+        await put(path, aside);
         return `It is kept as ${aside}.`;
       }
     } catch (error) {
@@ -125,8 +136,21 @@ async function identityOf(path: string): Promise<FileIdentity | undefined> {
   }
 }
 
+/** What a link points to, whether that is there or not: it is that which is to be kept, and not the link. */
+async function targetOf(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch {
+    return readlink(path).then(
+      (target) => resolve(dirname(path), target),
+      () => path,
+    );
+  }
+}
+
 async function replaceFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
+  // Nobody else writes to it, not even a server in another container that has the same process id.
+  const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`;
   // Readable by the owner only: whoever knows the salt can aim keys at an engine.
   const file = await open(temporary, 'w', 0o600);
   try {
