@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { LatencySamples, LONGEST_QUIET_WINDOW_MS } from './latency-samples.js';
+import { LatencySamples, LONGEST_QUIET_WINDOW_MS, typical } from './latency-samples.js';
 
 /** With an answer each half a second, or less often. */
 function samplesOf(seconds: number, everyMs = 500): LatencySamples {
@@ -24,4 +25,18 @@ it('with more time, of answers that are rare the last eight count, and of others
   expect(rare.recent(900_000, LONGEST_QUIET_WINDOW_MS)).toBeUndefined();
   const often = samplesOf(600, 3_000);
   expect(often.recent(600_000, LONGEST_QUIET_WINDOW_MS)).toEqual(often.recent(600_000));
+});
+
+it('what is typical is the least value up to which half of the answers are, in whatever order samples come', () => {
+  const value = fc.oneof(fc.nat(5), fc.double({ min: 0, max: 10, noNaN: true }), fc.constant(Infinity));
+  const sample = fc.record({ slowness: value, count: fc.integer({ min: 1, max: 9 }) });
+  fc.assert(
+    fc.property(fc.array(sample, { maxLength: 60 }), (drawn) => {
+      const times = { atMs: 0, observedSeconds: 0, expectedSeconds: 0, mostSeconds: 0 };
+      const samples = drawn.map((each) => ({ kind: 'pace' as const, ...times, ...each }));
+      const answers = drawn.flatMap(({ slowness, count }) => Array.from({ length: count }, () => slowness));
+      answers.sort((a, b) => a - b);
+      expect(typical(samples, ({ slowness }) => slowness)).toBe(answers[(answers.length - 1) >> 1] ?? 0);
+    }),
+  );
 });

@@ -202,27 +202,26 @@ export class OutlierWatch {
   /** The worst that is known of an engine; undefined while there is too little. */
   #evidenceOf({ id, stay }: JudgedEngine, nowMs: number, longestMs?: number): Evidence | undefined {
     const { samples } = this.#of(id);
-    const known = LATENCY_KINDS.flatMap((kind): Evidence[] => {
+    let slowness: number | null = null;
+    let worst: { readonly excess: number; readonly evidence: () => Omit<Evidence, 'slowness'> } | undefined;
+    for (const kind of LATENCY_KINDS) {
       const recent = samples[kind].recent(nowMs, longestMs);
-      return recent === undefined ? [] : [compared(kind, recent)];
-    });
-    const slowness = known.length === 0 ? null : Math.max(...known.map((each) => each.slowness ?? 1));
+      if (recent === undefined) continue;
+      slowness = Math.max(
+        slowness ?? 1,
+        typical(recent, (sample) => sample.slowness),
+      );
+      const excess = typical(recent, overMost);
+      if (worst === undefined || excess > worst.excess) {
+        worst = { excess, evidence: () => ofAnswers(kind, recent, excess) };
+      }
+    }
     if (stay !== undefined) {
       const excess = stay.observedSeconds / stay.expectedSeconds;
-      known.push({
-        kind: 'stay',
-        ...stay,
-        mostSeconds: stay.expectedSeconds,
-        excess,
-        relativeExcess: excess,
-        slowness,
-      });
+      if (worst === undefined || excess > worst.excess)
+        worst = { excess, evidence: () => ofStay(stay, excess) };
     }
-    const worst = known.reduce<Evidence | undefined>(
-      (worst, each) => (worst === undefined || each.excess > worst.excess ? each : worst),
-      undefined,
-    );
-    return worst && { ...worst, slowness };
+    return worst && { ...worst.evidence(), slowness };
   }
 
   #isInForce(engineId: string): boolean {
@@ -304,11 +303,11 @@ export class OutlierWatch {
 
 type SavedOutlierWatch = ReturnType<OutlierWatch['save']>;
 
-function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidence {
-  const excess = typical(
-    samples,
-    ({ observedSeconds, mostSeconds }) => observedSeconds / Math.max(mostSeconds, 1e-6),
-  );
+function ofAnswers(
+  kind: LatencyKind,
+  samples: readonly LatencySample[],
+  excess: number,
+): Omit<Evidence, 'slowness'> {
   return {
     kind,
     answers: samples.reduce((sum, { count }) => sum + count, 0),
@@ -317,8 +316,15 @@ function compared(kind: LatencyKind, samples: readonly LatencySample[]): Evidenc
     mostSeconds: typical(samples, ({ mostSeconds }) => mostSeconds),
     excess,
     relativeExcess: excess,
-    slowness: typical(samples, (sample) => sample.slowness),
   };
+}
+
+function ofStay(stay: Stay, excess: number): Omit<Evidence, 'slowness'> {
+  return { kind: 'stay', ...stay, mostSeconds: stay.expectedSeconds, excess, relativeExcess: excess };
+}
+
+function overMost({ observedSeconds, mostSeconds }: LatencySample): number {
+  return observedSeconds / Math.max(mostSeconds, 1e-6);
 }
 
 function overExpected({ observedSeconds, expectedSeconds }: LatencySample): number {
