@@ -72,6 +72,28 @@ test('a solution comes out of a message as it went in', () => {
   );
 });
 
+test('backups are taken out of a message row by row, when they are asked for', () => {
+  const packed = packOutcome(
+    outcomeOf(randomInput(1, { frontends: 3, engines: 8, pools: 2, eligibility: 1, load: 0.7 })),
+  );
+  if (!packed.ok) throw new Error(packed.message);
+  let taken = 0;
+  const shares = {
+    ...packed.solution.shares,
+    get values() {
+      taken++;
+      return packed.solution.shares.values;
+    },
+  };
+  const outcome = unpackOutcome({ ...packed, solution: { ...packed.solution, shares } });
+  if (!outcome.ok) throw new Error(outcome.message);
+  expect(taken).toBe(0);
+  const { rows } = outcome.solution;
+  const ofFirst = rows[0]!.backups.flatMap((backup) => backup.shares).length;
+  expect(ofFirst).toBeGreaterThan(0);
+  expect(taken).toBe(ofFirst);
+});
+
 test('a task solves to the same bytes after its way through a message', () => {
   fc.assert(
     fc.property(inputs, (input) => {

@@ -77,31 +77,37 @@ class RowPacker {
   }
 }
 
+/**
+ * Backups are taken out whenever they are asked for, which is once for each row, when its plan is made: of a large fleet they are
+ * a million shares, which the caller's thread would make at one go and keep until the next solution.
+ */
 function unpackSolution(packed: PackedSolution): Solution {
-  const { rows: others, engines, flows, weights, owners, shares } = packed;
-  const rows: SolutionRow[] = [];
-  for (let row = 0; row < others.length; row++) {
-    const { frontendId, poolId, demandRps, shed, bounds } = others[row]!;
-    const backups: BackupShares[] = [];
-    for (let at = startOf(owners, row); at < owners.ends[row]!; at++) {
-      backups.push({
-        ownerId: engines[owners.names[at]!]!.engineId,
-        shares: weightsOf(shares, at, engines),
-      });
-    }
-    rows.push({
-      frontendId,
-      poolId,
-      demandRps,
-      flows: flowsOf(flows, row, engines),
-      weights: weightsOf(weights, row, engines),
-      shed,
-      bounds,
-      backups,
-    });
-  }
+  const { rows: others, engines, flows, weights } = packed;
+  const rows = others.map(({ frontendId, poolId, demandRps, shed, bounds }, row) => ({
+    frontendId,
+    poolId,
+    demandRps,
+    flows: flowsOf(flows, row, engines),
+    weights: weightsOf(weights, row, engines),
+    shed,
+    bounds,
+    get backups() {
+      return backupsOf(packed, row);
+    },
+  }));
   const { objectiveSeconds, lowerBoundSeconds, mixErrorSeconds, warnings } = packed;
   return { rows, engines, objectiveSeconds, lowerBoundSeconds, mixErrorSeconds, warnings };
+}
+
+function backupsOf({ engines, owners, shares }: PackedSolution, row: number): BackupShares[] {
+  const backups: BackupShares[] = [];
+  for (let at = startOf(owners, row); at < owners.ends[row]!; at++) {
+    backups.push({
+      ownerId: engines[owners.names[at]!]!.engineId,
+      shares: weightsOf(shares, at, engines),
+    });
+  }
+  return backups;
 }
 
 function weightsOf(lists: PackedLists, list: number, engines: Solution['engines']): EngineWeight[] {

@@ -188,14 +188,13 @@ function deepest(errors: readonly ErrorObject[]): ErrorObject {
 
 function storeRow(row: PlanRow): StoredRow {
   const former = row.former ?? [];
-  const engineIds = [
-    ...new Set([
-      ...row.segments.flatMap(({ ownerId, backupId }) =>
-        backupId === null ? [ownerId] : [ownerId, backupId],
-      ),
-      ...former.map(({ engineId }) => engineId),
-    ]),
-  ].sort();
+  const ids = new Set<string>();
+  for (const { ownerId, backupId } of row.segments) {
+    ids.add(ownerId);
+    if (backupId !== null) ids.add(backupId);
+  }
+  for (const { engineId } of former) ids.add(engineId);
+  const engineIds = [...ids].sort();
   const indexes = new Map(engineIds.map((engineId, position) => [engineId, position]));
   return {
     frontendId: row.frontendId,
