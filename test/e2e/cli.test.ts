@@ -46,6 +46,14 @@ describe('the command line', () => {
     expect(stderr).toBe('status 0\n');
   });
 
+  it('says that what it prints has no room on its disk', async () => {
+    const script = '"$0" "$1" schema > /dev/full; echo "status $?" >&2';
+    const { stderr } = await promisify(execFile)('sh', ['-c', script, process.execPath, CLI]);
+    expect(stderr).toBe(
+      'error: standard output: no space left on device (WARDROP_OUTPUT_FAILED)\nstatus 1\n',
+    );
+  });
+
   it('a control server that is asked to end while it starts ends in order, not in the midst of what it takes over', async () => {
     const [peer, other] = await freePorts(2);
     const { file } = await configured(`peers: [{xds: "127.0.0.1:${other}", sync: "127.0.0.1:${peer}"}]`);

@@ -1,9 +1,15 @@
 #!/usr/bin/env node
-import { run } from './run.js';
+import { WardropError } from '../errors.js';
+import { messageOf } from '../message-of.js';
+import { report, run } from './run.js';
 
-// A reader such as `head` that has seen enough is no fault.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
+  // A reader such as `head` that has seen enough is no fault.
+  if (error.code === 'EPIPE') process.exit();
+  process.exit(
+    report(
+      new WardropError('WARDROP_OUTPUT_FAILED', `standard output: ${messageOf(error)}`, { cause: error }),
+    ),
+  );
 });
 process.exitCode = await run(process.argv.slice(2));

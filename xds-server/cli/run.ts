@@ -18,7 +18,8 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-function report(error: unknown): number {
+/** Says what went wrong; the result is the exit status. */
+export function report(error: unknown): number {
   // Commander has already printed what is wrong, or the help that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof ExitStatus) return error.status;
