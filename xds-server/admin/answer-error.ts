@@ -13,7 +13,8 @@ const statuses: Partial<Record<ErrorCode, number>> = {
 export function answerError(log: Pick<Logger, 'error'>): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     const status = statusOf(error);
-    if (status >= 500) log.error({ err: error }, 'an API call failed');
+    // What can be asked again later is told to who asked, who may ask all the time.
+    if (status === 500) log.error({ err: error }, 'an API call failed');
     if (response.headersSent) {
       response.destroy();
       return;
