@@ -5,7 +5,7 @@ import type { Address, Fleet } from '../fleet/fleet.js';
 import { classId, prioritiesOf } from '../fleet/priority-class.js';
 import { rowKey } from '../fleet/row-key.js';
 import type { Profile, TokenMix } from '../profiles/profile.js';
-import { mixOf } from './request-mix.js';
+import { mixesOf } from './request-mix.js';
 
 /** The part of a configuration that signals go by. */
 export type SignalsConfig = Pick<
@@ -83,10 +83,6 @@ function besidesEngines({
   configured,
 }: KnownConfig): object {
   return { fleet, profiles, configured };
-}
-
-function mixesOf(fleet: Fleet, expected: readonly ExpectedDemand[]): ReadonlyMap<string, TokenMix> {
-  return new Map(fleet.engines.map((engine) => [engine.id, mixOf(engine, fleet, expected)]));
 }
 
 export interface ClassName {

@@ -67,12 +67,13 @@ export function rejectingEngines(
     const { answers, rejectedShare } = traffic.get(id)!;
     return answers >= LEAST_ANSWERS && (rejectedShare ?? 1) < HARDLY;
   };
+  const served = pools.filter(({ engineIds }) => engineIds.some(serves));
   return new Map(
     [...traffic].flatMap(([id, { answers, rejectedShare, failuresPerSecond }]): [string, string][] => {
       const share = rejectedShare ?? 1;
       const servesNothing = share === 1 && failuresPerSecond > SOME_FAILURES_PER_SECOND;
       if (!servesNothing && (answers < LEAST_ANSWERS || share <= MOSTLY)) return [];
-      const pool = pools.find(({ engineIds }) => engineIds.includes(id) && engineIds.some(serves));
+      const pool = served.find(({ engineIds }) => engineIds.includes(id));
       if (pool === undefined) return [];
       const others = `others of pool ${pool.id} serve theirs`;
       if (servesNothing) {

@@ -40,6 +40,27 @@ it('only a pool of which nobody is known yet waits', () => {
   expect(isUndiscovered(config.fleet, config.discovery, answered)).toBe(false);
 });
 
+it('nothing is looked for in fleets that list all replicas, nor an engine among all others in those that do not', () => {
+  let looks = 0;
+  const counted = <T>(items: readonly T[]): readonly T[] =>
+    new Proxy(items, {
+      get: (of, name) => {
+        if (typeof name === 'string' && /^\d+$/.test(name)) looks++;
+        return Reflect.get(of, name);
+      },
+    });
+  const ids = Array.from({ length: 1_000 }, (_, at) => `e${at}`);
+  const engines = ids.map((id) => ({ ...config.fleet.engines[0]!, id, endpoints: [] }));
+  const pools = ids.slice(0, 10).map((id) => ({ ...config.fleet.pools[0]!, id, engineIds: counted(ids) }));
+  const fleet = { ...config.fleet, pools, engines: counted(engines) };
+  expect(isUndiscovered(fleet, new Map(), new Map())).toBe(false);
+  expect(looks).toBe(0);
+  const sources = new Map(ids.map((id) => [id, { kind: 'file', path: id } as const]));
+  const answered = new Map(ids.map((id) => [id, { addresses: [], problem: null }]));
+  expect(isUndiscovered(fleet, sources, answered)).toBe(false);
+  expect(looks).toBe(1_000 + 10 * 2 * 1_000);
+});
+
 it('sources are read from the configuration, exactly one for an engine', () => {
   expect([...config.discovery]).toEqual([
     ['b', { kind: 'dns', host: 'b.example', port: 80 }],

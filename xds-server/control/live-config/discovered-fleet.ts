@@ -39,11 +39,12 @@ export function isUndiscovered(
   sources: Config['discovery'],
   discovered: ReadonlyMap<string, Discovered>,
 ): boolean {
-  return pools.some(({ engineIds }) => {
-    const members = engines.filter(({ id }) => engineIds.includes(id));
-    return (
-      members.every(({ endpoints }) => endpoints.length === 0) &&
-      members.some(({ id }) => sources.has(id) && discovered.get(id)?.addresses === undefined)
-    );
-  });
+  // It is asked at every tick, and most fleets list all replicas.
+  if (sources.size === 0) return false;
+  const replicas = new Map(engines.map(({ id, endpoints }) => [id, endpoints.length]));
+  return pools.some(
+    ({ engineIds }) =>
+      engineIds.every((id) => (replicas.get(id) ?? 0) === 0) &&
+      engineIds.some((id) => sources.has(id) && discovered.get(id)?.addresses === undefined),
+  );
 }

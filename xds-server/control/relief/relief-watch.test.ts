@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../config/load.js';
 import { engineStates } from '../../fleet/testing/engine-states.js';
-import { mixOf } from '../../signals/request-mix.js';
+import { mixesOf } from '../../signals/request-mix.js';
 import { type ReliefInput, ReliefWatch } from './relief-watch.js';
 
 /** A request takes 2 s on an idle replica and 0.1 replica-seconds of work. */
@@ -23,9 +23,7 @@ function inputOf(inFlight: Record<string, number>, change: Partial<ReliefInput> 
   const counts = new Map(Object.entries(inFlight));
   return {
     config,
-    mixes: new Map(
-      config.fleet.engines.map((engine) => [engine.id, mixOf(engine, config.fleet, config.expectedDemand)]),
-    ),
+    mixes: mixesOf(config.fleet, config.expectedDemand),
     state,
     inFlight: counts,
     replicasInFlight: new Map(),

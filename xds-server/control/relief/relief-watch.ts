@@ -1,6 +1,6 @@
 import { sum } from '../../collections.js';
 import type { Config } from '../../config/config.js';
-import type { Address, Engine } from '../../fleet/fleet.js';
+import type { Address, Engine, Pool } from '../../fleet/fleet.js';
 import type { EngineState, FleetState } from '../../fleet/fleet-state.js';
 import { type Load, Overflow } from '../../plan/protection/overflow.js';
 import type { Relief } from '../../plan/protection/relief.js';
@@ -126,13 +126,20 @@ function engineLoads(
     // Who is slow has few requests because it is sent few.
     if (engine.latencyFactor > 1) hasRoom.delete(engine.id);
   }
-  return loads.map((load) => ({
-    ...load,
-    hasRoomElsewhere: state.fleet.pools.some(
-      ({ engineIds }) =>
-        engineIds.includes(load.id) && engineIds.some((id) => id !== load.id && hasRoom.has(id)),
-    ),
-  }));
+  const helped = withRoomElsewhere(state.fleet.pools, hasRoom);
+  return loads.map((load) => ({ ...load, hasRoomElsewhere: helped.has(load.id) }));
+}
+
+/** Engines of which some pool has another one with room. */
+function withRoomElsewhere(pools: readonly Pool[], hasRoom: ReadonlySet<string>): ReadonlySet<string> {
+  const helped = new Set<string>();
+  for (const { engineIds } of pools) {
+    const helpers = engineIds.filter((id) => hasRoom.has(id)).length;
+    for (const id of engineIds) {
+      if (helpers > (hasRoom.has(id) ? 1 : 0)) helped.add(id);
+    }
+  }
+  return helped;
 }
 
 function replicaLoads(
