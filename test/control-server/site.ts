@@ -47,7 +47,8 @@ export function temporaryFolder(): string {
 /** From now on it is as late as `vi.setSystemTime` says, for the present test. */
 export function holdClocks(): void {
   vi.useFakeTimers({ toFake: ['Date'] });
-  const passed = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  // After any pause between two looks at the fleet, which would not end by a clock that stands still.
+  const passed = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 1_000);
   afterwards(() => {
     passed.mockRestore();
     vi.useRealTimers();
