@@ -40,13 +40,7 @@ export function registerPlan(server: ShownServer, families: Family[]): void {
     'wardrop_weight',
     'Share of the traffic of a frontend and pool for an engine.',
     ['frontend', 'pool', 'engine'],
-    () =>
-      (server.plan?.rows ?? []).flatMap((row) =>
-        row.weights.map(
-          ({ engineId, weight }) =>
-            [{ frontend: row.frontendId, pool: row.poolId, engine: engineId }, weight] as const,
-        ),
-      ),
+    () => weightsOf(server),
   );
   gauge(
     families,
@@ -93,6 +87,14 @@ export function registerPlan(server: ShownServer, families: Family[]): void {
     ['engine'],
     engines('scarcityPriceSeconds'),
   );
+}
+
+type WeightSample = readonly [Readonly<Record<'frontend' | 'pool' | 'engine', string>>, number];
+
+function* weightsOf({ plan }: ShownServer): Generator<WeightSample> {
+  for (const { frontendId: frontend, poolId: pool, weights } of plan?.rows ?? []) {
+    for (const { engineId: engine, weight } of weights) yield [{ frontend, pool, engine }, weight];
+  }
 }
 
 type BoundSample = readonly [Readonly<Record<'frontend' | 'pool' | 'engine' | 'limit', string>>, number];

@@ -9,7 +9,7 @@ import { planId } from '../plan-id.js';
 import { evolveInput } from '../testing/fleet.js';
 import type { ServerState } from './server-state.js';
 import { StateFile } from './state-file.js';
-import { decodeState, encodeState } from './state-format.js';
+import { decodeState, encodeState, statePieces } from './state-format.js';
 import { readState } from './state-salvage.js';
 
 /** A plan with former owners, a backup-less row and an empty one. */
@@ -31,6 +31,14 @@ describe('state format', () => {
     expect(decodeState(encodeState(state()))).toEqual(state());
     const empty = { plan: null, snapshotVersion: 0, salt: 's' };
     expect(decodeState(encodeState(empty))).toEqual(empty);
+  });
+
+  it('is JSON in pieces, none of which has more than one row', () => {
+    const pieces = [...statePieces({ ...state(), operations: undefined } as unknown as ServerState)];
+    expect(JSON.stringify(JSON.parse(pieces.join('')))).toBe(pieces.join('').trimEnd());
+    const rowsIn = pieces.map((piece) => piece.split('"frontendId"').length - 1);
+    expect(Math.max(...rowsIn)).toBe(1);
+    expect(rowsIn.filter((rows) => rows === 1)).toHaveLength(state().plan!.rows.length);
   });
 
   it('keeps which rows no solve found', () => {

@@ -10,13 +10,14 @@ import {
   rename,
   rm,
   stat,
+  writeFile,
 } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { WardropError } from '../../errors.js';
 import { now } from '../../steady-clock.js';
 import type { ServerState } from './server-state.js';
-import { encodeState } from './state-format.js';
+import { statePieces } from './state-format.js';
 import { readState } from './state-salvage.js';
 
 export interface LoadedState {
@@ -91,7 +92,7 @@ export class StateFile {
       if (found !== undefined && this.#written !== undefined && !isDeepStrictEqual(found, this.#written)) {
         this.foundReplacedAtMs = now();
       }
-      await replaceFile(await targetOf(this.path), encodeState(state));
+      await replaceFile(await targetOf(this.path), statePieces(state));
       this.#written = await identityOf(this.path);
     } catch (error) {
       this.#next ??= state;
@@ -148,13 +149,13 @@ async function targetOf(path: string): Promise<string> {
   }
 }
 
-async function replaceFile(path: string, text: string): Promise<void> {
+async function replaceFile(path: string, pieces: Iterable<string>): Promise<void> {
   // Nobody else writes to it, not even a server in another container that has the same process id.
   const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`;
   // Readable by the owner only: whoever knows the salt can aim keys at an engine.
   const file = await open(temporary, 'w', 0o600);
   try {
-    await file.writeFile(text);
+    await writeFile(file, pieces);
     await file.sync();
     await rename(temporary, path);
   } catch (error) {

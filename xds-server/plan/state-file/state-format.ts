@@ -156,13 +156,38 @@ const check = new Ajv({ strict: true }).compile<StoredState>(
   ),
 );
 
-export function encodeState({ plan, ...rest }: ServerState): string {
-  const stored: StoredState = {
-    format: STATE_FORMAT,
-    ...rest,
-    plan: plan && { ...plan, rows: plan.rows.map(storeRow) },
-  };
-  return `${JSON.stringify(stored)}\n`;
+export function encodeState(state: ServerState): string {
+  return [...statePieces(state)].join('');
+}
+
+/** The same in pieces, as the rows of a large fleet take longer to write than all else may wait. */
+export function* statePieces({ plan, ...rest }: ServerState): Generator<string> {
+  yield `{"format":${STATE_FORMAT}`;
+  for (const [name, value] of definedEntries(rest)) yield `,${JSON.stringify(name)}:${JSON.stringify(value)}`;
+  yield ',"plan":';
+  yield* plan === null ? ['null'] : planPieces(plan);
+  yield '}\n';
+}
+
+function* planPieces(plan: Plan): Generator<string> {
+  let before = '{';
+  for (const [name, value] of definedEntries(plan)) {
+    yield `${before}${JSON.stringify(name)}:`;
+    yield* value === plan.rows ? rowPieces(plan.rows) : [JSON.stringify(value)];
+    before = ',';
+  }
+  yield '}';
+}
+
+function* rowPieces(rows: readonly PlanRow[]): Generator<string> {
+  yield '[';
+  for (const [at, row] of rows.entries()) yield (at === 0 ? '' : ',') + JSON.stringify(storeRow(row));
+  yield ']';
+}
+
+/** What is undefined is no JSON. */
+function definedEntries(value: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(value).filter(([, item]) => item !== undefined);
 }
 
 /** Throws an Error that says where the text is wrong. */

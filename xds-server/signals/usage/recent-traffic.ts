@@ -153,10 +153,24 @@ function addEnds(counts: Counts, usage: EngineUsage): void {
 function sumOf(all: readonly (Counts | undefined)[]): Counts {
   const sum = noCounts();
   for (const counts of all) {
-    if (counts === undefined) continue;
-    for (const name of Object.keys(sum) as (keyof Counts)[]) sum[name] += counts[name];
+    if (counts !== undefined) addCounts(sum, counts);
   }
   return sum;
+}
+
+/** Field by field: it runs for every engine at every look, and by names it takes several times as long. */
+function addCounts(sum: Counts, counts: Counts): void {
+  sum.offered += counts.offered;
+  sum.refused += counts.refused;
+  sum.ended += counts.ended;
+  sum.failed += counts.failed;
+  sum.failures += counts.failures;
+  sum.answers += counts.answers;
+  sum.rejected += counts.rejected;
+  sum.firstTokenSecondsSum += counts.firstTokenSecondsSum;
+  sum.firstTokenCount += counts.firstTokenCount;
+  sum.wholeSecondsSum += counts.wholeSecondsSum;
+  sum.wholeCount += counts.wholeCount;
 }
 
 function latenciesOf(counts: Counts): Traffic {
