@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -44,6 +44,26 @@ describe('a watch of configuration files', () => {
     expect(loaded).toEqual(['two', 'three']);
     await looksOnceMore();
     expect(loaded).toHaveLength(2);
+  });
+
+  it('waits while somebody writes: half of a file may be valid and mean something else', async () => {
+    const written = join(folder, 'written');
+    writeFileSync(written, 'one');
+    watch.reading()(written);
+    const loaded: string[] = [];
+    watch.start(async () => void loaded.push(watch.reading()(written)));
+    // This one is another one whenever it is read.
+    rmSync(written);
+    symlinkSync('/proc/sys/kernel/random/uuid', written);
+    for (let look = 0; look < 20; look++) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(loaded).toEqual([]);
+    rmSync(written);
+    writeFileSync(written, 'two');
+    await looksUntil(() => loaded.length === 1);
+    expect(loaded).toEqual(['two']);
   });
 
   it('looks at the files of the last load, also of one that failed, and at no others', async () => {
