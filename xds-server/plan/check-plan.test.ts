@@ -197,6 +197,21 @@ describe('checkPlan', () => {
     expect(codes(2e-4)).toContain('shed-needless');
   });
 
+  it('reports that a pool is refused while its only engine has room, however small that is beside the engines of others', () => {
+    const refused = [{ priority: 0, fraction: 0.5 }];
+    const alone = { id: 'small/0', model: 'small', needs: [], engineIds: ['e0'] };
+    const { state, ...input } = evolveInput(
+      [{ weights: { e0: 1 }, demandRps: 50, shed: refused }],
+      [1, 20_000],
+    );
+    const demands = state.demands.map((demand) => ({ ...demand, poolId: alone.id }));
+    const fleet = { ...state.fleet, pools: [alone] };
+    const apart = { ...input, state: { ...state, fleet, demands } };
+    const rows = apart.solution.rows.map((row) => ({ ...row, poolId: alone.id }));
+    const plan = evolvePlan({ ...apart, solution: { ...apart.solution, rows } });
+    expect(checkPlan({ ...apart, plan }).map(({ code }) => code)).toEqual(['shed-needless']);
+  });
+
   it('counts engines of less than a millionth of a replica as none, as solves do', () => {
     const input = evolveInput([{ weights: {} }], [1]);
     const engines = input.state.engines.map((engine) => ({ ...engine, health: 9e-7 }));

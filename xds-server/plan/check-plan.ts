@@ -1,5 +1,6 @@
 import type { Demand, EngineState, FleetState } from '../fleet/fleet-state.js';
 import type { Policy } from '../fleet/policy.js';
+import { tiedEngines } from '../optimizer/check/tied-engines.js';
 import { type Profile, workSeconds } from '../profiles/profile.js';
 import { HASH_SPACE, type Plan, type PlanRow } from './plan.js';
 import { atOnce, type Steps } from './steps.js';
@@ -17,8 +18,11 @@ const STATED_RHO_TOLERANCE = 0.25;
 const LEAST_CAPACITY = 1e-6;
 /** Shedding needs an engine at least this near to its hard limit; the dead band of shedding is below it. */
 const SHED_NEEDS_UTILIZATION = 0.95;
-/** Less than this share of all capacity may be left with room: it is what the large engines are short of their limits by rounding. */
-const SMALL_CAPACITY = 1e-4;
+/**
+ * No more room than this share of the capacity that pools tie to an engine counts as none: it is what the large ones among these are
+ * short of their limits by rounding.
+ */
+const SMALL_ROOM = 1e-4;
 /** Shed fractions are no finer: what one step less would serve is no room that somebody is refused for. */
 const SHED_STEP = 5e-9;
 
@@ -299,19 +303,21 @@ function* checkNeed(
   ways: Ways,
   report: Report,
 ): Steps<void> {
-  const all = state.engines.reduce((total, engine) => total + capacityOf(engine), 0);
+  const tied = tiedCapacities(state);
   for (const row of plan.rows) {
     const { frontendId, poolId, shed } = row;
     const bounded = policy.bounds.some((bound) => bound.frontendId === frontendId && bound.poolId === poolId);
     if (bounded || !shed.some(({ fraction }) => fraction > 0)) continue;
-    let capacity = 0;
+    let room = 0;
+    let enough = 0;
     const usable = state.engines.flatMap((engine) => {
       const utilization = ways.has(row, engine.id) ? utilizations.get(engine.id) : undefined;
       if (utilization === undefined) return [];
-      capacity += capacityOf(engine);
+      room += capacityOf(engine) * (1 - utilization);
+      enough = SMALL_ROOM * tied.get(engine.id)!;
       return utilization;
     });
-    if (capacity > SMALL_CAPACITY * all && Math.max(...usable) < SHED_NEEDS_UTILIZATION) {
+    if (room > enough && Math.max(...usable) < SHED_NEEDS_UTILIZATION) {
       report(
         'shed-needless',
         `row (${frontendId}, ${poolId}) sheds although its fullest engine is at ${Math.max(...usable)} of its hard limit`,
@@ -319,6 +325,17 @@ function* checkNeed(
     }
     yield;
   }
+}
+
+/** By engine: the capacity of all that pools tie to it, directly or by way of others, its own among it. */
+function tiedCapacities(state: FleetState): ReadonlyMap<string, number> {
+  const capacities = new Map(state.engines.map((engine) => [engine.id, capacityOf(engine)]));
+  const tied = new Map<string, number>();
+  for (const group of new Set(tiedEngines({ state }).values())) {
+    const total = group.reduce((sum, id) => sum + (capacities.get(id) ?? 0), 0);
+    for (const id of group) tied.set(id, total);
+  }
+  return tied;
 }
 
 /** Within a relative tolerance of the larger; differences of small loads and capacities do not count. */

@@ -88,13 +88,16 @@ export class SharingProgram {
   #fraction = 0;
   #isFirstRound = true;
   #carrying = new Uint8Array();
-  #isStarted = false;
+  /** How the next run starts; nothing before the first. */
+  #next: RunOptions | undefined;
   #slack = 0;
+  readonly #isBounded: boolean;
 
   constructor(solver: LinearSolver, problem: Problem, { useful, flows }: Search) {
     const { rows, columns } = problem;
     this.#solver = solver;
     this.#problem = problem;
+    this.#isBounded = rows.some(({ bounds }) => bounds.size > 0);
     this.#unit = flowUnit(Float64Array.from(rows, ({ askedRps }) => askedRps));
     this.#asked = new Float64Array(rows.length);
     this.#demandRows = new DemandRows(problem);
@@ -128,8 +131,15 @@ export class SharingProgram {
   shareAmong<P extends SharedPart>(
     open: readonly P[],
   ): { readonly fraction: number; readonly stuck: readonly P[] } {
+    const isFirst = this.#isFirstRound;
     const variable = this.#addFraction(open);
-    const { values, rowDuals } = this.#solve();
+    const solution = this.#solve();
+    if (!solution) {
+      this.#fixed.set(variable, isFirst ? 1 : 0);
+      if (isFirst) this.#fraction = 1;
+      return { fraction: this.#fraction, stuck: open };
+    }
+    const { values, rowDuals } = solution;
     this.#fixed.set(variable, values[variable]!);
     this.#fraction += values[variable]!;
     const shareOfCost = ({ row, size, rate }: SharedPart): number => {
@@ -164,13 +174,17 @@ export class SharingProgram {
     return variable;
   }
 
-  /** Adds arcs until the prices show none that could lower the fraction. */
-  #solve(): LinearSolution {
+  /**
+   * Adds arcs until the prices show none that could lower the fraction. Where HiGHS loses its way, what it found with fewer arcs
+   * holds, and without that nothing: the flows of the round before still do.
+   */
+  #solve(): LinearSolution | undefined {
     const { rows, columns, arcCost } = this.#problem;
     const free = new Float64Array(arcCost.length);
-    let solution = this.#run(this.#isStarted ? { resume: true } : { basis: this.#startBasis() });
-    this.#isStarted = true;
-    for (;;) {
+    let found: LinearSolution | undefined;
+    let solution = this.#run(this.#next ?? { basis: this.#startBasis() });
+    while (solution) {
+      found = solution;
       const { rowDuals } = solution;
       const limits = Float64Array.from(rows, (_, row) => rowDuals[row]! - NO_FRACTION);
       const prices = Float64Array.from(columns, (_, column) => -rowDuals[rows.length + column]!);
@@ -182,23 +196,31 @@ export class SharingProgram {
       }
       solution = this.#run({ resume: true, isPrimal: true });
     }
-    this.#noteCarrying(solution);
-    return solution;
+    if (found) this.#noteCarrying(found);
+    return found;
   }
 
-  #run(options: RunOptions): LinearSolution {
+  /** Nothing where HiGHS finds no flows, although those of an earlier run would do. */
+  #run(options: RunOptions): LinearSolution | undefined {
+    const slack = this.#slack;
     let how = options;
+    this.#next = { resume: true };
     for (;;) {
       try {
         return this.#solver.solve(this.#program(), how);
       } catch (error) {
-        const isHopeless = this.#fixed.size === 0 || this.#slack >= MOST_SLACK;
-        if (isHopeless || !(error instanceof WardropError && error.code === 'WARDROP_SOLVER_FAILED'))
-          throw error;
+        const isRefused = error instanceof WardropError && error.code === 'WARDROP_SOLVER_FAILED';
+        if (this.#fixed.size === 0 || !isRefused) throw error;
+        // Checks cannot tell whether a row with bounds is refused too much.
+        if (this.#slack >= MOST_SLACK && this.#isBounded) throw error;
       }
-      this.#slack = Math.max(LEAST_SLACK, 10 * this.#slack);
       how = {};
+      if (this.#slack >= MOST_SLACK) break;
+      this.#slack = Math.max(LEAST_SLACK, 10 * this.#slack);
     }
+    this.#slack = slack;
+    this.#next = how;
+    return undefined;
   }
 
   /** Trees of the flows to start with, all full engines full; the largest of full ones has the fraction to make up. */
