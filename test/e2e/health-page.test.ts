@@ -66,6 +66,33 @@ it('an engine that is healthy and lacks the model gets hardly a request, and cli
   stubs[2].behaviour = serve;
 });
 
+it('a replica that is healthy and hangs is named and left out, and serves again as soon as it answers what it was stuck with', async () => {
+  await mesh.eventually('requests at the replica', () => stubs[1].requests.length > 40);
+  const serve = stubs[1].behaviour;
+  const held: (() => void)[] = [];
+  stubs[1].behaviour = (request, response) => {
+    if (request.path === HEALTH_PATH) return serve(request, response);
+    held.push(() => void serve(request, response));
+  };
+  const isAlarmed = async () => {
+    const { alarms } = await mesh.api<{ alarms: readonly { id: string }[] }>('/v1/alarms');
+    return alarms.some(({ id }) => id === `replica-stuck:${stubs[1].address}`);
+  };
+  await mesh.eventually('the alarm', isAlarmed);
+  expect(held.length).toBeGreaterThanOrEqual(8);
+  await mesh.eventually('a hundred answers', () => {
+    const { length } = stubs[0].requests;
+    return (
+      stubs[0].requests.slice(-100).every(({ atMs }) => atMs > stubs[1].requests.at(-1)!.atMs) && length > 100
+    );
+  });
+  stubs[1].behaviour = serve;
+  for (const answer of held.splice(0)) answer();
+  await mesh.eventually('the end of the alarm', async () => !(await isAlarmed()));
+  const before = stubs[1].requests.length;
+  await mesh.eventually('requests at the replica', () => stubs[1].requests.length > before + 20);
+});
+
 it('a replica that says 400 on its health page and to requests, as Triton does without its model, gets no more of them', async () => {
   await mesh.eventually('requests at the replica', () => stubs[1].requests.length > 40);
   stubs[1].behaviour = (_request, response) => {

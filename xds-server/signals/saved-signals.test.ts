@@ -3,8 +3,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { id64 } from '../../wire/hash.js';
 import { noEngineUsage } from '../../wire/usage-report.js';
 import { exactJson, parseExactJson } from '../exact-json.js';
+import type { Engine } from '../fleet/fleet.js';
 import { MeasuredCapacity, type SavedMeasuredCapacity } from './capacity/measured-capacity.js';
 import { EngineEvidence, type SavedEngineEvidence } from './readiness/engine-evidence.js';
+import { type SavedStuckReplicas, StuckReplicas } from './readiness/stuck-replicas.js';
 import { SAVED_FORMAT, type SavedSignals, Signals } from './signals.js';
 import { life, lifeConfig } from './testing/life.js';
 import { type PrivateState, PrivateStateReader } from './testing/private-state.js';
@@ -97,12 +99,30 @@ describe('saved signals', () => {
     }
   });
 
+  it('go on with replicas that are stuck, and were', () => {
+    const engine = { id: 'e', endpoints: ['10.0.0.1:80', '10.0.0.2:80'] } as unknown as Engine;
+    const stuck = new StuckReplicas();
+    for (let ms = 0; ms < 60_000; ms += 500) {
+      const inFlight = ms % 20_000 < 10_000 ? 20 : 0;
+      stuck.addEngine('e', { ended: 10, failures: 0, noResponse: ms % 2_000 === 0 ? 1 : 0 });
+      stuck.addReplica('10.0.0.1:80', ms % 7_000 === 0 ? 1 : 0);
+      stuck.evaluate([engine], () => true, new Map([['10.0.0.1:80', inFlight]]), ms);
+      const saved = stuck.save();
+      noteNames(saved, '.stuck');
+      const other = new StuckReplicas();
+      other.restore(parseExactJson(exactJson(saved)) as SavedStuckReplicas);
+      const state = reader.read(stuck);
+      note(state);
+      expect(reader.read(other)).toEqual(state);
+    }
+  });
+
   it('are all that there is to know: no field stays as it began in this life', () => {
     expect([...seen.keys()].filter((name) => !varied.has(name))).toEqual([]);
   });
 
   it('have a format that changes with their form: if it did, raise SAVED_FORMAT and note both here', () => {
     const form = id64([...names].sort().join('\n')).toString(16);
-    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 9, form: 'aa539dc5c5cb673a' });
+    expect({ format: SAVED_FORMAT, form }).toEqual({ format: 10, form: '1cdd915fd22ae8e' });
   });
 });

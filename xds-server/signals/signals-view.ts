@@ -1,4 +1,4 @@
-import type { Fleet } from '../fleet/fleet.js';
+import type { Address, Fleet } from '../fleet/fleet.js';
 import type { FleetState } from '../fleet/fleet-state.js';
 import type { TokenMix } from '../profiles/profile.js';
 import type { CapacityDrift } from './capacity/capacity-watch.js';
@@ -9,6 +9,7 @@ import type { SilentFrontend } from './demand/fleet-demand.js';
 import type { RoundTripView } from './network/round-trip.js';
 import type { OutlierView, ProfileDrift } from './penalty/outlier-watch.js';
 import type { Veto } from './readiness/engine-evidence.js';
+import type { Stuck } from './readiness/stuck-replicas.js';
 
 /** All that is known about a fleet at one time. */
 export interface SignalsView {
@@ -24,6 +25,8 @@ export interface SignalsView {
   /** Nothing is heard of any engine or frontend: what is believed is all old, and nothing should follow from it. */
   readonly isBlind: boolean;
   readonly vetoes: ReadonlyMap<string, Veto>;
+  /** Replicas that take requests and end none. */
+  readonly stuck: ReadonlyMap<Address, Stuck>;
   /** Work from elsewhere, by engine id, where anything can be said about it. */
   readonly outside: ReadonlyMap<string, OutsideView>;
   /** Latencies compared with what is expected, and the penalties that follow. */

@@ -1,5 +1,6 @@
 import { classKey, id64 } from '../../wire/hash.js';
 import type { EngineUsage, UsageReport } from '../../wire/usage-report.js';
+import { sum } from '../collections.js';
 import type { Address, Engine } from '../fleet/fleet.js';
 import { type LastResorts, withoutLastResorts } from '../fleet/last-resort.js';
 import type { ClassRate, Operations, Orders } from '../fleet/operations.js';
@@ -138,6 +139,10 @@ export class Signals {
       this.#addEngineUsage(frontendId, usage, answeredOf(usage), delta.fromMs, nowMs);
     }
     this.#work.addEnded(delta, answeredOf, this.#known.addresses);
+    for (const { replica, ended } of delta.replicas) {
+      const address = this.#known.addresses.get(replica);
+      if (address !== undefined) this.#readiness.addEnded(address, ended);
+    }
     for (const usage of delta.networks) {
       const engineId = this.#known.engineIds.get(usage.engine);
       if (engineId !== undefined) this.#network.add(frontendId, engineId, usage, nowMs);
@@ -346,14 +351,22 @@ export class Signals {
     this.#states.expireOrders(this.#known, nowMs);
     this.totals.forget(nowMs);
     const isDrained = (address: Address) => this.#states.isReplicaDrained(address);
-    const readiness = this.#readiness.evaluate(fleet, isDrained, nowMs);
-    const { heldPools, vetoes } = readiness;
+    const replicasInFlight = this.replicasInFlight(nowMs);
+    const readiness = this.#readiness.evaluate(fleet, isDrained, replicasInFlight, nowMs);
+    const { heldPools, vetoes, stuck } = readiness;
     this.#noteChanged(readiness.changed, nowMs);
     const rates = this.#demand.rates(nowMs);
     const silentFrontends = this.#demand.silentFrontends(fleet, nowMs);
     const inFlight = this.#ledger.inFlight(nowMs);
-    if (inFlight !== undefined)
-      this.#work.noteHeld(fleet.engines, (id) => inFlight.get(id64(id)) ?? 0, nowMs);
+    if (inFlight !== undefined) {
+      // What a replica that is left out is stuck with says nothing of the others.
+      const stuckWith = ({ endpoints }: Engine) =>
+        stuck.size === 0
+          ? 0
+          : sum(endpoints.map((address) => (stuck.has(address) && replicasInFlight?.get(address)) || 0));
+      const heldBy = (engine: Engine) => (inFlight.get(id64(engine.id)) ?? 0) - stuckWith(engine);
+      this.#work.noteHeld(fleet.engines, heldBy, nowMs);
+    }
     this.#unheard = this.#unheardEngines(silentFrontends);
     const hearing = {
       knowsHeld: inFlight !== undefined,
@@ -379,6 +392,7 @@ export class Signals {
       silentFrontends,
       isBlind: heldPools.length === fleet.pools.length && silentFrontends.length === fleet.frontends.length,
       vetoes,
+      stuck: new Map(stuck),
       outside: this.#work.outside,
       outliers: this.#states.outlierViews(this.#known),
       capacities: this.#states.capacityViews(this.#known),
@@ -452,7 +466,7 @@ export class Signals {
 export type SavedSignals = ReturnType<Signals['save']>;
 
 /** Grows with every change of what is saved, or of what it means: nobody goes on with what others saved in another form. */
-export const SAVED_FORMAT = 9;
+export const SAVED_FORMAT = 10;
 
 /** Names of the ledger; the filter of a node and its Envoy count apart. */
 function filterOf(frontendId: string, nodeId: string): string {

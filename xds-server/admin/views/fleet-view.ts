@@ -90,7 +90,7 @@ function frontendView({ config }: ShownServer, view: SignalsView, at: number): o
 /** `at` is the engine's place in the fleet. */
 function engineView(server: ShownServer, view: SignalsView, at: number): object {
   const nowMs = now();
-  const { configuredFleet, state, vetoes, outliers, capacities, outside } = view;
+  const { configuredFleet, state, vetoes, stuck, outliers, capacities, outside } = view;
   const { endpoints: _endpoints, ...engine } = configuredFleet.engines[at]!;
   const { replicas, ...factors } = state.engines[at]!;
   return {
@@ -105,6 +105,7 @@ function engineView(server: ShownServer, view: SignalsView, at: number): object 
     replicas: replicas.map((replica) => ({
       ...replica,
       health: server.signals.health(replica.address, state.atMs),
+      stuck: stuck.get(replica.address) ?? null,
       load: loadView(server.engineWatch.readings.get(replica.address), state.atMs),
       requestsFrom: requestsAtReplica(replica.address, server.loadSources, nowMs)?.source ?? null,
       reported: reportedView(server.signals.totals.load(replica.address), nowMs),

@@ -99,6 +99,21 @@ export function downReplicas(fleet: Fleet, health: (address: string) => ReplicaH
   );
 }
 
+export function stuckReplicas({ stuck }: SignalsView, { engines }: Fleet): Messages {
+  if (stuck.size === 0) return new Map();
+  return new Map(
+    engines.flatMap(({ id, endpoints }) =>
+      endpoints.flatMap((address): [string, string][] => {
+        const seen = stuck.get(address);
+        if (seen === undefined) return [];
+        const { inFlight, endedElsewhere } = seen;
+        const what = `replica ${address} of engine ${id} takes requests and ends none: of ${inFlight} not one, while ${endedElsewhere} of others did`;
+        return [[address, `${what}. It is left out until it ends some; restart it`]];
+      }),
+    ),
+  );
+}
+
 /** Signals that decide something, or that an operator would look for. */
 const ALARMING: readonly SignalName[] = ['running', 'waiting', 'kvUse'];
 /** A signal is worth an alarm when it has been missing for this long. */

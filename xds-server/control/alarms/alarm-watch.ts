@@ -26,6 +26,7 @@ import {
   silentFilters,
   silentFrontends,
   silentPeers,
+  stuckReplicas,
   undiscovered,
   unreadEnvoys,
 } from './alarm-rules.js';
@@ -95,6 +96,7 @@ export class AlarmWatch {
     alarms.set('frontend-silent', silentFrontends(view));
     alarms.set('engine-failing', failingEngines(view));
     alarms.set('replica-down', downReplicas(fleet, health));
+    alarms.set('replica-stuck', stuckReplicas(view, fleet));
     alarms.set('discovery', undiscovered(discoveryProblems));
     alarms.set('drained', drained(signals.orders));
     alarms.set('penalty', penalisedEngines(view));

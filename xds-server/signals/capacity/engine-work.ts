@@ -137,12 +137,12 @@ export class EngineWork {
   }
 
   /** Takes how many requests are under way at engines that were ever sent any. */
-  noteHeld(engines: readonly Engine[], inFlight: (engineId: string) => number, nowMs: number): void {
-    for (const { id } of engines) {
-      if (!this.#traffic.has(id)) continue;
-      const held = this.#held.get(id) ?? new RequestsHeld();
-      this.#held.set(id, held);
-      held.add(inFlight(id), nowMs);
+  noteHeld(engines: readonly Engine[], inFlight: (engine: Engine) => number, nowMs: number): void {
+    for (const engine of engines) {
+      if (!this.#traffic.has(engine.id)) continue;
+      const held = this.#held.get(engine.id) ?? new RequestsHeld();
+      this.#held.set(engine.id, held);
+      held.add(inFlight(engine), nowMs);
     }
   }
 

@@ -10,10 +10,12 @@ import {
   type ReplicaHealth,
   unknownHealth,
 } from './replica-health.js';
+import { type Stuck, StuckReplicas } from './stuck-replicas.js';
 
 /** Who is ready now. */
 interface FleetReadiness extends HeldReadiness {
   readonly vetoes: ReadonlyMap<string, Veto>;
+  readonly stuck: ReadonlyMap<Address, Stuck>;
   /** Engines of which replicas came or went since the last look. */
   readonly changed: ReadonlySet<string>;
 }
@@ -23,6 +25,7 @@ export class ReadinessWatch {
   readonly #health = new Map<Address, ReplicaHealth>();
   /** By engine id. */
   readonly #evidence = new Map<string, EngineEvidence>();
+  readonly #stuck = new StuckReplicas();
   readonly #lastReadyMs = new Map<Address, number>();
   #readiness: Readiness | undefined;
 
@@ -35,6 +38,7 @@ export class ReadinessWatch {
     this.#doubtNewPages(before, fleet);
     const engineIds = new Set(fleet.engines.map(({ id }) => id));
     for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
+    this.#stuck.keep(engineIds, endpoints);
     const readinessByEngine = new Map(before.engines.map(({ id }, at) => [id, this.#readiness?.[at]]));
     this.#readiness = fleet.engines.map(({ id, endpoints: addresses }) => {
       const ready = readinessByEngine.get(id);
@@ -72,13 +76,30 @@ export class ReadinessWatch {
     const evidence = this.#evidence.get(engineId) ?? new EngineEvidence();
     this.#evidence.set(engineId, evidence);
     evidence.add(usage, nowMs);
+    this.#stuck.addEngine(engineId, usage);
   }
 
-  /** `isDrained`: replicas that are out of service by an operator's will. */
-  evaluate(fleet: Fleet, isDrained: (address: Address) => boolean, nowMs: number): FleetReadiness {
+  /** Takes requests of a replica that ended, however they did. */
+  addEnded(address: Address, ended: number): void {
+    this.#stuck.addReplica(address, ended);
+  }
+
+  /**
+   * `isDrained`: replicas that are out of service by an operator's will. `inFlight`: requests under way at replicas; undefined
+   * while nobody knows.
+   */
+  evaluate(
+    fleet: Fleet,
+    isDrained: (address: Address) => boolean,
+    inFlight: ReadonlyMap<Address, number> | undefined,
+    nowMs: number,
+  ): FleetReadiness {
     const vetoes = this.#vetoes(fleet, nowMs);
+    const isUp = (address: Address) => this.health(address, nowMs).state !== 'down';
+    const mayServe = (address: Address) => isUp(address) && !isDrained(address);
+    const stuck = this.#stuck.evaluate(fleet.engines, mayServe, inFlight, nowMs);
     const isReady = ({ id }: Engine, address: Address) =>
-      !vetoes.has(id) && !isDrained(address) && this.health(address, nowMs).state !== 'down';
+      !vetoes.has(id) && !stuck.has(address) && mayServe(address);
     const observed = fleet.engines.map((engine) =>
       engine.endpoints.map((address) => isReady(engine, address)),
     );
@@ -89,7 +110,7 @@ export class ReadinessWatch {
       const health = this.health(address, nowMs);
       return {
         lastReadyMs: this.#lastReadyMs.get(address),
-        loss: lossOf(health, vetoes.has(id), isDrained(address)),
+        loss: lossOf(health, vetoes.has(id) || stuck.has(address), isDrained(address)),
         wasInService: this.#readiness?.[engine]?.[replica] ?? false,
         upSinceMs: health.state === 'up' ? health.sinceMs : undefined,
       };
@@ -97,7 +118,7 @@ export class ReadinessWatch {
     const held = holdLast(fleet, observed, past, nowMs);
     const changed = this.#readiness === undefined ? [] : changedAt(held.readiness, this.#readiness);
     this.#readiness = held.readiness;
-    return { ...held, vetoes, changed: new Set(changed.map((at) => fleet.engines[at]!.id)) };
+    return { ...held, vetoes, stuck, changed: new Set(changed.map((at) => fleet.engines[at]!.id)) };
   }
 
   #vetoes({ engines }: Fleet, nowMs: number): ReadonlyMap<string, Veto> {
@@ -125,6 +146,7 @@ export class ReadinessWatch {
     return {
       health: [...this.#health],
       evidence: saveEntries(this.#evidence),
+      stuck: this.#stuck.save(),
       lastReadyMs: [...this.#lastReadyMs],
       readiness: this.#readiness,
     };
@@ -133,6 +155,7 @@ export class ReadinessWatch {
   restore(saved: SavedReadinessWatch): void {
     refill(this.#health, saved.health);
     restoreEntries(this.#evidence, saved.evidence, () => new EngineEvidence());
+    this.#stuck.restore(saved.stuck);
     refill(this.#lastReadyMs, saved.lastReadyMs);
     this.#readiness = saved.readiness;
   }

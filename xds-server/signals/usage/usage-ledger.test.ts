@@ -8,6 +8,7 @@ import {
   noPoolUsage,
   noVmUsage,
   type UsageReport,
+  type VmUsage,
 } from '../../../wire/usage-report.js';
 import { UsageLedger } from './usage-ledger.js';
 
@@ -185,6 +186,20 @@ it('knows the requests under way of live VMs, and says nothing while a node is s
   expect([...ledger.inFlight(5_000)!.values()]).toEqual([4]);
   ledger.accept('n', { vms: [vm(2n, 9, 8)] }, 66_000);
   expect([...ledger.inFlight(66_000)!.values()]).toEqual([1]);
+});
+
+it('a replica that a VM leaves out of its report has ended what it had under way', () => {
+  const ledger = new UsageLedger();
+  const report = (replicas: VmUsage['replicas']) => ({
+    vms: [{ ...noVmUsage(1n, nextOf(1n)), replicas }],
+  });
+  const row = { engine: 2n, replica: 3n, sent: 10, ended: 7 };
+  ledger.accept('n', report([row]), 1_000);
+  expect(ledger.accept('n', report([]), 2_000)!.replicas).toEqual([{ ...row, sent: 0, ended: 3 }]);
+  expect(ledger.accept('n', report([{ ...row, sent: 14, ended: 13 }]), 3_000)!.replicas).toEqual([]);
+  expect(ledger.accept('n', report([{ ...row, sent: 15, ended: 14 }]), 4_000)!.replicas).toEqual([
+    { ...row, sent: 1, ended: 1 },
+  ]);
 });
 
 it('what is under way is counted once for all that ask at one time, as for every engine, and anew after each report', () => {

@@ -28,7 +28,10 @@ export interface UsageDelta {
   readonly latencies: readonly LatencyUsage[];
   readonly loads: readonly LoadUsage[];
   readonly networks: readonly NetworkUsage[];
-  /** Of those only that were in the report before, too: what others have counted since is not known. */
+  /**
+   * Of those only that were in the report before, too: what others have counted since is not known. One that is left out now has
+   * ended at least what it had under way.
+   */
   readonly replicas: readonly ReplicaUsage[];
   readonly turns: readonly TurnUsage[];
   /** The largest of all VMs: of conversations with so many zero bits every turn is counted. */
@@ -329,6 +332,10 @@ function advance(node: Node, report: VmUsage, nowMs: number, sums: Sections, isN
         last === undefined || (name === 'loads' && startsOver(row as LoadUsage, last as LoadUsage));
       add(sums[name], key, isWhole ? row : differenceOf(row, last, layout), layout);
     }
+  }
+  for (const [key, row] of vm?.rows.replicas ?? []) {
+    if (rows.replicas.has(key)) continue;
+    add(sums.replicas, key, { ...row, sent: 0, ended: row.sent - row.ended }, sections.replicas.row);
   }
   node.vms.set(report.incarnation, { lastMs: nowMs, sequence: report.sequence, countsFromZero, rows, loads });
 }

@@ -1,0 +1,162 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Engine } from '../../fleet/fleet.js';
+import { StuckReplicas } from './stuck-replicas.js';
+
+const [A, B, C] = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'];
+const engine = { id: 'e', endpoints: [A, B, C] } as unknown as Engine;
+const inFlight = (a: number, b = 3, c = 3) =>
+  new Map([A, B, C].map((address, at) => [address, [a, b, c][at]!]));
+
+class Trial {
+  readonly replicas = new StuckReplicas();
+  mayServe = (_address: string): boolean => true;
+
+  /** So many requests of the engine end, all of them well unless told. */
+  end(count: number, failures = 0, noResponse = 0): void {
+    this.replicas.addEngine('e', { ended: count, failures, noResponse });
+  }
+
+  out(nowMs: number, counts: ReadonlyMap<string, number> | undefined, of = engine): readonly string[] {
+    return [...this.replicas.evaluate([of], this.mayServe, counts, nowMs).keys()];
+  }
+
+  /** A is found stuck at 1 s. */
+  static stuck(): Trial {
+    const trial = new Trial();
+    trial.end(0);
+    expect(trial.out(0, inFlight(8))).toEqual([]);
+    trial.end(60);
+    expect(trial.out(1_000, inFlight(20))).toEqual([A]);
+    return trial;
+  }
+}
+
+describe('a replica is stuck', () => {
+  it('that ends none of eight requests while twenty end for each replica of its engine, and says so', () => {
+    const trial = Trial.stuck();
+    expect(trial.replicas.evaluate([engine], () => true, inFlight(20), 1_500).get(A)).toEqual({
+      ...{ sinceMs: 1_000, inFlight: 20, endedElsewhere: 60 },
+    });
+  });
+
+  it('not with fewer requests, not while fewer of others end, and not once it has ended one', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(7));
+    trial.end(60);
+    expect(trial.out(1_000, inFlight(8))).toEqual([]);
+    trial.end(59);
+    expect(trial.out(2_000, inFlight(8))).toEqual([]);
+    trial.replicas.addReplica(A, 1);
+    trial.end(60);
+    expect(trial.out(3_000, inFlight(30))).toEqual([]);
+    trial.end(60);
+    expect(trial.out(4_000, inFlight(30))).toEqual([A]);
+  });
+
+  it('not with fewer requests than most others have', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(8, 12, 12));
+    for (const address of [B, C]) trial.replicas.addReplica(address, 30);
+    trial.end(60);
+    expect(trial.out(1_000, inFlight(8, 12, 12))).toEqual([]);
+  });
+
+  it('not for what it was left with when an operator drained it, or when it was down', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(20));
+    trial.mayServe = (address) => address !== A;
+    trial.end(60);
+    expect(trial.out(1_000, inFlight(20))).toEqual([]);
+    trial.mayServe = () => true;
+    expect(trial.out(2_000, inFlight(20))).toEqual([]);
+  });
+
+  it('not without another replica, and not while nobody knows what is under way', () => {
+    const alone = { id: 'e', endpoints: [A] } as unknown as Engine;
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(20), alone);
+    trial.end(60);
+    expect(trial.out(1_000, inFlight(20), alone)).toEqual([]);
+    trial.out(2_000, inFlight(20));
+    trial.end(60);
+    expect(trial.out(3_000, undefined)).toEqual([]);
+  });
+});
+
+it('nobody is found stuck who ended any of the last twenty for each replica', () => {
+  const ends = fc.record({
+    by: fc.constantFrom(A, B, B, B, C, C, C),
+    count: fc.integer({ min: 1, max: 9 }),
+    a: fc.integer({ min: 0, max: 40 }),
+  });
+  fc.assert(
+    fc.property(fc.array(ends, { minLength: 30, maxLength: 200 }), (steps) => {
+      const trial = new Trial();
+      const ended: string[] = [];
+      let before: readonly string[] = [];
+      for (const [at, { by, count, a }] of steps.entries()) {
+        trial.end(count);
+        trial.replicas.addReplica(by, count);
+        ended.push(...Array.from({ length: count }, () => by));
+        const stuck = trial.out(at * 500, inFlight(a, 20, 20));
+        for (const address of stuck.filter((each) => !before.includes(each))) {
+          expect(ended.slice(-60)).not.toContain(address);
+        }
+        before = [...stuck];
+      }
+    }),
+  );
+});
+
+describe('a stuck replica', () => {
+  it('is back at once when it has ended more than clients left or limits ended', () => {
+    const trial = Trial.stuck();
+    trial.replicas.addReplica(A, 2);
+    trial.end(2, 1, 1);
+    expect(trial.out(2_000, inFlight(18))).toEqual([A]);
+    trial.replicas.addReplica(A, 1);
+    trial.end(1);
+    expect(trial.out(3_000, inFlight(17))).toEqual([]);
+  });
+
+  it('with few requests left is tried after 10 s, and after 20 s if it is stuck again', () => {
+    const trial = Trial.stuck();
+    expect(trial.out(10_900, inFlight(7))).toEqual([A]);
+    expect(trial.out(11_000, inFlight(7))).toEqual([]);
+    trial.out(12_000, inFlight(8));
+    trial.end(60);
+    expect(trial.out(13_000, inFlight(8))).toEqual([A]);
+    expect(trial.out(32_900, inFlight(0))).toEqual([A]);
+    expect(trial.out(33_000, inFlight(0))).toEqual([]);
+  });
+
+  it('starts over after a minute in service', () => {
+    const trial = Trial.stuck();
+    expect(trial.out(11_000, inFlight(0))).toEqual([]);
+    trial.out(71_500, inFlight(8));
+    trial.end(60);
+    expect(trial.out(72_000, inFlight(8))).toEqual([A]);
+    expect(trial.out(82_000, inFlight(0))).toEqual([]);
+  });
+
+  it('that keeps its requests is not tried for 5 min, as they tell enough', () => {
+    const trial = Trial.stuck();
+    trial.end(1_000);
+    expect(trial.out(300_900, inFlight(20))).toEqual([A]);
+    expect(trial.out(301_000, inFlight(20))).toEqual([]);
+  });
+
+  it('that is down, or gone, is forgotten', () => {
+    const trial = Trial.stuck();
+    trial.mayServe = (address) => address !== A;
+    expect(trial.out(2_000, inFlight(20))).toEqual([]);
+    const other = Trial.stuck();
+    other.replicas.keep(new Set(['e']), new Set([B, C]));
+    expect(other.out(2_000, inFlight(20), { ...engine, endpoints: [B, C] })).toEqual([]);
+  });
+});
