@@ -163,6 +163,15 @@ it.each([
   expect(told(`${good}network: {table: t.csv}\n`, { '/c/t.csv': table }).problems).toEqual([expected]);
 });
 
+it('says what is wrong with a table that is something else altogether, however long it is', () => {
+  const lines = Array.from({ length: 130_000 }, (_, at) => `line ${at},x\n`);
+  const { problems } = told(`${good}network: {table: t.csv}\n`, {
+    '/c/t.csv': `time,text\n${lines.join('')}`,
+  });
+  expect(problems.slice(0, 1)).toEqual(['t.csv:2:1: "x" is not a number of milliseconds from 0 to 60000']);
+  expect(problems).toHaveLength(130_000);
+});
+
 it.each([
   ['missing', undefined, 'no such file'],
   ['empty', '# later\n', 'replicas.txt is empty'],

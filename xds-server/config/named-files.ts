@@ -36,7 +36,8 @@ export class NamedFiles {
     if (file === undefined || text === undefined) return undefined;
     const result = parseNetworkTable(text, file);
     if ('table' in result) return result.table;
-    this.problems.push(...result.problems);
+    // They may be more than a call takes.
+    for (const problem of result.problems) this.problems.push(problem);
     return undefined;
   }
 

@@ -34,11 +34,12 @@ export function parseNetworkTable(text: string, file: string): NetworkTableResul
     return { problems };
   }
   const sources = rows.map(({ fields }) => fields[0]!);
+  const lineOf = new Map<string, number>();
   for (const [at, name] of sources.entries()) {
-    const first = rows[sources.indexOf(name)]!.number;
-    if (first !== rows[at]!.number) {
-      problem(rows[at]!.number, `row ${JSON.stringify(name)} is already in line ${first}`);
-    }
+    const { number } = rows[at]!;
+    const first = lineOf.get(name);
+    if (first === undefined) lineOf.set(name, number);
+    else problem(number, `row ${JSON.stringify(name)} is already in line ${first}`);
   }
   const rttMs = rows.map(({ number, fields }) => {
     if (fields.length !== destinations.length + 1) {
@@ -66,5 +67,7 @@ export function rttBetween(table: NetworkTable, source: string, destination: str
 }
 
 function repeated(names: readonly string[]): readonly string[] {
-  return [...new Set(names.filter((name, index) => names.indexOf(name) !== index))];
+  const [once, again] = [new Set<string>(), new Set<string>()];
+  for (const name of names) (once.has(name) ? again : once).add(name);
+  return [...again];
 }
