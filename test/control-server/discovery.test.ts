@@ -29,6 +29,9 @@ describe('the control server', () => {
     await vi.waitFor(async () => expect(await addresses()).toHaveLength(2), PATIENCE_MS);
     writeFileSync(file, `${second.address}\n`);
     await vi.waitFor(async () => expect(await addresses()).toEqual([second.address]), PATIENCE_MS);
+    // That is no change of the configuration, which takes long to read where it is large.
+    const metrics = await (await fetch(`${site.admin}/metrics`)).text();
+    expect(metrics).not.toMatch(/^wardrop_config_reloads_total\{.*[1-9]/m);
     await server.stop();
 
     unlinkSync(file);

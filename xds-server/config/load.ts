@@ -16,18 +16,23 @@ import { ConfigError, type ConfigProblem } from './problem.js';
 import type { ConfigFile } from './schema/schema.js';
 
 /**
- * Reads and checks a configuration file and the files it names.
+ * Reads and checks a configuration file and the files it names. `readReplicas` reads lists of replicas, which are looked at
+ * here and belong to discovery.
  *
  * @throws {ConfigError} with every problem there is
  */
-export function loadConfig(file: string, readFile: ReadFile = readFromDisk): Config {
+export function loadConfig(
+  file: string,
+  readFile: ReadFile = readFromDisk,
+  readReplicas: ReadFile = readFile,
+): Config {
   const source = readSource(file, readFile);
   const { value, problems, faults } = validate(source);
   const files = new NamedFiles(source, readFile);
   const table = files.readTable(value);
   const secrets = files.readSecrets(value);
   const upstreams = files.readUpstreams(value);
-  files.readReplicaFiles(value);
+  files.readReplicaFiles(value, readReplicas);
   const crossChecked = crossCheck(value, source, faults, table);
   const all = [...problems, ...files.problems, ...crossChecked.problems];
   if (all.length > 0) throw new ConfigError('WARDROP_CONFIG_INVALID', all.sort(byPlace(file)));

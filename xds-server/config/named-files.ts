@@ -107,13 +107,13 @@ export class NamedFiles {
   }
 
   /** Files of replicas may come later, and are read again all the time: what is wrong with one is a warning. */
-  readReplicaFiles({ engines }: Partly<ConfigFile>): void {
+  readReplicaFiles({ engines }: Partly<ConfigFile>, readFile: ReadFile): void {
     for (const [index, engine] of (engines ?? []).entries()) {
       const file = engine?.discovery?.file;
       if (file === undefined) continue;
       const absolute = resolve(dirname(this.#source.file), file);
       try {
-        const replicas = parseReplicaList(this.#readFile(absolute), file);
+        const replicas = parseReplicaList(readFile(absolute), file);
         if (replicas.length === 0) throw new Error(`${file} is empty`);
       } catch (error) {
         const path = ['engines', index, 'discovery', 'file'];

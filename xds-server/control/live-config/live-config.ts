@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config/config.js';
+import { readFromDisk } from '../../config/document/read-file.js';
 import { loadConfig } from '../../config/load.js';
 import { ConfigError, MOST_TOLD } from '../../config/problem.js';
 import type { Address } from '../../fleet/fleet.js';
@@ -52,7 +53,7 @@ export class LiveConfig {
    */
   static read(file: string, lookup: Lookup = systemLookup()): LiveConfig {
     const watch = new ConfigWatch();
-    const config = loadConfig(file, watch.reading());
+    const config = loadConfig(file, watch.reading(), readFromDisk);
     return new LiveConfig(file, config, watch, lookup);
   }
 
@@ -115,7 +116,7 @@ export class LiveConfig {
     const { alarms, log, onRead } = this.#events!;
     let config: Config;
     try {
-      config = loadConfig(this.#file, this.#watch.reading());
+      config = loadConfig(this.#file, this.#watch.reading(), readFromDisk);
     } catch (error) {
       // Also of a fault of our own that some file brings about: the server goes on with what it has.
       if (error instanceof ConfigError) {
