@@ -16,6 +16,7 @@ import {
   failingEngines,
   lostPools,
   missingSignals,
+  penalisedEngines,
   rejectingEngines,
   shedding,
   silentFilters,
@@ -288,4 +289,22 @@ it('tells of a certificate a week before its end, or a sixth of its time, after 
     expect.stringMatching(/^server\.tls\.cert is valid only from 1970-01-01T/),
     expect.stringMatching(/valid only from/),
   ]);
+});
+
+it('of a slow engine, names the replica where its requests pile up, if one stands out', () => {
+  const view = { outliers: [{ engineId: 'a', state: 'penalised' }] } as unknown as SignalsView;
+  const endpoints = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'];
+  const messageOf = (counts: readonly number[]) => {
+    const fleet = {
+      engines: [{ id: 'a', endpoints: endpoints.slice(0, counts.length) }],
+    } as unknown as Fleet;
+    const inFlight = new Map(counts.map((count, at) => [endpoints[at]!, count]));
+    return penalisedEngines(view, fleet, () => inFlight).get('a');
+  };
+  const slow = 'engine a answers much slower than its profile says; it gets less';
+  expect(messageOf([5, 30, 8])).toBe(
+    `${slow}. Look at replica 10.0.0.2:80 first: it has 30 of its 43 requests under way`,
+  );
+  for (const even of [[5, 21, 5], [12, 13, 14], [6, 0, 0], [40], []]) expect(messageOf(even)).toBe(slow);
+  expect(penalisedEngines(view, { engines: [] } as unknown as Fleet, () => undefined).get('a')).toBe(slow);
 });

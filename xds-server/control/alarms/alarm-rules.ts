@@ -1,3 +1,4 @@
+import { lowerMedian, sum } from '../../collections.js';
 import type { DatedCertificate } from '../../config/config.js';
 import type { Fleet, Frontend, SignalName } from '../../fleet/fleet.js';
 import type { Orders } from '../../fleet/operations.js';
@@ -170,7 +171,12 @@ export function missingSignals(
   );
 }
 
-export function penalisedEngines({ outliers }: SignalsView): Messages {
+/** `inFlight`: requests under way at replicas, as far as is known. */
+export function penalisedEngines(
+  { outliers }: SignalsView,
+  { engines }: Fleet,
+  inFlight: () => ReadonlyMap<string, number> | undefined,
+): Messages {
   return new Map(
     outliers.flatMap(({ engineId, state }): [string, string][] => {
       if (state === 'usual') return [];
@@ -179,9 +185,26 @@ export function penalisedEngines({ outliers }: SignalsView): Messages {
         observed: 'it keeps what it has, as penalties are only observed',
         limited: 'it keeps what it has, as too much of its pool is slow or would be lost',
       }[state];
-      return [[engineId, `engine ${engineId} answers much slower than its profile says; ${consequence}`]];
+      const slow = `engine ${engineId} answers much slower than its profile says; ${consequence}`;
+      const endpoints = engines.find(({ id }) => id === engineId)?.endpoints ?? [];
+      return [[engineId, `${slow}${crowdedReplica(endpoints, inFlight())}`]];
     }),
   );
+}
+
+/** A replica is looked at first that has so many times as many requests as the middle one of its engine, and a few more. */
+const CROWDED = 3;
+const A_FEW = 2;
+
+/** Of a slow engine, often a single replica is slow: its requests pile up. */
+function crowdedReplica(
+  endpoints: readonly string[],
+  inFlight: ReadonlyMap<string, number> | undefined,
+): string {
+  const counts = endpoints.map((address) => inFlight?.get(address) ?? 0);
+  const most = Math.max(0, ...counts);
+  if (endpoints.length < 2 || most <= CROWDED * (lowerMedian(counts) + A_FEW)) return '';
+  return `. Look at replica ${endpoints[counts.indexOf(most)]} first: it has ${most} of its ${sum(counts)} requests under way`;
 }
 
 /** Engines whose capacity is taken for other than by their profile. */

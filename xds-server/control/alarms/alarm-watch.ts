@@ -39,7 +39,7 @@ const SLOW_INTERVAL_MS = 1_000;
 export interface Seen {
   readonly fleet: Fleet;
   readonly view: SignalsView;
-  readonly signals: Pick<Signals, 'health' | 'orders' | 'traffic'>;
+  readonly signals: Pick<Signals, 'health' | 'orders' | 'traffic' | 'replicasInFlight'>;
   readonly certificates: readonly DatedCertificate[];
   /** Of metrics pages, by address. */
   readonly readings: ReadonlyMap<string, ReplicaReading>;
@@ -99,7 +99,10 @@ export class AlarmWatch {
     alarms.set('replica-stuck', stuckReplicas(view, fleet));
     alarms.set('discovery', undiscovered(discoveryProblems));
     alarms.set('drained', drained(signals.orders));
-    alarms.set('penalty', penalisedEngines(view));
+    alarms.set(
+      'penalty',
+      penalisedEngines(view, fleet, () => signals.replicasInFlight(nowMs)),
+    );
     alarms.set('capacity', correctedEngines(view));
     alarms.set('profile-drift', driftingProfiles(view, nowMs));
     alarms.set('shedding', shedding(plan, fleet));
