@@ -60,8 +60,11 @@ function costTable({ lines, latencySeconds, marginalSeconds }: EngineCost): stri
   ];
 }
 
-function conclusion({ engine, rowMarginalSeconds, frontendId }: Explanation): string[] {
-  if (rowMarginalSeconds === null) return [`No engine can serve these requests of ${frontendId} now.`];
+function conclusion({ engine, rowMarginalSeconds, frontendId, demandRps }: Explanation): string[] {
+  if (rowMarginalSeconds === null) {
+    const refused = demandRps > 0 ? ` All ${demandRps.toFixed(1)} requests/s are refused.` : '';
+    return [`No engine can serve these requests of ${frontendId} now.${refused}`];
+  }
   const best = milliseconds(rowMarginalSeconds);
   if (engine.lines.length === 0)
     return [`One more request of ${frontendId} costs all users together ${best} where it costs least.`];
@@ -145,7 +148,7 @@ function supplyLines({ replicas, readyReplicas, health, ramp, drain, penalty, la
 
 function shedLines({ shed, choices, demandRps, maxUtilization }: Explanation): string[] {
   const refused = shed.filter(({ fraction }) => fraction > 0);
-  if (refused.length === 0) return [];
+  if (refused.length === 0 || choices.length === 0) return [];
   const parts = refused.map(({ priority, fraction }) => `${percent(fraction)} of priority ${priority}`);
   const isBound = choices.some(({ bound }) => bound !== null && bound.binding !== null);
   return [

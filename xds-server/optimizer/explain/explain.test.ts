@@ -246,6 +246,19 @@ test('the text does not blame capacity for what a bound refuses', async () => {
   expect(text).not.toContain('its capacity is not scarce');
 });
 
+test('the text does not blame load for what no engine may, can or is there to serve', async () => {
+  const networkMs = threeRegions.networkMs.map((row, at) => (at === 0 ? row.map(() => Infinity) : row));
+  const frontendId = threeRegions.frontends[0]!;
+  const text = explanationText(
+    await explained({ ...threeRegions, networkMs }, { frontendId, poolId: 'chat', engineId: 'a' }),
+  );
+  expect(text).toContain('weight 0, because the frontend cannot reach the engine');
+  expect(text).toMatch(
+    /No engine can serve these requests of \w+ now\. All \d+\.\d requests\/s are refused\./,
+  );
+  expect(text).not.toContain('Demand above capacity');
+});
+
 test('the text names weight, both columns, the limit and the other engines', async () => {
   const text = explanationText(await explained(scaled(threeRegions, 1.5), { ...central, engineId: 'b' }));
   expect(text).toContain('central → b, pool chat: weight');
