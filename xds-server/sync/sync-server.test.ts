@@ -365,6 +365,13 @@ describe('POST /v1/sync', () => {
     expect(log.warn).toHaveBeenCalledTimes(1);
   });
 
+  it('logs the refusals of one without the token once, whatever names it says', async () => {
+    const { call, log } = await start({ token: 'the-real-token-0123' });
+    for (let repeat = 0; repeat < 3; repeat++)
+      await call(0, { headers: { [SYNC_NODE_HEADER]: `envoy-${repeat}` } });
+    expect(log.warn).toHaveBeenCalledTimes(1);
+  });
+
   it('survives a caller that leaves in the middle of its report, and counts no answer to it', async () => {
     const statuses: number[] = [];
     const { board, address, call, reports } = await start({ onAnswer: (status) => statuses.push(status) });

@@ -256,11 +256,14 @@ export class SyncServer {
     const status = error instanceof NotFound ? 404 : error instanceof TooLarge ? 413 : statusOfError(error);
     const message = error instanceof Error ? error.message : String(error);
     const code = error instanceof WardropError ? error.code : undefined;
-    const nodeId = String(request.headers[SYNC_NODE_HEADER] ?? request.socket.remoteAddress).slice(0, 256);
+    const host = String(request.socket.remoteAddress);
+    const nodeId = String(request.headers[SYNC_NODE_HEADER] ?? host).slice(0, 256);
+    // Whoever has no token may say any name, each time another one.
+    const isStranger = code === 'WARDROP_UNAUTHENTICATED' || error instanceof NotFound;
     const isOfFilter = code === 'WARDROP_REPORT_INVALID' || code === 'WARDROP_SNAPSHOT_INVALID';
     const problem = isOfFilter ? message : undefined;
-    if (this.#refused.refuse(nodeId, problem, now())) {
-      const details = { nodeId, status, ...(code === undefined ? {} : { code }) };
+    if (this.#refused.refuse(isStranger ? host : nodeId, problem, now())) {
+      const details = { nodeId, host, status, ...(code === undefined ? {} : { code }) };
       this.#options.log.warn(details, `refused a sync call: ${message}`);
     }
     sendJson(response, status, { ...(code === undefined ? {} : { code }), message });
