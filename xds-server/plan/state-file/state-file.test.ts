@@ -324,10 +324,18 @@ describe('StateFile', () => {
   });
 
   it('is whole after two servers have written it at the same time', async () => {
-    const saves = Array.from({ length: 20 }, (_, version) => new StateFile(path).save(state(version)));
-    await Promise.all(saves);
+    const files = Array.from({ length: 20 }, () => new StateFile(path));
+    for (const file of files) await file.save(state(1));
+    await Promise.all(files.map((file, at) => file.save(state(at))));
     expect(await new StateFile(path).load()).toMatchObject({ problem: null });
     expect(await readdir(directory)).toEqual(['state.json']);
+  });
+
+  it('takes away what a server left that was killed while it wrote, and nothing else', async () => {
+    for (const name of ['state.json.12345.tmp', 'state.json.0badcafe.tmp', 'state.json.mine.tmp', 'x.1.tmp'])
+      await writeFile(join(directory, name), '{');
+    await new StateFile(path).save(state());
+    expect((await readdir(directory)).sort()).toEqual(['state.json', 'state.json.mine.tmp', 'x.1.tmp']);
   });
 
   it('leaves nothing behind when the file cannot be replaced', async () => {

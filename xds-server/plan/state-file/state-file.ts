@@ -4,6 +4,7 @@ import {
   constants,
   copyFile,
   open,
+  readdir,
   readFile,
   readlink,
   realpath,
@@ -12,7 +13,7 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { WardropError } from '../../errors.js';
 import { now } from '../../steady-clock.js';
@@ -92,7 +93,9 @@ export class StateFile {
       if (found !== undefined && this.#written !== undefined && !isDeepStrictEqual(found, this.#written)) {
         this.foundReplacedAtMs = now();
       }
-      await replaceFile(await targetOf(this.path), statePieces(state));
+      const path = await targetOf(this.path);
+      if (this.#written === undefined) await removeUnfinished(path);
+      await replaceFile(path, statePieces(state));
       this.#written = await identityOf(this.path);
     } catch (error) {
       this.#next ??= state;
@@ -170,6 +173,15 @@ async function replaceFile(path: string, pieces: Iterable<string>): Promise<void
   } finally {
     await directory.close();
   }
+}
+
+/** Removes what servers left that were killed while they wrote; who still writes tries again. */
+async function removeUnfinished(path: string): Promise<void> {
+  const start = `${basename(path)}.`;
+  const isUnfinished = (name: string) =>
+    name.startsWith(start) && /^[0-9a-f]+\.tmp$/.test(name.slice(start.length));
+  const unfinished = (await readdir(dirname(path))).filter(isUnfinished);
+  await Promise.all(unfinished.map((name) => rm(join(dirname(path), name), { force: true })));
 }
 
 /** The file itself stays until the next one replaces it: what was read of it is nowhere else. */
