@@ -83,10 +83,11 @@ export class EngineWork {
     const requests = usage.planned + usage.diverted;
     const uncached = uncachedPerAnswer(usage);
     // Prompts that a move has taken from their caches are more work, for a while, and no fault of the engine.
-    const asAnswered = {
-      ...shape,
-      uncachedPromptTokens: Math.max(shape.uncachedPromptTokens, uncached ?? 0),
-    };
+    const asAnswered =
+      uncached === undefined || uncached <= shape.uncachedPromptTokens
+        ? shape
+        : { ...shape, uncachedPromptTokens: uncached };
+    const { timedAnswers, staySeconds } = staysOf(usage, networkSeconds);
     traffic.add(
       {
         requests,
@@ -98,7 +99,8 @@ export class EngineWork {
         answeredWorkSeconds: answered * work,
         coldWorkSeconds: answered * workSeconds(profile, asAnswered),
         toldAnswers: uncached === undefined ? 0 : answered,
-        ...staysOf(usage, networkSeconds),
+        timedAnswers,
+        staySeconds,
       },
       nowMs,
       fromMs,
