@@ -126,14 +126,36 @@ async function replayFile(file: string, { json }: { json?: boolean }): Promise<v
 }
 
 function describe(results: readonly Replayed[]): string {
-  const rows = results.map(({ atMs, sequence, planId, isSame, isSameState }) => [
+  const rows = results.map(({ atMs, sequence, planId, isSame, isSameState, failedThen, failedNow }) => [
     new Date(atMs).toISOString(),
     String(sequence ?? '-'),
     planId ?? '-',
     isSame ? 'same' : 'DIFFERENT',
     isSameState === null ? '-' : isSameState ? 'same' : 'DIFFERENT',
+    [...(failedThen === null ? [] : ['failed then']), ...(failedNow === null ? [] : ['fails now'])].join(
+      ', ',
+    ),
   ]);
-  const table = formatTable([['time', 'plan', 'id', 'again', 'signals'], ...rows]);
-  if (results.every(({ isSameState }) => isSameState !== null)) return table;
-  return `${table}\n\nsignals: - of a plan that was begun before the recording or a file of it, or without what they knew in a form of this version`;
+  const table = formatTable([['time', 'plan', 'id', 'again', 'signals', 'solve'], ...rows]);
+  const notes = [
+    ...(results.every(({ isSameState }) => isSameState !== null)
+      ? []
+      : [
+          'signals: - of a plan that was begun before the recording or a file of it, or without what they knew in a form of this version',
+        ]),
+    ...reasons(
+      'failed then',
+      results.map(({ failedThen }) => failedThen),
+    ),
+    ...reasons(
+      'fails now',
+      results.map(({ failedNow }) => failedNow),
+    ),
+  ];
+  return [table, ...notes].join('\n\n');
+}
+
+/** Each once. */
+function reasons(what: string, failures: readonly (string | null)[]): string[] {
+  return [...new Set(failures)].flatMap((failure) => (failure === null ? [] : [`${what}: ${failure}`]));
 }

@@ -109,7 +109,7 @@ export class Planning {
     onSolved((now() - startedMs) / 1_000, outcome.failure);
     if (this.#isStopped || begun !== generation() || !isWanted()) return;
     const { plan, solution, failure } = outcome;
-    recorders.record({ kind: 'solve', input, times, plan });
+    recorders.record({ kind: 'solve', input, times, plan, ...(failure && { failure: failure.message }) });
     if (solution !== undefined) {
       this.#solved = { input: outcome.input, solution };
       this.#reportWarnings(solution.warnings);

@@ -21,7 +21,8 @@ export async function explainRecorded(
   const { input, solution } = again;
   if (solution === undefined) throw again.failure!;
   const { id: planId, sequence, createdAtMs, rows } = made.plan;
-  const failure = again.plan?.id === planId ? null : 'made again, it would be another plan';
+  const unlike = again.plan?.id === planId ? null : 'made again, it would be another plan';
+  const failure = made.failure ?? unlike;
   return explainPast(query, { planId, sequence, createdAtMs, rows, input, failure }, solution, next);
 }
 

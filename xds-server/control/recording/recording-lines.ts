@@ -42,6 +42,7 @@ export interface SolveLine extends Partial<Parts> {
   readonly times: readonly number[];
   /** Left out when it is the previous one. */
   readonly plan?: Plan | null;
+  readonly failure?: string;
 }
 
 export const SIGNAL_KINDS: Readonly<Record<RecordedSignal['kind'], true>> = {

@@ -77,7 +77,7 @@ export class RecordingReader {
     const { fleet, engines, demands, profiles, policy, previous = null } = parts;
     if (!fleet || !engines || !demands || !profiles || !policy)
       throw this.#invalid('lacks what came before it');
-    const { atMs, settledSeconds, settledSecondsByPool, times } = line;
+    const { atMs, settledSeconds, settledSecondsByPool, times, failure } = line;
     const wrong = misshapen({ ...parts, atMs });
     if (wrong !== undefined)
       throw this.#invalid(`is damaged: its ${wrong} has another form than any that is written`);
@@ -87,6 +87,7 @@ export class RecordingReader {
       kind: 'solve',
       times,
       plan,
+      ...(typeof failure === 'string' && { failure }),
       input: {
         previous,
         state: {

@@ -25,7 +25,7 @@ export class RecordingWriter {
     return `{"line":${this.#lines},${object.slice(1)}\n`;
   }
 
-  #solve({ input, times, plan }: RecordedSolve): SolveLine {
+  #solve({ input, times, plan, failure }: RecordedSolve): SolveLine {
     const { state, previous, profiles, policy } = input;
     const { fleet, engines, demands, atMs, settledSeconds, settledSecondsByPool } = state;
     const parts: Parts = { fleet, engines, demands, profiles: [...profiles], policy, previous };
@@ -40,6 +40,7 @@ export class RecordingWriter {
       times,
       ...Object.fromEntries(changed.map((part) => [part, parts[part]])),
       ...(isDeepStrictEqual(plan, previous) ? {} : { plan }),
+      ...(failure !== undefined && { failure }),
     };
   }
 }

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { noPoolUsage, noVmUsage } from '../../../wire/usage-report.js';
 import { loadConfig } from '../../config/load.js';
+import { WardropError } from '../../errors.js';
 import { Optimizer } from '../../optimizer/index.js';
-import { makePlan } from '../../plan/make-plan.js';
+import { makePlan, type PlanSolver } from '../../plan/make-plan.js';
 import type { Plan } from '../../plan/plan.js';
 import { Signals } from '../../signals/signals.js';
 import type { Recorded, RecordedSolve } from './recording.js';
@@ -82,6 +83,29 @@ describe('a recording', () => {
       expect(solve.input.state.settledSecondsByPool).toBeUndefined();
       expect((await replay(optimizer, solve)).isSame).toBe(true);
     }
+  });
+
+  it('tells of a solve that failed why it did, and whether it does again', async () => {
+    const [solve] = await solves([3]);
+    const late = 'the linear program was not solved before the deadline';
+    const failing: PlanSolver = {
+      solveChecked: async () => {
+        throw new WardropError('WARDROP_SOLVER_TIMEOUT', late);
+      },
+    };
+    const { plan } = await makePlan(failing, solve!.input, () => solve!.times[0]!);
+    const [back] = read(written([{ ...solve!, plan, failure: late }])) as RecordedSolve[];
+    expect(await replay(failing, back!)).toMatchObject({ isSame: true, failedThen: late, failedNow: late });
+    expect(await replay(optimizer, back!)).toMatchObject({
+      isSame: false,
+      failedThen: late,
+      failedNow: null,
+    });
+    expect(await replay(optimizer, solve!)).toMatchObject({
+      isSame: true,
+      failedThen: null,
+      failedNow: null,
+    });
   });
 
   it('tells when another plan comes out', async () => {

@@ -9,6 +9,8 @@ export interface RecordedSolve {
   /** What the clock said whenever planning asked. */
   readonly times: readonly number[];
   readonly plan: Plan | null;
+  /** Why the plan is not by this solve; absent when it is, and from recordings of versions that did not tell. */
+  readonly failure?: string;
 }
 
 export type Recorded = RecordedSolve | RecordedSignal;

@@ -10,6 +10,9 @@ export interface Replayed {
   readonly isSame: boolean;
   /** Whether signals came to the recorded state again; null when it is not known what they knew at the beginning. */
   readonly isSameState: boolean | null;
+  /** Why the recorded solve failed, and why it does now; null where it did not. */
+  readonly failedThen: string | null;
+  readonly failedNow: string | null;
 }
 
 /** Everything of a recording again: what signals made of what they were told, and the plan of every solve. */
@@ -34,7 +37,7 @@ export async function* replayAll(
  */
 export async function replay(
   solver: PlanSolver,
-  { input, times, plan }: RecordedSolve,
+  { input, times, plan, failure }: RecordedSolve,
 ): Promise<Omit<Replayed, 'isSameState'>> {
   let asked = 0;
   const now = () => times[Math.min(asked++, times.length - 1)]!;
@@ -47,5 +50,7 @@ export async function replay(
     sequence: outcome.plan?.sequence ?? null,
     planId: outcome.plan?.id ?? null,
     isSame: JSON.stringify(outcome.plan) === JSON.stringify(plan),
+    failedThen: failure ?? null,
+    failedNow: outcome.failure?.message ?? null,
   };
 }
