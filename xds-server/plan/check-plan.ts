@@ -303,11 +303,14 @@ function* checkNeed(
   ways: Ways,
   report: Report,
 ): Steps<void> {
-  const tied = tiedCapacities(state);
-  for (const row of plan.rows) {
-    const { frontendId, poolId, shed } = row;
+  const shedding = plan.rows.filter(({ frontendId, poolId, shed }) => {
     const bounded = policy.bounds.some((bound) => bound.frontendId === frontendId && bound.poolId === poolId);
-    if (bounded || !shed.some(({ fraction }) => fraction > 0)) continue;
+    return !bounded && shed.some(({ fraction }) => fraction > 0);
+  });
+  if (shedding.length === 0) return;
+  const tied = tiedCapacities(state);
+  for (const row of shedding) {
+    const { frontendId, poolId } = row;
     let room = 0;
     let enough = 0;
     const usable = state.engines.flatMap((engine) => {
