@@ -25,7 +25,7 @@ class Trial {
   static stuck(): Trial {
     const trial = new Trial();
     trial.end(0);
-    expect(trial.out(0, inFlight(8))).toEqual([]);
+    expect(trial.out(-2_000, inFlight(8))).toEqual([]);
     trial.end(60);
     expect(trial.out(1_000, inFlight(20))).toEqual([A]);
     return trial;
@@ -45,14 +45,23 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(0, inFlight(7));
     trial.end(60);
-    expect(trial.out(1_000, inFlight(8))).toEqual([]);
+    expect(trial.out(10_000, inFlight(8))).toEqual([]);
     trial.end(59);
-    expect(trial.out(2_000, inFlight(8))).toEqual([]);
+    expect(trial.out(20_000, inFlight(8))).toEqual([]);
     trial.replicas.addReplica(A, 1);
     trial.end(60);
-    expect(trial.out(3_000, inFlight(30))).toEqual([]);
+    expect(trial.out(30_000, inFlight(30))).toEqual([]);
     trial.end(60);
-    expect(trial.out(4_000, inFlight(30))).toEqual([A]);
+    expect(trial.out(40_000, inFlight(30))).toEqual([A]);
+  });
+
+  it('not before every Envoy has had the time to report', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(20));
+    trial.end(1_000);
+    expect(trial.out(2_900, inFlight(20))).toEqual([]);
+    expect(trial.out(3_000, inFlight(20))).toEqual([A]);
   });
 
   it('not with fewer requests than most others have', () => {
@@ -61,7 +70,7 @@ describe('a replica is stuck', () => {
     trial.out(0, inFlight(8, 12, 12));
     for (const address of [B, C]) trial.replicas.addReplica(address, 30);
     trial.end(60);
-    expect(trial.out(1_000, inFlight(8, 12, 12))).toEqual([]);
+    expect(trial.out(5_000, inFlight(8, 12, 12))).toEqual([]);
   });
 
   it('not for what it was left with when an operator drained it, or when it was down', () => {
@@ -70,9 +79,9 @@ describe('a replica is stuck', () => {
     trial.out(0, inFlight(20));
     trial.mayServe = (address) => address !== A;
     trial.end(60);
-    expect(trial.out(1_000, inFlight(20))).toEqual([]);
+    expect(trial.out(5_000, inFlight(20))).toEqual([]);
     trial.mayServe = () => true;
-    expect(trial.out(2_000, inFlight(20))).toEqual([]);
+    expect(trial.out(6_000, inFlight(20))).toEqual([]);
   });
 
   it('not without another replica, and not while nobody knows what is under way', () => {
@@ -81,10 +90,10 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(0, inFlight(20), alone);
     trial.end(60);
-    expect(trial.out(1_000, inFlight(20), alone)).toEqual([]);
-    trial.out(2_000, inFlight(20));
+    expect(trial.out(5_000, inFlight(20), alone)).toEqual([]);
+    trial.out(6_000, inFlight(20));
     trial.end(60);
-    expect(trial.out(3_000, undefined)).toEqual([]);
+    expect(trial.out(10_000, undefined)).toEqual([]);
   });
 });
 
@@ -130,9 +139,9 @@ describe('a stuck replica', () => {
     expect(trial.out(11_000, inFlight(7))).toEqual([]);
     trial.out(12_000, inFlight(8));
     trial.end(60);
-    expect(trial.out(13_000, inFlight(8))).toEqual([A]);
-    expect(trial.out(32_900, inFlight(0))).toEqual([A]);
-    expect(trial.out(33_000, inFlight(0))).toEqual([]);
+    expect(trial.out(15_000, inFlight(8))).toEqual([A]);
+    expect(trial.out(34_900, inFlight(0))).toEqual([A]);
+    expect(trial.out(35_000, inFlight(0))).toEqual([]);
   });
 
   it('starts over after a minute in service', () => {
@@ -140,8 +149,8 @@ describe('a stuck replica', () => {
     expect(trial.out(11_000, inFlight(0))).toEqual([]);
     trial.out(71_500, inFlight(8));
     trial.end(60);
-    expect(trial.out(72_000, inFlight(8))).toEqual([A]);
-    expect(trial.out(82_000, inFlight(0))).toEqual([]);
+    expect(trial.out(75_000, inFlight(8))).toEqual([A]);
+    expect(trial.out(85_000, inFlight(0))).toEqual([]);
   });
 
   it('that keeps its requests is not tried for 5 min, as they tell enough', () => {

@@ -7,6 +7,8 @@ import { refill } from '../saved.js';
 const LEAST_IN_FLIGHT = 8;
 /** So many requests of an engine end for each of its replicas while none does of one of these. */
 const ENDED_EACH = 20;
+/** And it has them for so long: by then every Envoy that counts has reported what ended. */
+const LEAST_MS = 3_000;
 /** Once it has few requests left, a stuck replica is tried again after this long, twice as long each time in a row. */
 const FIRST_OUT_MS = 10_000;
 /** And after this long in any case. */
@@ -30,6 +32,7 @@ interface Ended {
 
 /** What a replica with many requests under way has ended since then, and what its engine had before. */
 interface Watched {
+  readonly sinceMs: number;
   readonly before: Readonly<Ended>;
   ended: number;
 }
@@ -106,16 +109,16 @@ export class StuckReplicas {
     }
     const watched = this.#watched.get(address);
     if (watched === undefined || watched.ended > 0) {
-      this.#watched.set(address, { before: { ...ended }, ended: 0 });
+      this.#watched.set(address, { sinceMs: nowMs, before: { ...ended }, ended: 0 });
       return;
     }
     const endedElsewhere = ended.all - watched.before.all;
-    if (endedElsewhere < ENDED_EACH * counts.length) return;
+    if (nowMs - watched.sinceMs < LEAST_MS || endedElsewhere < ENDED_EACH * counts.length) return;
     const past = this.#past.get(address);
     const times = past === undefined || nowMs - past.lastMs > FORGIVEN_MS ? 0 : past.times;
     this.#past.set(address, { times: times + 1, lastMs: nowMs });
     this.#stuck.set(address, { sinceMs: nowMs, inFlight: count, endedElsewhere });
-    this.#watched.set(address, { before: { ...ended }, ended: 0 });
+    this.#watched.set(address, { sinceMs: nowMs, before: { ...ended }, ended: 0 });
   }
 
   /**
