@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../../simulator/random.js';
+import { noEngineUsage, noVmUsage } from '../../../wire/usage-report.js';
 import type { Engine } from '../../fleet/fleet.js';
+import { UsageLedger } from '../usage/usage-ledger.js';
 import { StuckReplicas } from './stuck-replicas.js';
 
 const [A, B, C] = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'];
@@ -120,6 +123,54 @@ it('nobody is found stuck who ended any of the last twenty for each replica', ()
       }
     }),
   );
+});
+
+it('nobody who serves well is found stuck, however many Envoys share the requests: most have none under way when they report', () => {
+  const [envoys, replicas] = [64, 8];
+  const random = new Random(1, 'healthy');
+  const ledger = new UsageLedger();
+  const { replicas: watch } = new Trial();
+  const endpoints = Array.from({ length: replicas }, (_, at) => `10.0.0.${at}:80`);
+  const served = { id: 'e', endpoints } as unknown as Engine;
+  const nodes = Array.from({ length: envoys }, () => ({
+    sequence: 0,
+    ended: 0,
+    endsMs: endpoints.map((): number[] => []),
+  }));
+  const counts = nodes.map(() => endpoints.map(() => ({ sent: 0, ended: 0 })));
+  for (let ms = 0; ms < 900_000; ms += 100) {
+    // 50 requests a second, most of which take about a second, and some several.
+    for (let request = 0; request < 5; request++) {
+      const [node, replica] = [
+        random.integer({ min: 0, max: envoys - 1 }),
+        random.integer({ min: 0, max: replicas - 1 }),
+      ];
+      nodes[node]!.endsMs[replica]!.push(ms + 1_000 * Math.exp(random.normal()));
+      counts[node]![replica]!.sent++;
+    }
+    for (const [at, node] of nodes.entries()) {
+      if (ms % 500 !== (at % 5) * 100) continue;
+      const rows = node.endsMs.flatMap((endsMs, replica) => {
+        const left = endsMs.filter((endMs) => endMs > ms);
+        const count = counts[at]![replica]!;
+        node.ended += count.sent - count.ended - left.length;
+        count.ended = count.sent - left.length;
+        node.endsMs[replica] = left;
+        return left.length === 0 ? [] : [{ engine: 2n, replica: BigInt(replica), ...count }];
+      });
+      const engines = [{ ...noEngineUsage(1n, 2n), planned: node.ended, ended: node.ended }];
+      const vm = { ...noVmUsage(1n, ++node.sequence), engines, replicas: rows };
+      const delta = ledger.accept(`${at}`, { vms: [vm] }, ms);
+      for (const usage of delta?.engines ?? []) watch.addEngine('e', usage);
+      for (const { replica, ended } of delta?.replicas ?? [])
+        watch.addReplica(endpoints[Number(replica)]!, ended);
+    }
+    const underWay = ledger.replicasInFlight(ms) ?? [];
+    const inFlight = new Map(
+      underWay.map(({ replica, inFlight }) => [endpoints[Number(replica)]!, inFlight]),
+    );
+    if (ms % 200 === 0) expect([...watch.evaluate([served], () => true, inFlight, ms).keys()]).toEqual([]);
+  }
 });
 
 describe('a stuck replica', () => {
