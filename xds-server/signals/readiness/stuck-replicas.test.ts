@@ -211,6 +211,13 @@ describe('a stuck replica', () => {
     expect(trial.out(301_000, inFlight(20))).toEqual([]);
   });
 
+  it('stays out while nobody knows what is under way', () => {
+    const trial = Trial.stuck();
+    expect(trial.out(40_000, undefined)).toEqual([A]);
+    expect(trial.out(41_000, inFlight(20))).toEqual([A]);
+    expect(trial.out(42_000, inFlight(0))).toEqual([]);
+  });
+
   it('that is down, or gone, is forgotten', () => {
     const trial = Trial.stuck();
     trial.mayServe = (address) => address !== A;

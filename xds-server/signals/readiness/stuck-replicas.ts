@@ -82,16 +82,15 @@ export class StuckReplicas {
     inFlight: ReadonlyMap<Address, number> | undefined,
     nowMs: number,
   ): ReadonlyMap<Address, Stuck> {
-    for (const engine of engines) {
-      const { endpoints } = engine;
-      if (endpoints.length < 2) continue;
+    for (const { id, endpoints } of engines) {
+      const ended = this.#ended.get(id);
+      if (endpoints.length < 2 || ended === undefined) continue;
       const counts = endpoints.map((address) => inFlight?.get(address) ?? 0);
-      const ended = this.#ended.get(engine.id);
-      if (ended === undefined) continue;
       for (const [at, address] of endpoints.entries()) {
         if (!mayServe(address)) this.#forget(address);
+        else if (inFlight === undefined) continue;
         else if (this.#stuck.has(address)) this.#mayReturn(address, counts[at]!, ended, nowMs);
-        else if (inFlight !== undefined) this.#watch(address, counts[at]!, counts, ended, nowMs);
+        else this.#watch(address, counts[at]!, counts, ended, nowMs);
       }
     }
     return this.#stuck;
