@@ -141,7 +141,7 @@ export class Signals {
     this.#work.addEnded(delta, answeredOf, this.#known.addresses);
     for (const { replica, ended } of delta.replicas) {
       const address = this.#known.addresses.get(replica);
-      if (address !== undefined) this.#readiness.addEnded(address, ended);
+      if (address !== undefined) this.#readiness.addEnded(address, ended, nowMs);
     }
     for (const usage of delta.networks) {
       const engineId = this.#known.engineIds.get(usage.engine);

@@ -109,7 +109,12 @@ export function stuckReplicas({ stuck }: SignalsView, { engines }: Fleet): Messa
         if (seen === undefined) return [];
         const { inFlight, endedElsewhere } = seen;
         const what = `replica ${address} of engine ${id} takes requests and ends none: of ${inFlight} not one, while ${endedElsewhere} of others did`;
-        return [[address, `${what}. It is left out until it ends some; restart it`]];
+        return [
+          [
+            address,
+            `${what}. It is left out until it ends some; see what it does, and restart it if it hangs`,
+          ],
+        ];
       }),
     ),
   );

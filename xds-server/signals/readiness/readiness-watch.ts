@@ -80,8 +80,8 @@ export class ReadinessWatch {
   }
 
   /** Takes requests of a replica that ended, however they did. */
-  addEnded(address: Address, ended: number): void {
-    this.#stuck.addReplica(address, ended);
+  addEnded(address: Address, ended: number, nowMs: number): void {
+    this.#stuck.addReplica(address, ended, nowMs);
   }
 
   /**

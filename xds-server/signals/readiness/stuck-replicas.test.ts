@@ -15,6 +15,14 @@ class Trial {
   readonly replicas = new StuckReplicas();
   mayServe = (_address: string): boolean => true;
 
+  /** Replicas usually end ten requests a second. */
+  constructor() {
+    for (const address of [A, B, C]) {
+      this.replicas.addReplica(address, 0, -62_000);
+      this.replicas.addReplica(address, 600, -2_000);
+    }
+  }
+
   /** So many requests of the engine end, all of them well unless told. */
   end(count: number, failures = 0, noResponse = 0): void {
     this.replicas.addEngine('e', { ended: count, failures, noResponse });
@@ -51,7 +59,7 @@ describe('a replica is stuck', () => {
     expect(trial.out(10_000, inFlight(8))).toEqual([]);
     trial.end(59);
     expect(trial.out(20_000, inFlight(8))).toEqual([]);
-    trial.replicas.addReplica(A, 1);
+    trial.replicas.addReplica(A, 1, 0);
     trial.end(60);
     expect(trial.out(30_000, inFlight(30))).toEqual([]);
     trial.end(60);
@@ -67,11 +75,37 @@ describe('a replica is stuck', () => {
     expect(trial.out(3_000, inFlight(20))).toEqual([A]);
   });
 
+  it('not before it has missed twenty ends by its own pace: its requests may be long, and those of the engine many and short', () => {
+    const trial = new Trial();
+    for (let ms = 0; ms < 600_000; ms += 10_000) trial.replicas.addReplica(A, 5, ms);
+    trial.end(0);
+    trial.out(600_000, inFlight(30));
+    trial.end(10_000);
+    expect(trial.out(630_000, inFlight(30))).toEqual([]);
+    expect(trial.out(650_000, inFlight(30))).toEqual([A]);
+  });
+
+  it('not when it has ended nothing before, as one with a few long answers and nothing else', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(3_600_000, inFlight(12));
+    trial.end(10_000);
+    expect(trial.out(4_200_000, inFlight(12))).toEqual([]);
+  });
+
+  it('not beside one that fails all of its requests at once', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(20));
+    trial.end(1_000, 1_000);
+    expect(trial.out(10_000, inFlight(20))).toEqual([]);
+  });
+
   it('not with fewer requests than most others have', () => {
     const trial = new Trial();
     trial.end(0);
     trial.out(0, inFlight(8, 12, 12));
-    for (const address of [B, C]) trial.replicas.addReplica(address, 30);
+    for (const address of [B, C]) trial.replicas.addReplica(address, 30, 0);
     trial.end(60);
     expect(trial.out(5_000, inFlight(8, 12, 12))).toEqual([]);
   });
@@ -113,7 +147,7 @@ it('nobody is found stuck who ended any of the last twenty for each replica', ()
       let before: readonly string[] = [];
       for (const [at, { by, count, a }] of steps.entries()) {
         trial.end(count);
-        trial.replicas.addReplica(by, count);
+        trial.replicas.addReplica(by, count, at * 500);
         ended.push(...Array.from({ length: count }, () => by));
         const stuck = trial.out(at * 500, inFlight(a, 20, 20));
         for (const address of stuck.filter((each) => !before.includes(each))) {
@@ -163,7 +197,7 @@ it('nobody who serves well is found stuck, however many Envoys share the request
       const delta = ledger.accept(`${at}`, { vms: [vm] }, ms);
       for (const usage of delta?.engines ?? []) watch.addEngine('e', usage);
       for (const { replica, ended } of delta?.replicas ?? [])
-        watch.addReplica(endpoints[Number(replica)]!, ended);
+        watch.addReplica(endpoints[Number(replica)]!, ended, ms);
     }
     const underWay = ledger.replicasInFlight(ms) ?? [];
     const inFlight = new Map(
@@ -176,10 +210,10 @@ it('nobody who serves well is found stuck, however many Envoys share the request
 describe('a stuck replica', () => {
   it('is back at once when it has ended more than clients left or limits ended', () => {
     const trial = Trial.stuck();
-    trial.replicas.addReplica(A, 2);
+    trial.replicas.addReplica(A, 2, 0);
     trial.end(2, 1, 1);
     expect(trial.out(2_000, inFlight(18))).toEqual([A]);
-    trial.replicas.addReplica(A, 1);
+    trial.replicas.addReplica(A, 1, 0);
     trial.end(1);
     expect(trial.out(3_000, inFlight(17))).toEqual([]);
   });
@@ -198,6 +232,7 @@ describe('a stuck replica', () => {
   it('starts over after a minute in service', () => {
     const trial = Trial.stuck();
     expect(trial.out(11_000, inFlight(0))).toEqual([]);
+    trial.replicas.addReplica(A, 600, 71_000);
     trial.out(71_500, inFlight(8));
     trial.end(60);
     expect(trial.out(75_000, inFlight(8))).toEqual([A]);
@@ -211,11 +246,21 @@ describe('a stuck replica', () => {
     expect(trial.out(301_000, inFlight(20))).toEqual([]);
   });
 
-  it('stays out while nobody knows what is under way', () => {
+  it('stays out, but for 5 min at most, while nobody knows what is under way', () => {
     const trial = Trial.stuck();
     expect(trial.out(40_000, undefined)).toEqual([A]);
+    expect(trial.out(301_000, undefined)).toEqual([]);
+  });
+
+  it('stays out with what it is stuck with', () => {
+    const trial = Trial.stuck();
     expect(trial.out(41_000, inFlight(20))).toEqual([A]);
     expect(trial.out(42_000, inFlight(0))).toEqual([]);
+  });
+
+  it('is forgotten when its engine has no other replica any more', () => {
+    const alone = { id: 'e', endpoints: [A] } as unknown as Engine;
+    expect(Trial.stuck().out(2_000, inFlight(20), alone)).toEqual([]);
   });
 
   it('that is down, or gone, is forgotten', () => {

@@ -5,10 +5,14 @@ import { refill } from '../saved.js';
 
 /** A replica with fewer requests may have none but long ones. */
 const LEAST_IN_FLIGHT = 8;
-/** So many requests of an engine end for each of its replicas while none does of one of these. */
+/** So many requests of an engine are answered for each of its replicas while none does of one of these. */
 const ENDED_EACH = 20;
 /** And it has them for so long: by then every Envoy that counts has reported what ended. */
 const LEAST_MS = 3_000;
+/** By its own usual pace, so many of its requests would have ended meanwhile: others may be longer than those of the engine. */
+const MISSED_ENDS = 20;
+/** What is usual is a mean over about this time. */
+const USUAL_MS = 60_000;
 /** Once it has few requests left, a stuck replica is tried again after this long, twice as long each time in a row. */
 const FIRST_OUT_MS = 10_000;
 /** And after this long in any case. */
@@ -34,7 +38,16 @@ interface Ended {
 interface Watched {
   readonly sinceMs: number;
   readonly before: Readonly<Ended>;
+  /** How many it ended in a millisecond before. */
+  readonly usualPerMs: number;
   ended: number;
+}
+
+/** Requests that a replica ended, and the time in which it did; of both, what is long ago counts less. */
+interface Pace {
+  readonly ended: number;
+  readonly withinMs: number;
+  readonly atMs: number;
 }
 
 /** How often a replica was stuck in a row, and when it last was. */
@@ -46,18 +59,20 @@ interface Past {
 /**
  * Finds replicas that take requests and end none of them: a process that hangs accepts connections, and its health page may be
  * well. No request fails before a limit ends it, so that filters have nothing to hold against it, and its engine as a whole is
- * merely slow. Told by counts, not by times: that all of its requests are longer than scores of others' is no chance.
+ * merely slow. Told by what its engine and itself usually end: neither many short requests of others nor long ones of its own make
+ * a replica stuck.
  */
 export class StuckReplicas {
   readonly #ended = new Map<string, Ended>();
   readonly #watched = new Map<Address, Watched>();
   readonly #stuck = new Map<Address, Stuck>();
   readonly #past = new Map<Address, Past>();
+  readonly #paces = new Map<Address, Pace>();
 
   /** Forgets all others. */
   keep(engineIds: ReadonlySet<string>, addresses: ReadonlySet<Address>): void {
     for (const id of this.#ended.keys()) if (!engineIds.has(id)) this.#ended.delete(id);
-    for (const known of [this.#watched, this.#stuck, this.#past]) {
+    for (const known of [this.#watched, this.#stuck, this.#past, this.#paces]) {
       for (const address of known.keys()) if (!addresses.has(address)) known.delete(address);
     }
   }
@@ -70,9 +85,17 @@ export class StuckReplicas {
   }
 
   /** Takes requests of a replica that ended, however they did. */
-  addReplica(address: Address, ended: number): void {
+  addReplica(address: Address, ended: number, nowMs: number): void {
+    const pace = this.#paceAt(address, nowMs);
+    this.#paces.set(address, { ...pace, ended: pace.ended + ended });
     const watched = this.#watched.get(address);
     if (watched !== undefined) watched.ended += ended;
+  }
+
+  #paceAt(address: Address, nowMs: number): Pace {
+    const { ended, withinMs, atMs } = this.#paces.get(address) ?? { ended: 0, withinMs: 0, atMs: nowMs };
+    const left = Math.exp((atMs - nowMs) / USUAL_MS);
+    return { ended: ended * left, withinMs: withinMs * left + USUAL_MS * (1 - left), atMs: nowMs };
   }
 
   /** Who is left out now, of those that may serve otherwise. `inFlight`: requests under way; undefined while nobody knows. */
@@ -84,13 +107,17 @@ export class StuckReplicas {
   ): ReadonlyMap<Address, Stuck> {
     for (const { id, endpoints } of engines) {
       const ended = this.#ended.get(id);
-      if (endpoints.length < 2 || ended === undefined) continue;
+      if (endpoints.length < 2) {
+        for (const address of endpoints) this.#forget(address);
+        continue;
+      }
+      if (ended === undefined) continue;
       const counts = endpoints.map((address) => inFlight?.get(address) ?? 0);
       for (const [at, address] of endpoints.entries()) {
+        const count = inFlight === undefined ? undefined : counts[at]!;
         if (!mayServe(address)) this.#forget(address);
-        else if (inFlight === undefined) continue;
-        else if (this.#stuck.has(address)) this.#mayReturn(address, counts[at]!, ended, nowMs);
-        else this.#watch(address, counts[at]!, counts, ended, nowMs);
+        else if (this.#stuck.has(address)) this.#mayReturn(address, count, ended, nowMs);
+        else if (count !== undefined) this.#watch(address, count, counts, ended, nowMs);
       }
     }
     return this.#stuck;
@@ -108,31 +135,41 @@ export class StuckReplicas {
     }
     const watched = this.#watched.get(address);
     if (watched === undefined || watched.ended > 0) {
-      this.#watched.set(address, { sinceMs: nowMs, before: { ...ended }, ended: 0 });
+      const { ended: usual, withinMs } = this.#paceAt(address, nowMs);
+      const usualPerMs = usual / Math.max(withinMs, LEAST_MS);
+      this.#watched.set(address, { sinceMs: nowMs, before: { ...ended }, usualPerMs, ended: 0 });
       return;
     }
-    const endedElsewhere = ended.all - watched.before.all;
-    if (nowMs - watched.sinceMs < LEAST_MS || endedElsewhere < ENDED_EACH * counts.length) return;
+    const forMs = nowMs - watched.sinceMs;
+    const { before } = watched;
+    // Those that fail are quick, and say nothing of the others.
+    const endedElsewhere = ended.all - before.all - (ended.unanswered - before.unanswered);
+    if (forMs < LEAST_MS || forMs * watched.usualPerMs < MISSED_ENDS) return;
+    if (endedElsewhere < ENDED_EACH * counts.length) return;
     const past = this.#past.get(address);
     const times = past === undefined || nowMs - past.lastMs > FORGIVEN_MS ? 0 : past.times;
     this.#past.set(address, { times: times + 1, lastMs: nowMs });
     this.#stuck.set(address, { sinceMs: nowMs, inFlight: count, endedElsewhere });
-    this.#watched.set(address, { sinceMs: nowMs, before: { ...ended }, ended: 0 });
+    this.#watched.set(address, { ...watched, sinceMs: nowMs, before: { ...ended } });
   }
 
   /**
    * Lets it serve again once it surely answers: more of its requests have ended than clients or limits can have ended. While it is
    * left with those that it is stuck with, they tell enough; without them it has to be tried.
    */
-  #mayReturn(address: Address, count: number, ended: Ended, nowMs: number): void {
+  #mayReturn(address: Address, count: number | undefined, ended: Ended, nowMs: number): void {
     const watched = this.#watched.get(address)!;
     const past = this.#past.get(address)!;
     const answers = watched.ended > ended.unanswered - watched.before.unanswered;
-    const outMs = count < LEAST_IN_FLIGHT ? FIRST_OUT_MS * 2 ** (past.times - 1) : LONGEST_OUT_MS;
+    const hasFew = count !== undefined && count < LEAST_IN_FLIGHT;
+    const outMs = hasFew ? FIRST_OUT_MS * 2 ** (past.times - 1) : LONGEST_OUT_MS;
     if (!answers && nowMs - this.#stuck.get(address)!.sinceMs < Math.min(outMs, LONGEST_OUT_MS)) return;
     this.#stuck.delete(address);
     this.#watched.delete(address);
     this.#past.set(address, { ...past, lastMs: nowMs });
+    // What it ended before is as usual as it was: it could end nothing since.
+    const pace = this.#paces.get(address);
+    if (pace !== undefined) this.#paces.set(address, { ...pace, atMs: nowMs });
   }
 
   save() {
@@ -141,6 +178,7 @@ export class StuckReplicas {
       watched: [...this.#watched].map(([address, watched]) => [address, { ...watched }] as const),
       stuck: [...this.#stuck],
       past: [...this.#past],
+      paces: [...this.#paces],
     };
   }
 
@@ -149,6 +187,7 @@ export class StuckReplicas {
     refill(this.#watched, saved.watched);
     refill(this.#stuck, saved.stuck);
     refill(this.#past, saved.past);
+    refill(this.#paces, saved.paces);
   }
 }
 
