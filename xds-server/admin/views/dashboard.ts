@@ -4,12 +4,11 @@ import type { Plan, PlanRow } from '../../plan/plan.js';
 import { ageText } from '../age.js';
 import { escapeHtml } from './html.js';
 import type { EnvoyView, Overview } from './overview.js';
+import { RENEWAL, RENEWAL_WITHOUT_SCRIPT } from './renewal.js';
 import { shownAlarms } from './shown-alarms.js';
 import { type EngineStatus, engineStatus, frontendStatus, isRemarkable } from './status.js';
 import { steeringText } from './steering.js';
 import { engineCells, frontendCells, isFailing, isFailingClients } from './traffic-text.js';
-
-const REFRESH_SECONDS = 5;
 
 /**
  * More pools are a list to choose from, more engines of a pool are shown only where they have weight. Where that is still
@@ -49,7 +48,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 .n{text-align:right}th,td:last-child{white-space:normal}th{vertical-align:bottom}
 .alarms{border-left:4px solid #d55e00;padding:.3rem .3rem .3rem 1.6rem;margin:.6rem 0;white-space:pre-line}
-.odd{color:#d55e00}.words{min-width:16rem;white-space:normal}
+#silence{color:#d55e00;position:sticky;top:0;background:Canvas}#silence:empty{margin:0}.odd{color:#d55e00}.words{min-width:16rem;white-space:normal}
 .bar{display:inline-block;width:6rem;height:.7rem;background:var(--line);margin-right:.5rem}
 .bar i{display:block;height:100%;background:var(--bar)}.bar i.over{background:var(--over)}
 `;
@@ -59,9 +58,9 @@ export function dashboard(overview: Overview, poolId?: string): string {
   const { plan, alarms, envoys } = overview;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="refresh" content="${REFRESH_SECONDS}"><link rel="icon" href="data:,"><title>Wardrop</title>
+${RENEWAL_WITHOUT_SCRIPT}<link rel="icon" href="data:,"><title>${title(alarms.length)}</title>
 <style>${STYLE}</style></head><body>
-<h1>Wardrop</h1>
+<h1>Wardrop</h1><p id="silence" role="status"></p><main>
 <p>${planLine(overview)}${steeringSentence(overview)}</p>
 ${alarms.length === 0 ? '<p>No alarms.</p>' : alarmList(overview)}
 <h2>Frontends</h2>${frontendTable(overview)}
@@ -78,8 +77,13 @@ ${table(
 )}
 <p>For programs: <code>/v1/explain?frontend=…&amp;pool=…&amp;engine=…</code>, <code>/v1/snapshot?frontend=…</code>, <code>/v1/record</code>,
 <code>POST /v1/decide</code>, <code>POST /v1/what-if</code> and <code>POST /v1/operations</code>.</p>
-</body></html>
+</main>${RENEWAL}</body></html>
 `;
+}
+
+/** Of the browser's tab, which is seen while another is looked at. */
+function title(alarms: number): string {
+  return alarms === 0 ? 'Wardrop' : `(${alarms}) Wardrop`;
 }
 
 function planLine({ plan, atMs }: Overview): string {
