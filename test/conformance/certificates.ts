@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, type KeyPairKeyObjectResult, sign } from 'node:crypto';
 
 /** A certificate with its key, both PEM. */
 export interface Certificate {
@@ -8,9 +8,11 @@ export interface Certificate {
 
 let serial = 1;
 
+const ecKeys = (namedCurve = 'P-256') => generateKeyPairSync('ec', { namedCurve });
+
 /** An authority that is valid for some days, and signs certificates for names and IPv4 addresses. */
 export class CertificateAuthority {
-  readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  readonly #keys = ecKeys();
   readonly #days: number;
   readonly certificate: Buffer;
 
@@ -23,7 +25,15 @@ export class CertificateAuthority {
 
   /** A certificate for these subject alternative names. */
   issue(...names: readonly string[]): Certificate {
-    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    return this.#issue(ecKeys(), names);
+  }
+
+  /** The same, with a key of another curve. */
+  issueOf(namedCurve: string, ...names: readonly string[]): Certificate {
+    return this.#issue(ecKeys(namedCurve), names);
+  }
+
+  #issue({ publicKey, privateKey }: KeyPairKeyObjectResult, names: readonly string[]): Certificate {
     const alternatives = names.map((name) =>
       /^[\d.]+$/.test(name)
         ? tlv(0x87, Buffer.from(name.split('.').map(Number)))
@@ -51,7 +61,7 @@ export class CertificateAuthority {
     const signature = sign('sha256', body, this.#keys.privateKey);
     const der = sequence(body, algorithm, tlv(0x03, Buffer.concat([Buffer.from([0]), signature])));
     return Buffer.from(
-      `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+      `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
     );
   }
 }

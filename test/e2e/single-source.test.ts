@@ -47,7 +47,10 @@ const engines = ['a', 'b', 'c'].map((id) => new StubEngine(id));
 const authority = new CertificateAuthority();
 const { certificate: cert, key } = authority.issue('engines.example');
 const client = authority.issue('client');
-const secure = new StubEngine('secure', { cert, key, ca: authority.certificate, requestCert: true });
+const secure = new StubEngine('secure', {
+  ...{ cert, key, ca: authority.certificate, requestCert: true },
+  minVersion: 'TLSv1.3',
+});
 const failing: Answer = (response) => {
   response.statusCode = 500;
   response.end();
@@ -124,7 +127,7 @@ afterAll(async () => {
   await Promise.all([...engines, secure].map((engine) => engine.kill()));
 });
 
-it('an engine that wants TLS, a certificate and credentials is probed and served with them, whatever the client sends', async () => {
+it('an engine that wants TLS 1.3, a certificate and credentials is probed and served with them, whatever the client sends', async () => {
   const isOurs = ({ headers }: Attempt) => headers.authorization === 'Bearer 100%';
   await mesh.eventually('a probe', () => secure.attempts.some(({ path }) => path === '/healthy'));
   for (let sent = 0; sent < 5; sent++) {

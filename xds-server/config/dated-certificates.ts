@@ -1,8 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Upstream } from '../fleet/upstream.js';
+import { certificatesOf } from './certificates.js';
 import type { DatedCertificate, TlsSettings } from './config.js';
-
-const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
  * When the files with certificates that passed the checks are valid. Of a chain, its first certificate counts, and of
@@ -15,7 +14,7 @@ export function datedCertificates(
   const dated = new Map<string, DatedCertificate>();
   const add = (kind: 'chain' | 'authorities', key: string, pem: string | undefined) => {
     if (pem === undefined || dated.has(`${kind} ${pem}`)) return;
-    const spans = (pem.match(PEM) ?? []).flatMap(spanOf);
+    const spans = certificatesOf(pem).flatMap(spanOf);
     const span = kind === 'chain' ? spans[0] : spans.sort((a, b) => b.toMs - a.toMs)[0];
     if (span !== undefined) dated.set(`${kind} ${pem}`, { key, ...span });
   };

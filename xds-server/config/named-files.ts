@@ -4,6 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { parseReplicaList } from '../fleet/replica-list.js';
 import type { CertifiedKey, Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
 import { messageOf } from '../message-of.js';
+import { checkAuthorities, checkShown } from './certificates.js';
 import type { TlsSettings } from './config.js';
 import type { ReadFile } from './document/read-file.js';
 import { variableHint } from './document/variables.js';
@@ -82,9 +83,9 @@ export class NamedFiles {
     const ca = this.#text([...path, 'caFile'], tls.caFile);
     const cert = this.#text([...path, 'certFile'], tls.certFile);
     const key = this.#text([...path, 'keyFile'], tls.keyFile);
-    if (ca !== undefined) this.#checkCertificate([...path, 'caFile'], ca);
     const client = cert === undefined || key === undefined ? undefined : { cert, key };
-    if (client !== undefined) this.#checkPair(path, client, ['certFile', 'keyFile']);
+    if (ca !== undefined) this.#checkEngineAuthorities([...path, 'caFile'], ca);
+    if (client !== undefined) this.#checkClient(path, client);
     return { sni: tls.sni, ...(ca !== undefined && { ca }), ...(client && { client }) };
   }
 
@@ -131,13 +132,28 @@ export class NamedFiles {
     if (peerCa !== undefined) this.#checkCertificate([...tls, 'peerCa'], peerCa);
   }
 
+  #checkEngineAuthorities(path: Path, pem: string): void {
+    if (!this.#checkCertificate(path, pem)) return;
+    this.#check(path, 'Envoys take no file in which a certificate cannot be read', () =>
+      checkAuthorities(pem),
+    );
+  }
+
+  #checkClient(path: Path, client: CertifiedKey): void {
+    if (!this.#checkPair(path, client, ['certFile', 'keyFile'])) return;
+    const keys = 'RSA of at least 2048 bits, EC P-256, P-384 or P-521, or Ed25519';
+    this.#check([...path, 'certFile'], `the key must be one that Envoys can use: ${keys}`, () =>
+      checkShown(client.cert),
+    );
+  }
+
   /** `keys` are those of the mapping at `path` that name the two files. */
-  #checkPair(path: Path, { cert, key }: CertifiedKey, [certKey, keyKey]: readonly [string, string]): void {
+  #checkPair(path: Path, { cert, key }: CertifiedKey, [certKey, keyKey]: readonly [string, string]): boolean {
     const noKey = 'the file must hold a private key in PEM, without a password';
     const isCertificate = this.#checkCertificate([...path, certKey], cert);
     const isKey = this.#check([...path, keyKey], noKey, () => createPrivateKey(key));
-    if (!isCertificate || !isKey) return;
-    this.#check(path, `${certKey} and ${keyKey} cannot be used together`, () =>
+    if (!isCertificate || !isKey) return false;
+    return this.#check(path, `${certKey} and ${keyKey} cannot be used together`, () =>
       createSecureContext({ cert, key }),
     );
   }

@@ -93,6 +93,21 @@ it('a certificate without its key, a key alone and the key of another certificat
   );
 });
 
+it('what the control server could use, but Envoys would refuse, is a problem with a place', () => {
+  const ofCurve = (curve: string) => {
+    const { certificate, key } = ca.issueOf(curve, 'client');
+    return { '/none/cert.pem': certificate.toString(), '/none/key.pem': key.toString() };
+  };
+  expect(problems(withCertificate, withCertificate, ofCurve('P-384'))).toBe('');
+  expect(problems(withCertificate, withCertificate, ofCurve('secp256k1'))).toMatch(
+    /tls\.certFile: the key must be one that Envoys can use: .*P-256.* \(it is of ec secp256k1\)/,
+  );
+  const broken = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+  expect(problems(both, both, { '/none/ca.pem': authority + broken })).toMatch(
+    /tls\.caFile: Envoys take no file in which a certificate cannot be read \(number 2 of 2: /,
+  );
+});
+
 it('when certificates are valid is known: of a chain its first, of authorities the last to end, of equal files once', () => {
   const later = new CertificateAuthority(30).certificate.toString();
   const config = load(

@@ -10,7 +10,7 @@ import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport
 import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js';
 import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import { socketAddress } from './resources/address.js';
-import { HTTP_PROTOCOL_OPTIONS } from './resources/clusters.js';
+import { HTTP_PROTOCOL_OPTIONS, TLS_VERSIONS } from './resources/clusters.js';
 import { duration, filter, pack } from './resources/pack.js';
 
 /** How Envoy checks the control server and shows who it is; paths are those of Envoy's machine. */
@@ -170,6 +170,7 @@ function transportSocket(hosts: readonly string[], tls: BootstrapTls) {
   return filter('envoy.transport_sockets.tls', UpstreamTlsContextSchema, {
     sni: names.find((name) => isIP(name) === 0) ?? '',
     commonTlsContext: {
+      tlsParams: TLS_VERSIONS,
       tlsCertificates: tls.client === undefined ? [] : [ownCertificate(tls.client)],
       validationContextType: {
         case: 'validationContext',

@@ -175,12 +175,18 @@ const outlierDetection = {
   enforcingSuccessRate: 0,
 };
 
+/** By itself Envoy ends at 1.2 when it is a client: not all servers speak that, and hardly any takes a P-384 certificate with it. */
+export const TLS_VERSIONS = {
+  tlsMinimumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_2,
+  tlsMaximumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_3,
+};
+
 /** The certificate must be for the name that is asked for, whatever the address. */
 function tlsSocket({ sni, ca, client }: UpstreamTls) {
   return filter('envoy.transport_sockets.tls', UpstreamTlsContextSchema, {
     sni,
     commonTlsContext: {
-      tlsParams: { tlsMinimumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_2 },
+      tlsParams: TLS_VERSIONS,
       ...(client && {
         tlsCertificates: [{ certificateChain: inline(client.cert), privateKey: inline(client.key) }],
       }),
