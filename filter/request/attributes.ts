@@ -275,6 +275,16 @@ export function pathBegins(path: Text): bool {
   return pathLength >= path.length && sameName(pathAt, path.at, path.length);
 }
 
+/** Bytes of the path up to its query, sixteen at a time; what lies behind the path is memory, too. */
+export function lengthBeforeQuery(): usize {
+  const mark = i8x16.splat(0x3f);
+  for (let i: usize = 0; i < pathLength; i += 16) {
+    const places = i8x16.bitmask(i8x16.eq(v128.load(pathAt + i), mark));
+    if (places) return min(i + <usize>ctz(places), pathLength);
+  }
+  return pathLength;
+}
+
 /** Model and key from elsewhere, where the headers gave none. */
 export function supplyModel(at: usize, length: usize): void {
   modelAt = at;

@@ -53,9 +53,11 @@ import {
   encodingLength,
   keyAt,
   keyLength,
+  lengthBeforeQuery,
   modelAt,
   modelLength,
   pathAt,
+  pathBegins,
   pathLength,
   readAttributes,
   tenantAt,
@@ -104,6 +106,7 @@ import { asksForTokens } from './token-counts';
 import { HELD, LET_GO, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
+const MODEL_PATH = new Text('/v1/models/');
 /** As many points as there are. */
 const EVERY_POINT: u64 = 1 << 32;
 
@@ -396,12 +399,12 @@ function refuseAt(stream: Stream, reason: u8, pool: u32, again: bool): i32 {
 }
 
 /**
- * A request that needs no model, such as a list of models or a health check. With a key, and a model that is named or
+ * A request that needs no model, such as a health check or what is known of a model. With a key, and a model that is named or
  * the only one, it goes where the key's conversation is; else to the nearest usable engine that its needs allow.
  */
 function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const carried = carriedNeeds(0);
-  const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel();
+  const named = modelLength > 0 ? findModel(modelAt, modelLength) : modelAskedAbout();
   if (named && keyed) {
     const pool = poolFor(named, carried);
     if (pool >= 0 && !nativeSteering) {
@@ -430,6 +433,13 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
     return refuseNeeds(stream, named ? named : models, carried);
   if (refuses(stream, UNAVAILABLE, met)) answerUnavailable(true);
   return afterRefusal(stream);
+}
+
+/** The only model, or the one whose details are asked for; 0 if it is neither. */
+function modelAskedAbout(): usize {
+  const only = onlyModel();
+  if (only || !pathBegins(MODEL_PATH)) return only;
+  return findModel(pathAt + MODEL_PATH.length, lengthBeforeQuery() - MODEL_PATH.length);
 }
 
 function passTo(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {

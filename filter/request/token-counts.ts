@@ -2,7 +2,7 @@
 // work for them that any plan knows of.
 
 import { sameName, Text } from '../abi/text';
-import { pathAt, pathLength } from './attributes';
+import { lengthBeforeQuery, pathAt } from './attributes';
 
 // vLLM, SGLang, TGI and llama.cpp.
 const paths: StaticArray<Text> = [
@@ -31,14 +31,4 @@ function isOneOf(length: usize): bool {
     if (path.length == length && sameName(path.at, pathAt, length)) return true;
   }
   return false;
-}
-
-/** Bytes of the path up to its query, sixteen at a time; what lies behind the path is memory, too. */
-function lengthBeforeQuery(): usize {
-  const mark = i8x16.splat(0x3f);
-  for (let i: usize = 0; i < pathLength; i += 16) {
-    const places = i8x16.bitmask(i8x16.eq(v128.load(pathAt + i), mark));
-    if (places) return min(i + <usize>ctz(places), pathLength);
-  }
-  return pathLength;
 }

@@ -61,9 +61,25 @@ describe('eligibility through a real Envoy', () => {
     expect(acme.attempts).toBe(before);
   });
 
+  it('lists all names of models without an engine, and lets one that has a model tell of it', async () => {
+    const before = acme.attempts;
+    const list = await fetch(`${acme.envoy.url}/v1/models?x`);
+    expect(list.headers.get('content-type')).toBe('application/json');
+    const { object, data } = (await list.json()) as { object: string; data: { id: string }[] };
+    expect([object, data.map(({ id }) => id)]).toEqual(['list', [BASE, 'acme-chat', ADAPTER].sort()]);
+    expect(acme.attempts).toBe(before);
+    for (let time = 0; time < 5; time++) {
+      const one = await fetch(`${acme.envoy.url}/v1/models/${ADAPTER}`);
+      expect(one.headers.get('x-stub')).toBe('e2');
+      const headers = { 'x-wardrop-model': ADAPTER };
+      const ofEngine = await fetch(`${acme.envoy.url}/v1/models`, { headers });
+      expect(ofEngine.headers.get('x-stub')).toBe('e2');
+    }
+  });
+
   it.each([
-    ['GET', '/v1/models'],
     ['GET', '/health'],
+    ['HEAD', '/v1/models'],
     ['HEAD', '/'],
     ['OPTIONS', '/v1/chat/completions'],
   ])('passes %s %s on, which has no body, to whichever engine is well', async (method, path) => {

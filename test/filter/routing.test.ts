@@ -93,6 +93,22 @@ describe('the pool of a request', () => {
     expect(vm.request({ 'x-wardrop-model': 'gone' }, { ended: true }).forwarded).toBe(true);
   });
 
+  it.each([
+    ['/v1/models/m', '10.0.0.0:8000'],
+    ['/v1/models/m?a=/v1/models/n', '10.0.0.0:8000'],
+    ['/v1/models/n', '10.0.1.0:8000'],
+    // No model that is served: as anything else without a model.
+    ['/v1/models/', '10.0.1.0:8000'],
+    ['/v1/models/gone', '10.0.1.0:8000'],
+    ['/v1/models/m/', '10.0.1.0:8000'],
+    ['/v2/models/m', '10.0.1.0:8000'],
+  ])('of a request for what is known of one model is that of the path: %s', (path, endpoint) => {
+    const vm = started(sketch([{ weight: 1 }, { weight: 1 }], { ...twoModels, nearest: [1, 0] }));
+    expect(vm.request({ ':method': 'GET', ':path': path }, { ended: true }).endpoints[0]).toBe(endpoint);
+    const named = { ':method': 'GET', ':path': path, 'x-wardrop-model': 'n' };
+    expect(vm.request(named, { ended: true }).endpoints[0]).toBe('10.0.1.0:8000');
+  });
+
   it('of a request without a body that has a key and one model to think of is where the conversation is', () => {
     const vm = started();
     for (let i = 0; i < 50; i++) {

@@ -5,6 +5,7 @@ import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
 import { TypedExtensionConfigSchema } from '../gen/envoy/config/core/v3/extension_pb.js';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.js';
 import { ListenerSchema } from '../gen/envoy/config/listener/v3/listener_pb.js';
+import { FilterConfigSchema } from '../gen/envoy/config/route/v3/route_components_pb.js';
 import { RouteConfigurationSchema } from '../gen/envoy/config/route/v3/route_pb.js';
 import { FileAccessLogSchema } from '../gen/envoy/extensions/access_loggers/file/v3/file_pb.js';
 import {
@@ -33,6 +34,7 @@ export const registry = createRegistry(
   ClusterSchema,
   EarlyHeaderMutationSchema,
   FileAccessLogSchema,
+  FilterConfigSchema,
   HeaderMutationSchema,
   HttpConnectionManagerSchema,
   HttpProtocolOptionsSchema,

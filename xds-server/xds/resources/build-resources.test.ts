@@ -3,7 +3,7 @@ import { AnySchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { fleetOf, planOf, statesOf } from '../../../test/conformance/envoy/fleet.js';
 import { CLIENT_STEERING_HEADERS } from '../../../wire/names.js';
-import type { Fleet } from '../../fleet/fleet.js';
+import type { Alias, Fleet } from '../../fleet/fleet.js';
 import type { View } from '../protocol/resource.js';
 import {
   CLUSTER_TYPE,
@@ -173,8 +173,8 @@ describe('the resources of a frontend', () => {
   it('grant two retries on the routes of the listener, whose filter counts on it, and none on those for others', () => {
     const view = json(viewOf());
     const granted = (name: string) => {
-      const { routes } = virtualHostOf(view, name) as { routes: { route: { retryPolicy: JsonObject } }[] };
-      return new Set(routes.map(({ route }) => route.retryPolicy.numRetries));
+      const { routes } = virtualHostOf(view, name) as { routes: { route?: { retryPolicy: JsonObject } }[] };
+      return new Set(routes.flatMap(({ route }) => (route ? [route.retryPolicy.numRetries] : [])));
     };
     expect(granted('wardrop-listener')).toEqual(new Set([2]));
     expect(granted('wardrop')).toEqual(new Set([0]));
@@ -216,9 +216,10 @@ describe('the resources of a frontend', () => {
 
   it('limit how long an engine may be silent, and never how long an answer may take', () => {
     const { routes } = virtualHostOf(json(viewOf())) as { routes: JsonObject[] };
-    const limits = routes.map(({ name, route }) => {
+    const limits = routes.flatMap(({ name, route }) => {
+      if (route === undefined) return [];
       const { timeout, retryPolicy } = route as { timeout: string; retryPolicy: JsonObject };
-      return [name, timeout, retryPolicy.perTryIdleTimeout];
+      return [[name, timeout, retryPolicy.perTryIdleTimeout]];
     });
     expect(limits).toEqual([
       ['stream-short', '0s', '120s'],
@@ -226,6 +227,23 @@ describe('the resources of a frontend', () => {
       ['stream-long', '0s', '600s'],
       ['answer', '0s', '600s'],
     ]);
+  });
+
+  it('list all names of models, however many, where there are several', () => {
+    const listOf = (aliases: readonly Alias[], pools = input.fleet.pools) => {
+      const view = json(viewOf({ fleet: { ...input.fleet, pools, aliases } }));
+      const { maxDirectResponseBodySizeBytes } = view[ROUTE_TYPE]!['wardrop-listener']!;
+      const { routes } = virtualHostOf(view) as { routes: { directResponse?: { body: JsonObject } }[] };
+      const body = routes.find(({ directResponse }) => directResponse)?.directResponse?.body.inlineString;
+      return { body, maxDirectResponseBodySizeBytes };
+    };
+    const [pool] = input.fleet.pools;
+    expect(listOf([], [pool!])).toEqual({});
+    const aliases = Array.from({ length: 100 }, (_, at) => ({ name: `é${at}`, model: pool!.model }));
+    const { body, maxDirectResponseBodySizeBytes } = listOf(aliases, [pool!]);
+    const { data } = JSON.parse(body as string) as { data: { id: string }[] };
+    expect(data.map(({ id }) => id)).toEqual([pool!.model, ...aliases.map(({ name }) => name)].sort());
+    expect(maxDirectResponseBodySizeBytes).toBe(Buffer.byteLength(body as string));
   });
 
   it.each([

@@ -82,6 +82,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
   const steering = input.steering ?? 'override-host';
   const poolIds = pools.map(({ id }) => id);
   const runtime = createCollection([runtimeOf(poolIds, input.retryBackstop)]);
+  const routeOptions = { ...input, models: modelNames(input.fleet) };
   const views = new Map<string, View>();
   return {
     shortcomingsOf: (node) => shortcomingsOf(node, steering, input.filter.readBodies),
@@ -111,7 +112,7 @@ export function buildResources(input: ResourceInput): ResourceSet {
               nextFilterListener(listen),
             ]),
           ],
-          [ROUTE_TYPE, createCollection(routesOf(features.steering, timeouts, input))],
+          [ROUTE_TYPE, createCollection(routesOf(features.steering, timeouts, routeOptions))],
           [RUNTIME_TYPE, runtime],
         ]);
         views.set(key, view);
@@ -119,6 +120,11 @@ export function buildResources(input: ResourceInput): ResourceSet {
       return view;
     },
   };
+}
+
+/** All names by which requests may ask for a model. */
+function modelNames({ pools, aliases = [] }: Fleet): string[] {
+  return [...new Set([...pools.map(({ model }) => model), ...aliases.map(({ name }) => name)])].sort();
 }
 
 /** The filter of our listener may rely on its routes. */

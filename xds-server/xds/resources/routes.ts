@@ -3,6 +3,9 @@ import { HeaderValueOption_HeaderAppendAction } from '../../gen/envoy/config/cor
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
 import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import type { Resource } from '../protocol/resource.js';
+import { COMMON_FILTER_NAME, FILTER_NAME } from './filter.js';
+import { isHeader } from './headers.js';
+import { modelList, modelListRoute } from './model-list.js';
 import { duration, filter, resource } from './pack.js';
 import type { Steering } from './steering.js';
 
@@ -24,6 +27,8 @@ export interface RoutesOptions {
   readonly loadReports?: boolean;
   /** What Envoy must be able to hold of a body until the filter has read it; Envoy's default (1 MiB) when absent. */
   readonly bufferBytes?: number;
+  /** All names by which requests may ask for a model; default: they are not listed. */
+  readonly models?: readonly string[];
 }
 
 /** What the usual clients wait for a whole answer is ten minutes. */
@@ -62,8 +67,8 @@ const hashHeaders = (steering: Steering) => (steering === 'override-host' ? KEY_
 /** Routes for our listener, and for those of others. */
 export function routesOf(steering: Steering, timeouts: Timeouts, options: RoutesOptions): Resource[] {
   return [
-    routes(ROUTES_NAME, retriesOf(steering, ROUTE_RETRIES), steering, timeouts, options),
-    routes(COMMON_ROUTES_NAME, retriesOf(steering, 0), steering, timeouts, options),
+    routes(ROUTES_NAME, FILTER_NAME, retriesOf(steering, ROUTE_RETRIES), steering, timeouts, options),
+    routes(COMMON_ROUTES_NAME, COMMON_FILTER_NAME, retriesOf(steering, 0), steering, timeouts, options),
   ];
 }
 
@@ -76,19 +81,32 @@ const retriesOf = (steering: Steering, numRetries: number) =>
  */
 function routes(
   routesName: string,
+  filterName: string,
   retries: ReturnType<typeof retriesOf>,
   steering: Steering,
   timeouts: Timeouts,
   options: RoutesOptions,
 ): Resource {
-  const { loadReports = false, bufferBytes } = options;
+  const { loadReports = false, bufferBytes, models = [] } = options;
   const streams = ROUTES.map((name, index) => {
     const idleMs = timeouts.streamIdleSeconds * STREAM_FACTORS[index]! * 1_000;
     return { name, header: name, idleMs };
   });
   const others = { name: 'answer', header: undefined, idleMs: timeouts.answerSeconds * 1_000 };
+  const limited = ({ name, header, idleMs }: (typeof streams)[number] | typeof others) => ({
+    name,
+    match: {
+      pathSpecifier: { case: 'prefix' as const, value: '/' },
+      headers: header === undefined ? [] : [isHeader(ROUTE_HEADER, header)],
+    },
+    requestHeadersToRemove: header === undefined ? [] : [ROUTE_HEADER],
+    action: { case: 'route' as const, value: action(steering, retries, idleMs) },
+  });
+  // The list of an only model is its engine's, which tells more of it.
+  const list = models.length > 1 ? modelList(models) : undefined;
   return resource(routesName, RouteConfigurationSchema, {
     name: routesName,
+    ...(list !== undefined && { maxDirectResponseBodySizeBytes: Buffer.byteLength(list) }),
     virtualHosts: [
       {
         name: routesName,
@@ -97,15 +115,11 @@ function routes(
         includeAttemptCountInResponse: true,
         ...(bufferBytes !== undefined && { requestBodyBufferLimit: BigInt(bufferBytes) }),
         requestHeadersToAdd: loadReports ? [askForLoad] : [],
-        routes: [...streams, others].map(({ name, header, idleMs }) => ({
-          name,
-          match: {
-            pathSpecifier: { case: 'prefix' as const, value: '/' },
-            headers: header === undefined ? [] : [isHeader(ROUTE_HEADER, header)],
-          },
-          requestHeadersToRemove: header === undefined ? [] : [ROUTE_HEADER],
-          action: { case: 'route' as const, value: action(steering, retries, idleMs) },
-        })),
+        routes: [
+          ...streams.map(limited),
+          ...(list === undefined ? [] : [modelListRoute(list, filterName)]),
+          limited(others),
+        ],
       },
     ],
   });
@@ -142,9 +156,4 @@ function action(steering: Steering, retries: ReturnType<typeof retriesOf>, idleM
       },
     },
   };
-}
-
-function isHeader(name: string, value: string) {
-  const exact = { matchPattern: { case: 'exact' as const, value } };
-  return { name, headerMatchSpecifier: { case: 'stringMatch' as const, value: exact } };
 }
