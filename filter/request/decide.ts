@@ -46,6 +46,7 @@ import { CLIENT_RETRIES, count, RETRIES_DENIED, RETRIES_GRANTED } from '../state
 import { hideRefusers, refusers, showRefusers } from '../state/refusers';
 import { PoolState } from '../state/rows';
 import { noteTurn } from '../state/turns';
+import { modelOfPath } from './asked-model';
 import {
   bodyless,
   clientRetry,
@@ -53,11 +54,9 @@ import {
   encodingLength,
   keyAt,
   keyLength,
-  lengthBeforeQuery,
   modelAt,
   modelLength,
   pathAt,
-  pathBegins,
   pathLength,
   readAttributes,
   tenantAt,
@@ -106,7 +105,6 @@ import { asksForTokens } from './token-counts';
 import { HELD, LET_GO, openStream, READING, ROUTED, SETTLED, Stream } from './streams';
 
 const READY_CHECK = new Text(READY_PATH);
-const MODEL_PATH = new Text('/v1/models/');
 /** As many points as there are. */
 const EVERY_POINT: u64 = 1 << 32;
 
@@ -404,7 +402,7 @@ function refuseAt(stream: Stream, reason: u8, pool: u32, again: bool): i32 {
  */
 function pass(stream: Stream, hash: u64, keyed: bool): i32 {
   const carried = carriedNeeds(0);
-  const named = modelLength > 0 ? findModel(modelAt, modelLength) : modelAskedAbout();
+  const named = modelLength > 0 ? findModel(modelAt, modelLength) : onlyModel() || modelOfPath();
   if (named && keyed) {
     const pool = poolFor(named, carried);
     if (pool >= 0 && !nativeSteering) {
@@ -433,13 +431,6 @@ function pass(stream: Stream, hash: u64, keyed: bool): i32 {
     return refuseNeeds(stream, named ? named : models, carried);
   if (refuses(stream, UNAVAILABLE, met)) answerUnavailable(true);
   return afterRefusal(stream);
-}
-
-/** The only model, or the one whose details are asked for; 0 if it is neither. */
-function modelAskedAbout(): usize {
-  const only = onlyModel();
-  if (only || !pathBegins(MODEL_PATH)) return only;
-  return findModel(pathAt + MODEL_PATH.length, lengthBeforeQuery() - MODEL_PATH.length);
 }
 
 function passTo(stream: Stream, pool: u32, hash: u64, keyed: bool): i32 {

@@ -97,12 +97,24 @@ describe('the pool of a request', () => {
     ['/v1/models/m', '10.0.0.0:8000'],
     ['/v1/models/m?a=/v1/models/n', '10.0.0.0:8000'],
     ['/v1/models/n', '10.0.1.0:8000'],
+    ['/v1/models/%6D', '10.0.0.0:8000'],
+    ['/v1/realtime?model=m', '10.0.0.0:8000'],
+    ['/v1/realtime?intent=x&model=%6d&model=n', '10.0.0.0:8000'],
+    ['/?&model=m&', '10.0.0.0:8000'],
     // No model that is served: as anything else without a model.
     ['/v1/models/', '10.0.1.0:8000'],
     ['/v1/models/gone', '10.0.1.0:8000'],
     ['/v1/models/m/', '10.0.1.0:8000'],
     ['/v2/models/m', '10.0.1.0:8000'],
-  ])('of a request for what is known of one model is that of the path: %s', (path, endpoint) => {
+    ['/v1/models/%6', '10.0.1.0:8000'],
+    ['/v1/models/%6G', '10.0.1.0:8000'],
+    [`/v1/models/${'m'.repeat(300)}`, '10.0.1.0:8000'],
+    ['/v1/realtime?model', '10.0.1.0:8000'],
+    ['/v1/realtime?model=', '10.0.1.0:8000'],
+    ['/v1/realtime?models=m', '10.0.1.0:8000'],
+    ['/v1/realtime?a=model=m', '10.0.1.0:8000'],
+    ['/v1/realtime&model=m', '10.0.1.0:8000'],
+  ])('of a request without a body is the one that its path names, if it is served: %s', (path, endpoint) => {
     const vm = started(sketch([{ weight: 1 }, { weight: 1 }], { ...twoModels, nearest: [1, 0] }));
     expect(vm.request({ ':method': 'GET', ':path': path }, { ended: true }).endpoints[0]).toBe(endpoint);
     const named = { ':method': 'GET', ':path': path, 'x-wardrop-model': 'n' };
