@@ -67,6 +67,12 @@ export class LatencySamples {
     return answers < LEAST_ANSWERS ? undefined : this.#samples;
   }
 
+  /** However few there are: of 30 s, or the last 8 of 5 min. */
+  all(nowMs: number): readonly LatencySample[] {
+    this.#trim(nowMs);
+    return this.#samples;
+  }
+
   #trim(nowMs: number): void {
     let first = this.#samples.length;
     let answers = 0;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Pool } from '../../fleet/fleet.js';
+import type { LatencyKind } from './latency-samples.js';
 import { type JudgedEngine, type OutlierView, OutlierWatch } from './outlier-watch.js';
 
 const NORMAL = 0.1;
@@ -30,20 +31,18 @@ class World {
 
   run(seconds: number, observed: Readonly<Record<string, number>>, answers = 10): void {
     for (const end = this.second + seconds; this.second < end; this.second++) {
-      const nowMs = this.second * 1_000;
-      for (const [id, observedSeconds] of Object.entries(observed)) {
-        this.watch.add(id, {
-          atMs: nowMs,
-          kind: 'firstToken',
-          count: answers,
-          observedSeconds,
-          expectedSeconds: NORMAL,
-          mostSeconds: this.loadExplains,
-          slowness: this.slowness ?? Math.max(1, observedSeconds / NORMAL),
-        });
-      }
-      this.watch.evaluate(this.engines, this.pools, () => false, nowMs);
+      for (const [id, observedSeconds] of Object.entries(observed)) this.answer(id, observedSeconds, answers);
+      this.watch.evaluate(this.engines, this.pools, () => false, this.second * 1_000);
     }
+  }
+
+  answer(id: string, observedSeconds: number, count: number, kind: LatencyKind = 'firstToken'): void {
+    this.watch.add(id, {
+      ...{ atMs: this.second * 1_000, kind, count, observedSeconds },
+      expectedSeconds: NORMAL,
+      mostSeconds: this.loadExplains,
+      slowness: this.slowness ?? Math.max(1, observedSeconds / NORMAL),
+    });
   }
 
   view(id: string): OutlierView {
@@ -70,6 +69,16 @@ describe('an engine that turns slow', () => {
     world.run(60, { a: NORMAL, b: NORMAL });
     world.run(8, { a: NORMAL, b: 10 * NORMAL });
     expect(world.view('b').state).toBe('penalised');
+  });
+
+  it('is found by the times in which it alone is slow, however much slower all are than their profile in others', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    for (let turn = 0; turn < 20; turn++) {
+      for (const id of ['a', 'b', 'c']) world.answer(id, 6 * NORMAL, 10, 'whole');
+      world.run(1, { a: NORMAL, b: 4 * NORMAL, c: NORMAL });
+    }
+    expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'penalised', 'usual']);
+    expect(world.view('b').evidence).toMatchObject({ kind: 'firstToken', relativeExcess: 4 });
   });
 
   it('is found by what it gets done, before its slow answers end', () => {
@@ -231,6 +240,16 @@ describe('what is no outlier', () => {
     world.run(60, { a: NORMAL, b: NORMAL });
     world.run(30, { a: 5 * NORMAL, b: 5 * NORMAL });
     expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'usual']);
+  });
+
+  it('an engine whose streams begin as late as the few that others have, however quick their whole answers are', () => {
+    const world = new World([engine('a'), engine('b'), engine('c')]);
+    for (let turn = 0; turn < 20; turn++) {
+      for (const id of ['a', 'b', 'c']) world.answer(id, NORMAL / 5, 10, 'whole');
+      world.run(1, turn % 7 === 0 ? { a: 4 * NORMAL, b: 4 * NORMAL, c: 4 * NORMAL } : { c: 4 * NORMAL }, 1);
+    }
+    expect(world.watch.views.map(({ state }) => state)).toEqual(['usual', 'usual', 'usual']);
+    expect(world.view('c').evidence).toMatchObject({ kind: 'firstToken', relativeExcess: 1 });
   });
 
   it('a few slow answers among others, and answers too few to tell', () => {

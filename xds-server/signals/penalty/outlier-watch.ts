@@ -10,6 +10,7 @@ import {
   LONGEST_QUIET_WINDOW_MS,
   typical,
 } from './latency-samples.js';
+import { Likes } from './likes.js';
 import { Penalty } from './penalty.js';
 
 /** An engine as it is judged. */
@@ -87,6 +88,39 @@ const ENTRY_MS: Readonly<Record<Evidence['kind'], number>> = {
   ...{ pace: 2_000, stay: 2_000 },
 };
 
+/** What is known of the answers of one kind, however few. */
+interface Lateness {
+  readonly kind: LatencyKind;
+  readonly samples: readonly LatencySample[];
+  readonly excess: number;
+  readonly slowness: number;
+}
+
+interface Known {
+  readonly answers: readonly Lateness[];
+  readonly stay: Stay | undefined;
+}
+
+/**
+ * Like is compared with like: where all streams begin late, whole answers may be quick. Of the others, a few answers are enough to
+ * say that it is not one engine alone.
+ */
+const EXCESSES = ofKinds(({ excess }) => excess);
+const SLOWNESSES = ofKinds(({ slowness }) => slowness);
+/** Few engines hold so much that their stays tell anything. */
+const WORST = ({ answers, stay }: Known) => {
+  const all = [...answers.map(({ excess }) => excess), ...(stay === undefined ? [] : [excessOf(stay)])];
+  return all.length === 0 ? undefined : Math.max(...all);
+};
+
+function ofKinds(value: (known: Lateness) => number) {
+  const of = (kind: LatencyKind) => (known: Known) => {
+    const answers = known.answers.find((it) => it.kind === kind);
+    return answers && value(answers);
+  };
+  return { firstToken: of('firstToken'), whole: of('whole'), pace: of('pace') };
+}
+
 interface Watched {
   readonly samples: Readonly<Record<LatencyKind, LatencySamples>>;
   readonly penalty: Penalty;
@@ -161,7 +195,8 @@ export class OutlierWatch {
       const { penalty, evidence } = this.#of(id);
       if (isFrozen(id) || !isHeard) continue;
       const entryMs = evidence === null ? undefined : entryMsOf(evidence);
-      penalty.advance(actionable(evidence), nowMs, evidence?.slowness ?? 1, slownessLimit, entryMs);
+      const severity = evidence === null ? undefined : actionable(evidence);
+      penalty.advance(severity, nowMs, evidence?.slowness ?? 1, slownessLimit, entryMs);
     }
     this.#limit(engines, pools, inForce);
     this.#findDrift(engines, nowMs);
@@ -182,46 +217,33 @@ export class OutlierWatch {
   }
 
   #judge(engines: readonly JudgedEngine[], pools: readonly Pool[], nowMs: number): void {
-    const recent = new Map(engines.map((engine) => [engine.id, this.#evidenceOf(engine, nowMs)]));
-    const byRecent = related(engines, pools, recent);
-    for (const { id } of engines) this.#of(id).evidence = byRecent(id);
-    const penalised = engines.filter(({ id }) => this.penalty(id).sinceMs !== undefined);
-    if (penalised.length === 0) return;
-    // A penalty leaves an engine fewer answers than it began by: it does not end because they are rare.
-    const known = new Map(
-      engines.map((engine) => {
-        const own = recent.get(engine.id);
-        const hasAnswers = own !== undefined && own.slowness !== null;
-        return [engine.id, hasAnswers ? own : this.#evidenceOf(engine, nowMs, LONGEST_QUIET_WINDOW_MS)];
-      }),
-    );
-    const byMore = related(engines, pools, known);
-    for (const { id } of penalised) this.#of(id).evidence = byMore(id);
+    const known = new Map(engines.map((engine) => [engine.id, this.#knownOf(engine, nowMs)]));
+    const likes = new Likes(engines, pools, known);
+    for (const { id, stay } of engines) {
+      const watched = this.#of(id);
+      watched.evidence = worst(id, this.#enough(watched, known.get(id)!, nowMs), stay, likes);
+    }
   }
 
-  /** The worst that is known of an engine; undefined while there is too little. */
-  #evidenceOf({ id, stay }: JudgedEngine, nowMs: number, longestMs?: number): Evidence | undefined {
+  #knownOf({ id, stay }: JudgedEngine, nowMs: number): Known {
     const { samples } = this.#of(id);
-    let slowness: number | null = null;
-    let worst: { readonly excess: number; readonly evidence: () => Omit<Evidence, 'slowness'> } | undefined;
-    for (const kind of LATENCY_KINDS) {
-      const recent = samples[kind].recent(nowMs, longestMs);
-      if (recent === undefined) continue;
-      slowness = Math.max(
-        slowness ?? 1,
-        typical(recent, (sample) => sample.slowness),
-      );
-      const excess = typical(recent, overMost);
-      if (worst === undefined || excess > worst.excess) {
-        worst = { excess, evidence: () => ofAnswers(kind, recent, excess) };
-      }
-    }
-    if (stay !== undefined) {
-      const excess = stay.observedSeconds / stay.expectedSeconds;
-      if (worst === undefined || excess > worst.excess)
-        worst = { excess, evidence: () => ofStay(stay, excess) };
-    }
-    return worst && { ...worst.evidence(), slowness };
+    const answers = LATENCY_KINDS.flatMap((kind): Lateness[] => {
+      const all = samples[kind].all(nowMs);
+      if (all.length === 0) return [];
+      const slowness = typical(all, (sample) => sample.slowness);
+      return [{ kind, samples: all, excess: typical(all, overMost), slowness }];
+    });
+    return { answers, stay };
+  }
+
+  /**
+   * What there are enough answers of lately. A penalty leaves an engine fewer than it began by, so that it does not end because they
+   * are rare.
+   */
+  #enough({ samples, penalty }: Watched, { answers }: Known, nowMs: number): readonly Lateness[] {
+    const lately = answers.filter(({ kind }) => samples[kind].recent(nowMs) !== undefined);
+    if (lately.length > 0 || penalty.sinceMs === undefined) return lately;
+    return answers.filter(({ kind }) => samples[kind].recent(nowMs, LONGEST_QUIET_WINDOW_MS) !== undefined);
   }
 
   #isInForce(engineId: string): boolean {
@@ -303,24 +325,42 @@ export class OutlierWatch {
 
 type SavedOutlierWatch = ReturnType<OutlierWatch['save']>;
 
+/** The worst of what is known of an engine, beside its like; null without anything. */
+function worst(
+  id: string,
+  answers: readonly Lateness[],
+  stay: Stay | undefined,
+  likes: Likes<Known>,
+): Evidence | null {
+  const slownesses = answers.map((it) => likes.relative(id, it.slowness, SLOWNESSES[it.kind]));
+  const slowness = slownesses.length === 0 ? null : Math.max(...slownesses);
+  const all = answers.map((it) => ofAnswers(it, likes.relative(id, it.excess, EXCESSES[it.kind]), slowness));
+  if (stay !== undefined) all.push(ofStay(stay, likes.relative(id, excessOf(stay), WORST), slowness));
+  return all.sort((a, b) => actionable(b) - actionable(a) || b.relativeExcess - a.relativeExcess)[0] ?? null;
+}
+
 function ofAnswers(
-  kind: LatencyKind,
-  samples: readonly LatencySample[],
-  excess: number,
-): Omit<Evidence, 'slowness'> {
+  { kind, samples, excess }: Lateness,
+  relativeExcess: number,
+  slowness: number | null,
+): Evidence {
   return {
     kind,
     answers: samples.reduce((sum, { count }) => sum + count, 0),
     observedSeconds: typical(samples, ({ observedSeconds }) => observedSeconds),
     expectedSeconds: typical(samples, ({ expectedSeconds }) => expectedSeconds),
     mostSeconds: typical(samples, ({ mostSeconds }) => mostSeconds),
-    excess,
-    relativeExcess: excess,
+    ...{ excess, relativeExcess, slowness },
   };
 }
 
-function ofStay(stay: Stay, excess: number): Omit<Evidence, 'slowness'> {
-  return { kind: 'stay', ...stay, mostSeconds: stay.expectedSeconds, excess, relativeExcess: excess };
+function ofStay(stay: Stay, relativeExcess: number, slowness: number | null): Evidence {
+  const excess = excessOf(stay);
+  return { kind: 'stay', ...stay, mostSeconds: stay.expectedSeconds, excess, relativeExcess, slowness };
+}
+
+function excessOf({ observedSeconds, expectedSeconds }: Stay): number {
+  return observedSeconds / expectedSeconds;
 }
 
 function overMost({ observedSeconds, mostSeconds }: LatencySample): number {
@@ -329,44 +369,6 @@ function overMost({ observedSeconds, mostSeconds }: LatencySample): number {
 
 function overExpected({ observedSeconds, expectedSeconds }: LatencySample): number {
   return observedSeconds / Math.max(expectedSeconds, 1e-6);
-}
-
-/** What is known of an engine, beside what is known of its like. */
-function related(
-  engines: readonly JudgedEngine[],
-  pools: readonly Pool[],
-  known: ReadonlyMap<string, Evidence | undefined>,
-): (engineId: string) => Evidence | null {
-  const excesses = shared(engines, pools, (id) => known.get(id)?.excess);
-  const slownesses = shared(engines, pools, (id) => known.get(id)?.slowness ?? undefined);
-  return (id) => {
-    const evidence = known.get(id);
-    if (evidence === undefined) return null;
-    const slowness = evidence.slowness === null ? null : evidence.slowness / slownesses(id);
-    return { ...evidence, relativeExcess: evidence.excess / excesses(id), slowness };
-  };
-}
-
-/** How slow those are that an engine is compared with, at least 1: the most of its kind's and its pools' middle ones. */
-function shared(
-  engines: readonly JudgedEngine[],
-  pools: readonly Pool[],
-  slowOf: (engineId: string) => number | undefined,
-): (engineId: string) => number {
-  const kinds = new Map<string, string[]>();
-  for (const { id, profileId } of engines) {
-    const kin = kinds.get(profileId) ?? [];
-    kinds.set(profileId, kin);
-    kin.push(id);
-  }
-  const most = new Map<string, number>();
-  for (const group of [...kinds.values(), ...pools.map(({ engineIds }) => engineIds)]) {
-    const known = group.filter((id) => slowOf(id) !== undefined);
-    if (known.length < 2) continue;
-    const middle = lowerMedian(known.map((id) => slowOf(id)!));
-    for (const id of known) most.set(id, Math.max(most.get(id) ?? 1, middle));
-  }
-  return (engineId) => most.get(engineId) ?? 1;
 }
 
 /**
@@ -379,8 +381,7 @@ function entryMsOf({ kind, relativeExcess, slowness }: Evidence): number {
 }
 
 /** How slow an engine is to be taken for; a few milliseconds are never worth anything. */
-function actionable(evidence: Evidence | null): number | undefined {
-  if (evidence === null) return undefined;
+function actionable(evidence: Evidence): number {
   const least = evidence.kind === 'pace' ? LEAST_EXCESS_PACE_SECONDS : LEAST_EXCESS_SECONDS;
   const isSmall = evidence.observedSeconds - evidence.mostSeconds < least;
   return isSmall ? 1 : evidence.relativeExcess;
