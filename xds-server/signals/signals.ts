@@ -470,7 +470,7 @@ export class Signals {
 export type SavedSignals = ReturnType<Signals['save']>;
 
 /** Grows with every change of what is saved, or of what it means: nobody goes on with what others saved in another form. */
-export const SAVED_FORMAT = 10;
+export const SAVED_FORMAT = 11;
 
 /** Names of the ledger; the filter of a node and its Envoy count apart. */
 function filterOf(frontendId: string, nodeId: string): string {

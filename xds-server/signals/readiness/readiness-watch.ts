@@ -38,7 +38,13 @@ export class ReadinessWatch {
     this.#doubtNewPages(before, fleet);
     const engineIds = new Set(fleet.engines.map(({ id }) => id));
     for (const id of this.#evidence.keys()) if (!engineIds.has(id)) this.#evidence.delete(id);
-    this.#stuck.keep(engineIds, endpoints);
+    const endpointsBefore = new Map(
+      before.engines.map(({ id, endpoints: addresses }) => [id, new Set(addresses)]),
+    );
+    const stayed = fleet.engines.flatMap(({ id, endpoints: addresses }) =>
+      addresses.filter((address) => endpointsBefore.get(id)?.has(address)),
+    );
+    this.#stuck.keep(engineIds, new Set(stayed));
     const readinessByEngine = new Map(before.engines.map(({ id }, at) => [id, this.#readiness?.[at]]));
     this.#readiness = fleet.engines.map(({ id, endpoints: addresses }) => {
       const ready = readinessByEngine.get(id);

@@ -38,16 +38,16 @@ class Trial {
     trial.end(0);
     expect(trial.out(-2_000, inFlight(8))).toEqual([]);
     trial.end(60);
-    expect(trial.out(1_000, inFlight(20))).toEqual([A]);
+    expect(trial.out(1_000, inFlight(28))).toEqual([A]);
     return trial;
   }
 }
 
 describe('a replica is stuck', () => {
-  it('that ends none of eight requests while twenty end for each replica of its engine, and says so', () => {
+  it('that had eight requests, got twenty more and ends none while twenty end for each replica of its engine, and says so', () => {
     const trial = Trial.stuck();
-    expect(trial.replicas.evaluate([engine], () => true, inFlight(20), 1_500).get(A)).toEqual({
-      ...{ sinceMs: 1_000, inFlight: 20, endedElsewhere: 60 },
+    expect(trial.replicas.evaluate([engine], () => true, inFlight(28), 1_500).get(A)).toEqual({
+      ...{ sinceMs: 1_000, inFlight: 28, endedElsewhere: 60 },
     });
   });
 
@@ -58,12 +58,12 @@ describe('a replica is stuck', () => {
     trial.end(60);
     expect(trial.out(10_000, inFlight(8))).toEqual([]);
     trial.end(59);
-    expect(trial.out(20_000, inFlight(8))).toEqual([]);
-    trial.replicas.addReplica(A, 1, 0);
+    expect(trial.out(20_000, inFlight(28))).toEqual([]);
+    trial.replicas.addReplica(A, 1, 10_500);
     trial.end(60);
     expect(trial.out(30_000, inFlight(30))).toEqual([]);
     trial.end(60);
-    expect(trial.out(40_000, inFlight(30))).toEqual([A]);
+    expect(trial.out(40_000, inFlight(50))).toEqual([A]);
   });
 
   it('not before every Envoy has had the time to report', () => {
@@ -71,8 +71,29 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(0, inFlight(20));
     trial.end(1_000);
-    expect(trial.out(2_900, inFlight(20))).toEqual([]);
-    expect(trial.out(3_000, inFlight(20))).toEqual([A]);
+    expect(trial.out(2_900, inFlight(40))).toEqual([]);
+    expect(trial.out(3_000, inFlight(40))).toEqual([A]);
+  });
+
+  it('not before it has got twenty more: what it usually ends may go elsewhere, and leave it with the longest', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(20));
+    trial.end(1_000);
+    expect(trial.out(60_000, inFlight(39))).toEqual([]);
+    expect(trial.out(60_000, inFlight(40))).toEqual([A]);
+  });
+
+  it('not before that takes three times as long as it ever did before: a job may send many at a time', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(10));
+    trial.replicas.addReplica(A, 40, 20_000);
+    trial.out(20_000, inFlight(10));
+    trial.end(1_000);
+    // It is remembered, but for less and less.
+    expect(trial.out(74_000, inFlight(50))).toEqual([]);
+    expect(trial.out(75_000, inFlight(50))).toEqual([A]);
   });
 
   it('not before it has missed twenty ends by its own pace: its requests may be long, and those of the engine many and short', () => {
@@ -81,8 +102,8 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(600_000, inFlight(30));
     trial.end(10_000);
-    expect(trial.out(630_000, inFlight(30))).toEqual([]);
-    expect(trial.out(650_000, inFlight(30))).toEqual([A]);
+    expect(trial.out(630_000, inFlight(50))).toEqual([]);
+    expect(trial.out(650_000, inFlight(50))).toEqual([A]);
   });
 
   it('not when it has ended nothing before, as one with a few long answers and nothing else', () => {
@@ -90,7 +111,7 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(3_600_000, inFlight(12));
     trial.end(10_000);
-    expect(trial.out(4_200_000, inFlight(12))).toEqual([]);
+    expect(trial.out(4_200_000, inFlight(40))).toEqual([]);
   });
 
   it('not beside one that fails all of its requests at once', () => {
@@ -98,16 +119,16 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(0, inFlight(20));
     trial.end(1_000, 1_000);
-    expect(trial.out(10_000, inFlight(20))).toEqual([]);
+    expect(trial.out(10_000, inFlight(40))).toEqual([]);
   });
 
   it('not with fewer requests than most others have', () => {
     const trial = new Trial();
     trial.end(0);
-    trial.out(0, inFlight(8, 12, 12));
+    trial.out(0, inFlight(8, 30, 30));
     for (const address of [B, C]) trial.replicas.addReplica(address, 30, 0);
     trial.end(60);
-    expect(trial.out(5_000, inFlight(8, 12, 12))).toEqual([]);
+    expect(trial.out(5_000, inFlight(29, 30, 30))).toEqual([]);
   });
 
   it('not for what it was left with when an operator drained it, or when it was down', () => {
@@ -116,9 +137,9 @@ describe('a replica is stuck', () => {
     trial.out(0, inFlight(20));
     trial.mayServe = (address) => address !== A;
     trial.end(60);
-    expect(trial.out(5_000, inFlight(20))).toEqual([]);
+    expect(trial.out(5_000, inFlight(40))).toEqual([]);
     trial.mayServe = () => true;
-    expect(trial.out(6_000, inFlight(20))).toEqual([]);
+    expect(trial.out(6_000, inFlight(40))).toEqual([]);
   });
 
   it('not without another replica, and not while nobody knows what is under way', () => {
@@ -127,7 +148,7 @@ describe('a replica is stuck', () => {
     trial.end(0);
     trial.out(0, inFlight(20), alone);
     trial.end(60);
-    expect(trial.out(5_000, inFlight(20), alone)).toEqual([]);
+    expect(trial.out(5_000, inFlight(40), alone)).toEqual([]);
     trial.out(6_000, inFlight(20));
     trial.end(60);
     expect(trial.out(10_000, undefined)).toEqual([]);
@@ -138,7 +159,7 @@ it('nobody is found stuck who ended any of the last twenty for each replica', ()
   const ends = fc.record({
     by: fc.constantFrom(A, B, B, B, C, C, C),
     count: fc.integer({ min: 1, max: 9 }),
-    a: fc.integer({ min: 0, max: 40 }),
+    a: fc.integer({ min: 0, max: 80 }),
   });
   fc.assert(
     fc.property(fc.array(ends, { minLength: 30, maxLength: 200 }), (steps) => {
@@ -224,9 +245,19 @@ describe('a stuck replica', () => {
     expect(trial.out(11_000, inFlight(7))).toEqual([]);
     trial.out(12_000, inFlight(8));
     trial.end(60);
-    expect(trial.out(15_000, inFlight(8))).toEqual([A]);
+    expect(trial.out(15_000, inFlight(28))).toEqual([A]);
     expect(trial.out(34_900, inFlight(0))).toEqual([A]);
     expect(trial.out(35_000, inFlight(0))).toEqual([]);
+  });
+
+  it('is found as soon when it is stuck again: that limits end its requests at last is no pause that it usually makes', () => {
+    const trial = Trial.stuck();
+    trial.replicas.addReplica(A, 28, 10_900);
+    trial.end(28, 28);
+    expect(trial.out(11_000, inFlight(0))).toEqual([]);
+    trial.out(12_000, inFlight(8));
+    trial.end(60);
+    expect(trial.out(15_000, inFlight(28))).toEqual([A]);
   });
 
   it('starts over after a minute in service', () => {
@@ -235,7 +266,7 @@ describe('a stuck replica', () => {
     trial.replicas.addReplica(A, 600, 71_000);
     trial.out(71_500, inFlight(8));
     trial.end(60);
-    expect(trial.out(75_000, inFlight(8))).toEqual([A]);
+    expect(trial.out(75_000, inFlight(28))).toEqual([A]);
     expect(trial.out(85_000, inFlight(0))).toEqual([]);
   });
 

@@ -11,8 +11,14 @@ const ENDED_EACH = 20;
 const LEAST_MS = 3_000;
 /** By its own usual pace, so many of its requests would have ended meanwhile: others may be longer than those of the engine. */
 const MISSED_ENDS = 20;
+/** And it has got so many more: what it usually ends may go elsewhere now, and leave it with the longest. */
+const MORE_IN_FLIGHT = 20;
+/** And that takes so many times as long as any pause that it made before: its requests may come, and end, many at a time. */
+const TIMES_PAUSE = 3;
 /** What is usual is a mean over about this time. */
 const USUAL_MS = 60_000;
+/** A pause counts for less with every such time. */
+const PAUSES_MS = 600_000;
 /** Once it has few requests left, a stuck replica is tried again after this long, twice as long each time in a row. */
 const FIRST_OUT_MS = 10_000;
 /** And after this long in any case. */
@@ -38,15 +44,17 @@ interface Ended {
 interface Watched {
   readonly sinceMs: number;
   readonly before: Readonly<Ended>;
+  readonly inFlight: number;
   /** How many it ended in a millisecond before. */
   readonly usualPerMs: number;
   ended: number;
 }
 
-/** Requests that a replica ended, and the time in which it did; of both, what is long ago counts less. */
+/** Requests that a replica ended, the time in which it did, and how long it ended none at most; what is long ago counts less. */
 interface Pace {
   readonly ended: number;
   readonly withinMs: number;
+  readonly pauseMs: number;
   readonly atMs: number;
 }
 
@@ -59,8 +67,8 @@ interface Past {
 /**
  * Finds replicas that take requests and end none of them: a process that hangs accepts connections, and its health page may be
  * well. No request fails before a limit ends it, so that filters have nothing to hold against it, and its engine as a whole is
- * merely slow. Told by what its engine and itself usually end: neither many short requests of others nor long ones of its own make
- * a replica stuck.
+ * merely slow. Told by what its engine and itself usually end, and by what it gets all the same: neither many short requests of
+ * others nor long ones of its own make a replica stuck.
  */
 export class StuckReplicas {
   readonly #ended = new Map<string, Ended>();
@@ -69,7 +77,7 @@ export class StuckReplicas {
   readonly #past = new Map<Address, Past>();
   readonly #paces = new Map<Address, Pace>();
 
-  /** Forgets all others. */
+  /** Forgets all others. `addresses`: those that stay with their engine; another's counts say nothing of them. */
   keep(engineIds: ReadonlySet<string>, addresses: ReadonlySet<Address>): void {
     for (const id of this.#ended.keys()) if (!engineIds.has(id)) this.#ended.delete(id);
     for (const known of [this.#watched, this.#stuck, this.#past, this.#paces]) {
@@ -87,15 +95,24 @@ export class StuckReplicas {
   /** Takes requests of a replica that ended, however they did. */
   addReplica(address: Address, ended: number, nowMs: number): void {
     const pace = this.#paceAt(address, nowMs);
-    this.#paces.set(address, { ...pace, ended: pace.ended + ended });
     const watched = this.#watched.get(address);
+    const endsPause = watched?.ended === 0 && ended > 0 && !this.#stuck.has(address);
+    const pauseMs = endsPause ? Math.max(pace.pauseMs, nowMs - watched.sinceMs) : pace.pauseMs;
+    this.#paces.set(address, { ...pace, ended: pace.ended + ended, pauseMs });
     if (watched !== undefined) watched.ended += ended;
   }
 
   #paceAt(address: Address, nowMs: number): Pace {
-    const { ended, withinMs, atMs } = this.#paces.get(address) ?? { ended: 0, withinMs: 0, atMs: nowMs };
-    const left = Math.exp((atMs - nowMs) / USUAL_MS);
-    return { ended: ended * left, withinMs: withinMs * left + USUAL_MS * (1 - left), atMs: nowMs };
+    const known = this.#paces.get(address);
+    if (known === undefined) return { ended: 0, withinMs: 0, pauseMs: 0, atMs: nowMs };
+    const sinceMs = nowMs - known.atMs;
+    const left = Math.exp(-sinceMs / USUAL_MS);
+    return {
+      ended: known.ended * left,
+      withinMs: known.withinMs * left + USUAL_MS * (1 - left),
+      pauseMs: known.pauseMs * Math.exp(-sinceMs / PAUSES_MS),
+      atMs: nowMs,
+    };
   }
 
   /** Who is left out now, of those that may serve otherwise. `inFlight`: requests under way; undefined while nobody knows. */
@@ -134,17 +151,19 @@ export class StuckReplicas {
       return;
     }
     const watched = this.#watched.get(address);
+    const pace = this.#paceAt(address, nowMs);
     if (watched === undefined || watched.ended > 0) {
-      const { ended: usual, withinMs } = this.#paceAt(address, nowMs);
-      const usualPerMs = usual / Math.max(withinMs, LEAST_MS);
-      this.#watched.set(address, { sinceMs: nowMs, before: { ...ended }, usualPerMs, ended: 0 });
+      const usualPerMs = pace.ended / Math.max(pace.withinMs, LEAST_MS);
+      const before = { ...ended };
+      this.#watched.set(address, { sinceMs: nowMs, before, inFlight: count, usualPerMs, ended: 0 });
       return;
     }
     const forMs = nowMs - watched.sinceMs;
-    const { before } = watched;
+    const { before, usualPerMs } = watched;
     // Those that fail are quick, and say nothing of the others.
     const endedElsewhere = ended.all - before.all - (ended.unanswered - before.unanswered);
-    if (forMs < LEAST_MS || forMs * watched.usualPerMs < MISSED_ENDS) return;
+    if (forMs < LEAST_MS || forMs < TIMES_PAUSE * pace.pauseMs) return;
+    if (forMs * usualPerMs < MISSED_ENDS || count < watched.inFlight + MORE_IN_FLIGHT) return;
     if (endedElsewhere < ENDED_EACH * counts.length) return;
     const past = this.#past.get(address);
     const times = past === undefined || nowMs - past.lastMs > FORGIVEN_MS ? 0 : past.times;
