@@ -4,9 +4,9 @@ import { id64 } from '../../wire/hash.js';
 import { noEngineUsage } from '../../wire/usage-report.js';
 import { exactJson, parseExactJson } from '../exact-json.js';
 import type { Engine } from '../fleet/fleet.js';
-import { MeasuredCapacity, type SavedMeasuredCapacity } from './capacity/measured-capacity.js';
-import { EngineEvidence, type SavedEngineEvidence } from './readiness/engine-evidence.js';
-import { type SavedStuckReplicas, StuckReplicas } from './readiness/stuck-replicas.js';
+import { MeasuredCapacity } from './capacity/measured-capacity.js';
+import { EngineEvidence } from './readiness/engine-evidence.js';
+import { StuckReplicas } from './readiness/stuck-replicas.js';
 import { SAVED_FORMAT, type SavedSignals, Signals } from './signals.js';
 import { life, lifeConfig } from './testing/life.js';
 import { type PrivateState, PrivateStateReader } from './testing/private-state.js';
@@ -69,17 +69,21 @@ describe('saved signals', () => {
     }
   }, 240_000);
 
+  /** Restores in `other` what `one` saves: then they must be alike. */
+  function expectAlike<T>(one: { save(): T }, other: { restore(saved: T): void }): void {
+    other.restore(parseExactJson(exactJson(one.save())) as T);
+    const state = reader.read(one);
+    note(state);
+    expect(reader.read(other)).toEqual(state);
+  }
+
   it('go on with what is seldom known of a capacity', () => {
     const room = { seconds: 5, answers: 1_000, knowsCache: true, doneRho: 0.15, heldRho: 0.3, isFull: false };
     const capacity = new MeasuredCapacity();
     for (let second = 0; second < 60; second++) {
       const look = second < 5 ? { ...room, doneRho: 0.3, heldRho: 0.98, isFull: true } : room;
       capacity.accept({ ...look, mostRho: look.doneRho }, true, second * 1_000);
-      const other = new MeasuredCapacity();
-      other.restore(parseExactJson(exactJson(capacity.save())) as SavedMeasuredCapacity);
-      const state = reader.read(capacity);
-      note(state);
-      expect(reader.read(other)).toEqual(state);
+      expectAlike(capacity, new MeasuredCapacity());
     }
   });
 
@@ -89,13 +93,8 @@ describe('saved signals', () => {
       const broken = ms % 20_000 < 5_000 ? 1 : 0;
       evidence.add({ ...noEngineUsage(1n, 2n), status2xx: 1, broken, failures: broken }, ms);
       evidence.veto(ms);
-      const saved = evidence.save();
-      noteNames(saved, '.evidence');
-      const other = new EngineEvidence();
-      other.restore(parseExactJson(exactJson(saved)) as SavedEngineEvidence);
-      const state = reader.read(evidence);
-      note(state);
-      expect(reader.read(other)).toEqual(state);
+      noteNames(evidence.save(), '.evidence');
+      expectAlike(evidence, new EngineEvidence());
     }
   });
 
@@ -108,13 +107,8 @@ describe('saved signals', () => {
       stuck.addEngine('e', { ended: 10, failures: 0, noResponse: ms % 2_000 === 0 ? 1 : 0 });
       stuck.addReplica('10.0.0.1:80', hangs || ms % 1_000 > 0 ? 0 : 1_000, ms);
       stuck.evaluate([engine], () => true, new Map([['10.0.0.1:80', inFlight]]), ms);
-      const saved = stuck.save();
-      noteNames(saved, '.stuck');
-      const other = new StuckReplicas();
-      other.restore(parseExactJson(exactJson(saved)) as SavedStuckReplicas);
-      const state = reader.read(stuck);
-      note(state);
-      expect(reader.read(other)).toEqual(state);
+      noteNames(stuck.save(), '.stuck');
+      expectAlike(stuck, new StuckReplicas());
     }
   });
 
