@@ -249,6 +249,7 @@ export class ControlServer implements ShownServer {
       steered: () => this.config.steered,
       relief: () => this.relief,
       edsIntervalMs: () => this.config.server.edsIntervalSeconds * 1_000,
+      isNamedElsewhere: (poolId) => this.peers.namesPool(poolId, now()),
       now,
     });
   }
@@ -447,6 +448,7 @@ export class ControlServer implements ShownServer {
     if (isOther && !this.#following.isFollowing) this.#publisher.refresh();
     if (this.#inForce.isPublished && this.#keeper.isDue()) void this.#keeper.save();
     this.#inForce.refresh();
+    this.#publisher.letGo();
     this.#envoys.xds.goOn();
     this.#tellPeers();
     if (this.isPlanning && !this.#planning.isBusy && this.#isSolveDue(nowMs)) {
@@ -482,7 +484,12 @@ export class ControlServer implements ShownServer {
     const { publication } = this.#inForce;
     if (publication === undefined || this.peers.isAlone) return;
     const { engines } = publication;
-    this.peers.board.setLive({ engines, relief: this.relief }, this.#envoys.xds.configuredNodes());
+    const { xds } = this.#envoys;
+    this.peers.board.setLive({
+      live: { engines, relief: this.relief },
+      configured: xds.configuredNodes(),
+      pools: { connected: xds.connectedNodes(), ...this.#publisher.pools },
+    });
   }
 
   #isSolveDue(nowMs: number): boolean {

@@ -34,6 +34,7 @@ export async function measurePublishing(size: FleetSize, plans: number): Promise
     steered: () => 1,
     relief: () => noRelief,
     edsIntervalMs: () => 0,
+    isNamedElsewhere: () => false,
     now: () => performance.now(),
   });
   const delay = monitorEventLoopDelay({ resolution: 1 });

@@ -317,7 +317,7 @@ describe.each(['GRPC', 'DELTA_GRPC'])('Envoy over %s', (apiType) => {
     ]);
     const next: Fleet = { ...fleet, engines, pools };
     const previous = fleetOf('127.0.0.1:1', { a: [stubs.a2.address], c: [stubs.c.address] }, ['m1', 'm0']);
-    publish({ fleet: next, previousFleet: previous });
+    publish({ fleet: next, previousFleets: [previous] });
     await settled();
     expect(await envoy.hosts('m1')).toMatchObject({
       [stubs.a1.address]: { health: 'healthy' },

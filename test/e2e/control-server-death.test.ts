@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { decisionOf } from '../../wire/decision.js';
 import { freePorts } from '../free-ports.js';
 import { keysOf, OpenLoop, type Result } from './harness/load.js';
@@ -125,6 +126,47 @@ async function startWithBrokenConfig(): Promise<{ code: number | null; stderr: s
   const { code, stderr } = await mesh.runCommand(['serve', '-c', mesh.configFile]);
   writeFileSync(mesh.configFile, good);
   return { code, stderr, tookMs: Date.now() - startedMs };
+}
+
+/**
+ * What goes with a header has a pool of its own, of the engines with a label. The Envoy that had its xDS from the other server since
+ * its own one was away goes on with that.
+ */
+it('loses no request when pools come and go at one control server before the other, where an Envoy has xDS from one and calls the other', async () => {
+  await mesh.peer.eventually('an Envoy to call one and have xDS from the other', async () => {
+    const { envoys: streams } = await mesh.peer.api<{ envoys: readonly unknown[] }>('/v1/envoys');
+    return streams.length === 2 && (await peersOf(mesh.peer)).peers[0]!.envoys.length === 1;
+  });
+  const before = [mesh, mesh.peer].map(({ configFile }) => readFileSync(configFile, 'utf8'));
+  const load = new OpenLoop(envoys[0].url, 40, keysOf(20), { headers: { 'x-site': 'y' } });
+  for (const [at, { configFile }] of [mesh, mesh.peer].entries()) {
+    const config = parse(before[at]!) as { engines: { id: string }[] };
+    const engines = config.engines.map((engine) => ({
+      ...engine,
+      labels: { site: engine.id === 'a' ? 'x' : 'y' },
+    }));
+    const needs = { 'site-y': { when: { header: { 'x-site': 'y' } }, engines: { site: 'y' } } };
+    writeFileSync(configFile, stringify({ ...config, engines, needs }));
+  }
+  await mesh.eventually('requests to go where the need wants them', () => {
+    const last = load.results.slice(-40);
+    return last.length === 40 && last.every(({ headers }) => headers['x-stub'] !== 'a');
+  });
+  writeFileSync(mesh.peer.configFile, before[1]!);
+  await mesh.peer.eventually('one to know no such pool', async () => !(await hasPool(mesh.peer)));
+  const since = load.results.length;
+  await mesh.eventually('the Envoy to go on', () => load.results.length > since + 100);
+  writeFileSync(mesh.configFile, before[0]!);
+  await mesh.eventually('nobody to know the pool', async () => {
+    const clusters = await (await fetch(`${envoys[0].adminUrl}/clusters`)).text();
+    return !clusters.includes('~site-y');
+  });
+  const results = await load.stop();
+  expect(results.filter((result) => result.status !== 200 || result.error)).toEqual([]);
+});
+
+async function hasPool(server: Mesh): Promise<boolean> {
+  return JSON.stringify(await server.api('/v1/plan')).includes('~site-y');
 }
 
 async function planOf(server: Mesh): Promise<PlanJson> {

@@ -1,8 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Known, LiveState, PeerNews, ToldReport } from './peer-news.js';
+import type { Known, LiveState, PeerNews, PoolReach, ToldReport } from './peer-news.js';
 
 /** Reports that are older than this are no news to anybody. */
 const OLD_MS = 10_000;
+
+/** What is told whenever any of it has changed. */
+interface Live {
+  readonly live: LiveState;
+  readonly configured: readonly string[];
+  readonly pools: PoolReach;
+}
 
 interface Row {
   readonly report: ToldReport;
@@ -21,9 +28,7 @@ export class PeerBoard {
   readonly #waiting = new Set<() => void>();
   #lastReport = 0;
   #state = { number: 0, text: '' };
-  #live:
-    | { readonly number: number; readonly value: LiveState; readonly configured: readonly string[] }
-    | undefined;
+  #live: { readonly number: number; readonly value: Live } | undefined;
 
   constructor(instance: string, now: () => number) {
     this.#instance = instance;
@@ -46,11 +51,10 @@ export class PeerBoard {
     this.#wake();
   }
 
-  setLive(value: LiveState, configured: readonly string[]): void {
+  setLive(value: Live): void {
     const before = this.#live;
-    if (before !== undefined && isDeepStrictEqual([before.value, before.configured], [value, configured]))
-      return;
-    this.#live = { number: (before?.number ?? 0) + 1, value, configured };
+    if (before !== undefined && isDeepStrictEqual(before.value, value)) return;
+    this.#live = { number: (before?.number ?? 0) + 1, value };
     this.#wake();
   }
 
@@ -70,7 +74,7 @@ export class PeerBoard {
     });
   }
 
-  after(known: Known): Pick<PeerNews, 'known' | 'reports' | 'state' | 'live' | 'configured'> {
+  after(known: Known): Pick<PeerNews, 'known' | 'reports' | 'state' | 'live' | 'configured' | 'pools'> {
     const { reports, state, live } = this.#own(known);
     this.#forget();
     const told = [...this.#reports.values()].filter(({ number }) => number > reports);
@@ -83,8 +87,7 @@ export class PeerBoard {
       },
       reports: told.map(({ report }) => report),
       ...(this.#state.number !== state && { state: this.#state.text }),
-      ...(this.#live !== undefined &&
-        this.#live.number !== live && { live: this.#live.value, configured: this.#live.configured }),
+      ...(this.#live !== undefined && this.#live.number !== live && this.#live.value),
     };
   }
 

@@ -27,6 +27,16 @@ export interface LiveState {
   readonly relief: Relief;
 }
 
+/** Which pools Envoys may be told to send requests to. */
+export interface PoolReach {
+  /** Nodes that have xDS from this server. */
+  readonly connected: readonly string[];
+  /** Pools whose clusters they have. */
+  readonly given: readonly string[];
+  /** Pools that filters which call this server may have a snapshot of. */
+  readonly named: readonly string[];
+}
+
 /** How much of a peer's news a server has. */
 export interface Known {
   /** The process that numbered it; numbers of another one mean nothing. */
@@ -54,6 +64,8 @@ export interface PeerNews {
   readonly live?: LiveState;
   /** Nodes that have their clusters from it; with `live`. */
   readonly configured?: readonly string[];
+  /** With `live`; versions before have none. */
+  readonly pools?: PoolReach;
 }
 
 export function encodeQuestion(question: PeerQuestion): string {
@@ -177,6 +189,7 @@ const isNews = ajv.compile<PlainNews>(
         }),
       }),
       configured: list(id),
+      pools: record({ connected: list(id), given: list(id), named: list(id) }),
     },
   ),
 );

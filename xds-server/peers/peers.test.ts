@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { PATIENCE_MS } from '../../test/patience.js';
+import { noRelief } from '../plan/protection/relief.js';
 import { SILENT_MS } from './leadership.js';
 import { NOTHING_KNOWN } from './peer-board.js';
 import { decodeNews, encodeNews, encodeQuestion, type PeerNews } from './peer-news.js';
@@ -66,4 +67,21 @@ it('who ends says from then on that it makes no plans, however long it is asked'
   expect(await leads()).toBe(true);
   await peers.stop();
   expect(await leads()).toBe(false);
+});
+
+it('a peer counts with the clusters that its Envoys have and the pools that its snapshots name, until it is gone', async () => {
+  const pools = { connected: ['n'], given: ['p', 'q'], named: ['p'] };
+  const told = encodeNews({ ...news, live: { engines: [], relief: noRelief }, pools });
+  const server = createServer((_request, response) => response.end(told));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const target = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  const peers = new Peers({ server: { peers: [{ xds: target, sync: target }] }, now: () => 0 });
+  cleanups.push(() => server.close());
+  expect(peers.lacksPools('n', ['r'], 0)).toBe(false);
+  await peers.join();
+  expect(peers.lacksPools('n', ['q', 'p'], 0)).toBe(false);
+  expect(peers.lacksPools('n', ['p', 'r'], 0)).toBe(true);
+  expect(peers.lacksPools('of another server', ['r'], 0)).toBe(false);
+  expect([peers.namesPool('p', 0), peers.namesPool('q', 0)]).toEqual([true, false]);
+  expect([peers.lacksPools('n', ['r'], 10_001), peers.namesPool('p', 10_001)]).toEqual([false, false]);
 });

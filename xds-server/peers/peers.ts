@@ -7,7 +7,14 @@ import type { AdminAnswer, AdminQuestion } from './admin-question.js';
 import { Leadership } from './leadership.js';
 import { PeerBoard } from './peer-board.js';
 import { PEER_HOLD_MS, PeerLink } from './peer-link.js';
-import { decodeQuestion, encodeNews, type LiveState, type PeerNews, type ToldReport } from './peer-news.js';
+import {
+  decodeQuestion,
+  encodeNews,
+  type LiveState,
+  type PeerNews,
+  type PoolReach,
+  type ToldReport,
+} from './peer-news.js';
 
 /** A start waits this long for a peer that may know more than the state file. */
 const JOIN_WAIT_MS = 1_500;
@@ -68,6 +75,7 @@ interface LastNews extends Pick<PeerNews, 'claim' | 'configId' | 'planSequence'>
   readonly state: string | undefined;
   readonly live: LiveState | undefined;
   readonly configured: ReadonlySet<string>;
+  readonly pools: PoolReach | undefined;
 }
 
 /** An Envoy that calls a peer. */
@@ -216,6 +224,26 @@ export class Peers {
     return [...this.#news.values()].some(({ configured }) => configured.has(nodeId));
   }
 
+  /** Whether this Envoy has xDS from a peer that has not given it the clusters of all of these pools. */
+  lacksPools(nodeId: string, poolIds: readonly string[], nowMs: number): boolean {
+    return this.#reaches(nowMs).some(
+      ({ connected, given }) => connected.includes(nodeId) && poolIds.some((id) => !given.includes(id)),
+    );
+  }
+
+  /** Whether filters that call a peer may have a snapshot that names this pool. */
+  namesPool(poolId: string, nowMs: number): boolean {
+    return this.#reaches(nowMs).some(({ named }) => named.includes(poolId));
+  }
+
+  /** Of a peer that is gone nothing holds any more: its Envoys come over. */
+  #reaches(nowMs: number): PoolReach[] {
+    return this.#links.flatMap(({ address, heardMs = Number.NEGATIVE_INFINITY }) => {
+      const pools = this.#news.get(address)?.pools;
+      return pools === undefined || nowMs - heardMs > MOVED_MS ? [] : [pools];
+    });
+  }
+
   views(nowMs: number, configId: string): readonly PeerView[] {
     return this.#links
       .filter(({ isSelf }) => !isSelf)
@@ -251,6 +279,7 @@ export class Peers {
       state: news.state ?? (isSame ? before.state : undefined),
       live: news.live ?? (isSame ? before.live : undefined),
       configured: news.configured === undefined && isSame ? before.configured : new Set(news.configured),
+      pools: news.pools ?? (isSame ? before.pools : undefined),
     });
     this.#leadership.hear(peer, claim, nowMs);
     if (this.#links.find(({ address }) => address === peer)!.isSilent(nowMs)) this.#events?.onHeardAgain();

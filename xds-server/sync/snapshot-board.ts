@@ -77,6 +77,11 @@ export class SnapshotBoard {
     return this.#entries.get(frontendId)?.snapshot;
   }
 
+  /** Pools that the present snapshot names. */
+  poolIds(frontendId: string): readonly string[] {
+    return this.#entries.get(frontendId)?.content.pools.map(({ id }) => id) ?? [];
+  }
+
   /** Notes which version an Envoy says it holds; the newest, while a filter of a former listener calls, too. */
   noteHolder(frontendId: string, nodeId: string, version: number): void {
     const atMs = this.#now();
@@ -125,13 +130,15 @@ export class SnapshotBoard {
   /**
    * The frontend's snapshot as soon as it is not the one that is held; undefined when that does not happen before
    * `timeoutMs` or the abort. A caller that holds a newer version than was ever issued gets the present content anew, under
-   * one that is newer still if it can be true.
+   * one that is newer still if it can be true. One for which `mayTake` says no is not given; that is asked again with the next
+   * snapshot, and at the end.
    */
   async newerThan(
     frontendId: string,
     heldVersion: number,
     timeoutMs: number,
     signal: AbortSignal,
+    mayTake: () => boolean = () => true,
   ): Promise<Snapshot | undefined> {
     const entry = this.#entries.get(frontendId);
     if (entry !== undefined && heldVersion > entry.snapshot.version && heldVersion <= MOST_BELIEVED) {
@@ -140,7 +147,7 @@ export class SnapshotBoard {
     }
     const find = () => {
       const snapshot = this.current(frontendId);
-      return snapshot?.version === heldVersion ? undefined : snapshot;
+      return snapshot?.version === heldVersion || !mayTake() ? undefined : snapshot;
     };
     const found = find();
     if (found !== undefined || signal.aborted) return found;
@@ -156,7 +163,7 @@ export class SnapshotBoard {
         if (snapshot !== undefined) finish(snapshot);
       };
       const abort = () => finish(undefined);
-      const timer = setTimeout(abort, timeoutMs);
+      const timer = setTimeout(() => finish(find()), timeoutMs);
       signal.addEventListener('abort', abort);
       this.#waiters.add(look);
     });

@@ -142,6 +142,25 @@ describe('POST /v1/sync', () => {
     expect(await versionOf(await call(INLINE_SNAPSHOT_VERSION))).toBe(board.current('west')!.version);
   });
 
+  it('leaves an Envoy with the snapshot that it has until it has the clusters of another, but gives one to a filter without any', async () => {
+    let given: readonly string[] = [];
+    const { board, call, reports } = await start({
+      lacksPools: (nodeId, poolIds) => nodeId === 'envoy-1' && poolIds.some((id) => !given.includes(id)),
+      holdMs: 500,
+    });
+    board.publish(content('00000000000000aa'));
+    const held = board.current('west')!.version;
+    const waiting = call(held);
+    await vi.waitUntil(() => reports.length === 1, PATIENCE_MS);
+    board.publish(content('00000000000000bb'));
+    expect((await waiting).status).toBe(304);
+    expect((await call(held)).status).toBe(304);
+    expect((await call(0)).status).toBe(200);
+    expect((await call(held, { headers: { [SYNC_NODE_HEADER]: 'envoy-2' } })).status).toBe(200);
+    given = ['m'];
+    expect(await versionOf(await call(held))).toBe(board.current('west')!.version);
+  });
+
   it('holds a caller that has the newest snapshot, then answers 304', async () => {
     const { board, call } = await start();
     board.publish(content());

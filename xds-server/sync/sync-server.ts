@@ -51,6 +51,8 @@ export interface SyncServerOptions {
    * default always.
    */
   readonly hasClusters?: (nodeId: string) => boolean;
+  /** Whether an Envoy lacks the cluster of one of these pools, so that requests to it would fail; default never. */
+  readonly lacksPools?: (nodeId: string, poolIds: readonly string[]) => boolean;
   /**
    * Takes a report, and tells whether the frontend is to be asked for the next one as soon as possible. `bytes` as the filter
    * has sent it.
@@ -214,7 +216,9 @@ export class SyncServer {
     }
     const signal = this.#openCalls.untilClosed(response);
     const waitMs = this.#holdMs(isUrgent);
-    const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal);
+    // With none at all it would refuse every request.
+    const mayTake = () => caller.version === 0 || !this.#lacksPools(caller);
+    const snapshot = await board.newerThan(caller.frontendId, caller.version, waitMs, signal, mayTake);
     if (snapshot !== undefined) {
       this.#offers.note(caller.nodeId, caller.version, now());
       sendBytes(response, snapshot.bytes, { [SYNC_SNAPSHOT_HEADER]: String(snapshot.version) });
@@ -236,6 +240,11 @@ export class SyncServer {
     if (this.#refused.refuse(nodeId, problem, now())) {
       this.#options.log.warn({ nodeId }, `a filter takes no snapshot: ${problem}`);
     }
+  }
+
+  #lacksPools({ nodeId, frontendId }: Caller): boolean {
+    const { board, lacksPools } = this.#options;
+    return lacksPools?.(nodeId, board.poolIds(frontendId)) === true;
   }
 
   #holdMs(isUrgent: boolean): number {

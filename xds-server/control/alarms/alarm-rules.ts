@@ -451,7 +451,10 @@ export function differingPeers(peers: readonly PeerView[], unfitReason: string |
     peers.flatMap(({ address, isSilent, leads, hasSameConfig }): [string, string][] => {
       const what = [
         ...(hasSameConfig === false
-          ? ['has another configuration than this one: give all the same, but for what is under server']
+          ? [
+              'has another configuration than this one, so that Envoys which call one and have xDS from the other may get ' +
+                'no newer snapshots: give all the same, but for what is under server',
+            ]
           : []),
         ...(leads && unfitReason !== null ? [`has a plan that does not fit here: ${unfitReason}`] : []),
       ];

@@ -83,6 +83,10 @@ function syncServer(
     board,
     isFrontend: (id) => live.hasFrontend(id),
     hasClusters: (nodeId) => xds.hasClusters(nodeId) || peers.hasClusters(nodeId),
+    ...(!peers.isAlone && {
+      lacksPools: (nodeId, poolIds) =>
+        peers.lacksPools(nodeId, poolIds, now()) && !xds.connectedNodes().includes(nodeId),
+    }),
     onReport: (frontendId, nodeId, report, bytes) => {
       peers.tell('report', frontendId, nodeId, () => bytes);
       return intake.acceptReport(frontendId, nodeId, report);

@@ -77,6 +77,7 @@ class SlowWorld {
     wasmModule: new Uint8Array(),
     envoy: (frontendId) => ({ filter: { frontendId } }),
     edsIntervalMs: () => 0,
+    isNamedElsewhere: () => false,
     now: () => this.nowMs,
   });
 

@@ -16,9 +16,14 @@ import { type Publication, Publisher } from './publisher.js';
 
 /** Engines `a`, `b`, … each with one replica. */
 function fleetOf(...engineIds: string[]): Fleet {
+  return fleetWith(['m'], engineIds);
+}
+
+/** The same with a pool for each model. */
+function fleetWith(models: readonly string[], engineIds: readonly string[]): Fleet {
   const engines = engineIds.map((id) => {
     const port = id.charCodeAt(0);
-    return `{id: ${id}, region: r, models: [m], profile: p, endpoints: [10.0.0.1:${port}]}`;
+    return `{id: ${id}, region: r, models: [${models}], profile: p, endpoints: [10.0.0.1:${port}]}`;
   });
   const text = `frontends: [{id: f, region: r}]\nengines: [${engines}]\nprofiles: {p: {requestsPerSecond: 1}}\n`;
   return loadConfig('/none/fleet.yaml', () => text).fleet;
@@ -57,20 +62,28 @@ function publicationOf(
   return { plan, fleet, engines };
 }
 
+const NODE = { id: 'n', cluster: 'f', region: 'r', metadata: {}, userAgent: '', userAgentVersion: '' };
+
 /** Records what Envoy and the filter can see, in the order of the changes. */
 class World {
   nowMs = 1_000_000;
   envoy: EnvoyOptions = { filter: { frontendId: 'f' } };
   readonly events: string[] = [];
+  /** Pools that Envoy has. */
+  pools: readonly string[] = [];
   retained: readonly string[] = [];
   readonly board = new SnapshotBoard(() => this.nowMs);
   accept: (settled: boolean) => void = () => undefined;
   steered = 1;
+  readonly namedElsewhere = new Set<string>();
   readonly publisher = new Publisher({
     steered: () => this.steered,
     relief: () => noRelief,
     xds: {
-      setResources: (_frontendId, set) => this.events.push(`envoy: ${endpointsOf(set)}`),
+      setResources: (_frontendId, set) => {
+        this.events.push(`envoy: ${endpointsOf(set)}`);
+        this.pools = [...set.viewOf(NODE).get(ENDPOINTS_TYPE)!.resources.keys()];
+      },
       retain: (ids) => {
         this.retained = [...ids];
       },
@@ -84,6 +97,7 @@ class World {
     wasmModule: new Uint8Array(),
     envoy: () => this.envoy,
     edsIntervalMs: () => 5_000,
+    isNamedElsewhere: (poolId) => this.namedElsewhere.has(poolId),
     now: () => this.nowMs,
   });
 
@@ -102,8 +116,7 @@ class World {
 
 /** Engines in the order of Envoy's list, unhealthy ones in brackets, weights in percent. */
 function endpointsOf(set: ResourceSet): string {
-  const node = { id: 'n', cluster: 'f', region: 'r', metadata: {}, userAgent: '', userAgentVersion: '' };
-  const [resource] = set.viewOf(node).get(ENDPOINTS_TYPE)!.resources.values();
+  const [resource] = set.viewOf(NODE).get(ENDPOINTS_TYPE)!.resources.values();
   const any = fromBinary(AnySchema, resource!.any);
   const assignment = anyUnpack(any, ClusterLoadAssignmentSchema)!;
   return assignment.endpoints
@@ -198,6 +211,30 @@ describe('Publisher', () => {
     expect([world.retained, world.board.hasAny]).toEqual([['f'], true]);
     world.publisher.publish(publicationOf({ ...fleet, frontends: [] }, { a: 1 }));
     expect([world.retained, world.board.hasAny]).toEqual([[], false]);
+  });
+
+  it('leaves Envoys the clusters of pools that are gone while another control server names them, however often the fleet changes', async () => {
+    world = new World();
+    const { publisher } = world;
+    const change = async (...models: string[]) => {
+      publisher.publish(publicationOf(fleetWith(models, ['a']), { a: 1 }));
+      world.accept(true);
+      await turn();
+      await publisher.idle();
+      return world.pools;
+    };
+    await change('m', 'n');
+    world.namedElsewhere.add('n');
+    expect(await change('m', 'o')).toEqual(['m', 'n', 'o']);
+    expect(await change('m')).toEqual(['m', 'n']);
+    expect(publisher.pools).toEqual({ given: ['m', 'n'], named: ['m'] });
+    publisher.letGo();
+    expect(world.pools).toEqual(['m', 'n']);
+    world.namedElsewhere.clear();
+    publisher.letGo();
+    await turn();
+    expect(world.pools).toEqual(['m']);
+    expect(publisher.pools).toEqual({ given: ['m'], named: ['m'] });
   });
 
   it('goes on when Envoys do not answer: a change of the fleet takes a bounded time', async () => {

@@ -34,6 +34,8 @@ export interface PublisherOptions {
   readonly relief: () => Relief;
   /** Least milliseconds between two pushes of endpoints that differ in weights only. */
   readonly edsIntervalMs: () => number;
+  /** Whether snapshots of another control server name this pool. */
+  readonly isNamedElsewhere: (poolId: string) => boolean;
   readonly now: () => number;
 }
 
@@ -91,6 +93,22 @@ export class Publisher {
   /** Brings what is not of the plan in force, such as reliefs, with the plan that is published. */
   refresh(): void {
     for (const frontend of this.#frontends.values()) frontend.refresh();
+  }
+
+  /** Pools whose clusters all Envoys have, and those that filters may have a snapshot of. */
+  get pools(): { readonly given: readonly string[]; readonly named: readonly string[] } {
+    const frontends = [...this.#frontends.values()];
+    const given = frontends.map((frontend) => frontend.given);
+    const named = new Set(frontends.flatMap((frontend) => [...frontend.named]));
+    return {
+      given: [...(given[0] ?? [])].filter((id) => given.every((ids) => ids.has(id))).sort(),
+      named: [...named].sort(),
+    };
+  }
+
+  /** Takes from Envoys what only snapshots of another control server have named of late, and name no more. */
+  letGo(): void {
+    for (const frontend of this.#frontends.values()) frontend.letGo();
   }
 
   /** Resolves when no change of the fleet is under way. */
@@ -162,6 +180,8 @@ class FrontendPublisher {
   #snapshotFleet: Fleet | undefined;
   /** A fleet that filters may still have a snapshot of. */
   #departing: Fleet | undefined;
+  /** Fleets before that, the oldest first, while another control server names pools of theirs that are gone. */
+  #kept: readonly Fleet[] = [];
   #transition: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -245,11 +265,41 @@ class FrontendPublisher {
     const deadline = now() + DEPART_TIMEOUT_MS;
     while (!board.isTaken(this.#id) && now() < deadline) await sleep(DEPART_POLL_MS);
     await sleep(INSTALL_GRACE_MS);
+    this.#kept = this.#previousFleets.filter((fleet) => this.#isNamedElsewhere(fleet));
     this.#departing = undefined;
     this.#turns.run(() => {
       if (!this.#stopped) this.#pushEndpoints(this.#target!);
     });
     await this.#turns.idle();
+  }
+
+  /** Pools whose clusters Envoys have. */
+  get given(): ReadonlySet<string> {
+    return poolsOf(this.#snapshotFleet, ...this.#previousFleets);
+  }
+
+  /** Pools that filters may have a snapshot of. */
+  get named(): ReadonlySet<string> {
+    return poolsOf(this.#snapshotFleet, this.#departing);
+  }
+
+  letGo(): void {
+    const kept = this.#kept.filter((fleet) => this.#isNamedElsewhere(fleet));
+    if (kept.length === this.#kept.length) return;
+    this.#kept = kept;
+    this.#turns.run(() => {
+      if (!this.#stopped) this.#pushEndpoints(this.#target!);
+    });
+  }
+
+  get #previousFleets(): readonly Fleet[] {
+    return this.#departing === undefined ? this.#kept : [...this.#kept, this.#departing];
+  }
+
+  /** Whether another control server names pools of this fleet that are gone. */
+  #isNamedElsewhere(fleet: Fleet): boolean {
+    const present = poolsOf(this.#target?.fleet);
+    return fleet.pools.some(({ id }) => !present.has(id) && this.#options.isNamedElsewhere(id));
   }
 
   #issueSnapshot(target: Publication): void {
@@ -305,7 +355,7 @@ class FrontendPublisher {
         engines,
         wasmModule,
         ...options,
-        ...(this.#departing === undefined ? {} : { previousFleet: this.#departing }),
+        previousFleets: this.#previousFleets,
       }),
     );
   }
@@ -318,6 +368,10 @@ class FrontendPublisher {
 /** A filter that picks the host needs the weights in Envoy only where its list is used up. */
 function leastDifference({ steering }: EnvoyOptions): number {
   return steering === undefined || steering === 'override-host' ? SPARED_DIFFERENCE : 0;
+}
+
+function poolsOf(...fleets: readonly (Fleet | undefined)[]): ReadonlySet<string> {
+  return new Set(fleets.flatMap((fleet) => fleet?.pools.map(({ id }) => id) ?? []));
 }
 
 function hasSameHealth(a: readonly EngineState[], b: readonly EngineState[]): boolean {

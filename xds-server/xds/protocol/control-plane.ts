@@ -158,6 +158,11 @@ export class ControlPlane {
     );
   }
 
+  /** Ids of nodes that are connected, sorted. */
+  connectedNodes(): string[] {
+    return [...new Set([...this.#clients].flatMap(({ session }) => session.node?.id ?? []))].sort();
+  }
+
   /** Nodes of which `hasClusters` is true, sorted. */
   configuredNodes(): string[] {
     const ids = [...this.#clients].flatMap(({ session }) =>

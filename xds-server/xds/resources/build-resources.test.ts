@@ -150,7 +150,7 @@ describe('the resources of a frontend', () => {
     const view = viewOf({
       fleet: next,
       engines: statesOf(next),
-      previousFleet: fleet,
+      previousFleets: [fleet],
       upstreams: new Map([['b', { tls: { sni: 'engines.example' } }]]),
     });
     const { m1, m2 } = json(view)[CLUSTER_TYPE]!;

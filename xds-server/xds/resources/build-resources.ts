@@ -60,16 +60,19 @@ export interface ResourceInput extends FilterInput, EnvoyOptions {
   /** How the engines of the fleet look now, in any order. */
   readonly engines: readonly EngineState[];
   /**
-   * The fleet that filters may still have a snapshot of. Its pools and replicas that are gone stay reachable, and are
-   * otherwise not used. Leave it out once no filter needs it.
+   * Fleets that filters may still have a snapshot of, the oldest first. Their pools and replicas that are gone stay reachable, and
+   * are otherwise not used. Leave one out once no filter needs it.
    */
-  readonly previousFleet?: Fleet;
+  readonly previousFleets?: readonly Fleet[];
 }
 
 /** What the Envoys of a frontend are given: a function of the input, byte for byte. */
 export function buildResources(input: ResourceInput): ResourceSet {
   const frontend = input.fleet.frontends[indexById(input.fleet.frontends, input.frontendId)]!;
-  const pools = union(input.fleet.pools, input.previousFleet?.pools ?? []);
+  const pools = union(
+    input.fleet.pools,
+    (input.previousFleets ?? []).flatMap(({ pools }) => pools),
+  );
   const enginesOf = engineLookup(input);
   const assignments = createCollection(
     pools.map(({ id }) => {
@@ -140,9 +143,9 @@ function weightsOf(input: ResourceInput, poolId: string): ReadonlyMap<string, nu
 
 /** Finds the engines of a pool as this frontend sees them, sorted by id; those that it cannot reach are left out. */
 function engineLookup(input: ResourceInput): (poolId: string) => EngineHosts[] {
-  const { fleet, previousFleet, frontendId } = input;
+  const { fleet, previousFleets = [], frontendId } = input;
   const states = new Map(input.engines.map((state) => [state.id, state]));
-  const before = previousFleet === undefined ? [] : reachableEngines(previousFleet, frontendId);
+  const before = previousFleets.flatMap((previous) => reachableEngines(previous, frontendId));
   const departed = new Map(before.map((engine) => [engine.id, hostsOf(engine, undefined)]));
   const present = new Map(
     reachableEngines(fleet, frontendId).map((engine) => {
@@ -153,9 +156,9 @@ function engineLookup(input: ResourceInput): (poolId: string) => EngineHosts[] {
     }),
   );
   return (poolId) => {
-    // The second list wins: an engine that is still in the pool hasn't departed from it.
+    // The last list wins: an engine that is still in the pool hasn't departed from it.
     const members = new Map([
-      ...membersOf(poolId, previousFleet, departed),
+      ...previousFleets.flatMap((previous) => membersOf(poolId, previous, departed)),
       ...membersOf(poolId, fleet, present),
     ]);
     return [...members.values()].sort((a, b) => (a.engine.id < b.engine.id ? -1 : 1));
@@ -164,10 +167,10 @@ function engineLookup(input: ResourceInput): (poolId: string) => EngineHosts[] {
 
 function membersOf(
   poolId: string,
-  fleet: Fleet | undefined,
+  fleet: Fleet,
   engines: ReadonlyMap<string, EngineHosts>,
 ): [engineId: string, EngineHosts][] {
-  const ids = fleet?.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
+  const ids = fleet.pools.find(({ id }) => id === poolId)?.engineIds ?? [];
   return ids.flatMap((id) => {
     const hosts = engines.get(id);
     return hosts === undefined ? [] : [[id, hosts] as [string, EngineHosts]];

@@ -189,6 +189,11 @@ export class XdsServer {
     return this.#plane.hasClusters(nodeId);
   }
 
+  /** Ids of nodes that are connected, sorted. */
+  connectedNodes(): string[] {
+    return this.#plane.connectedNodes();
+  }
+
   /** Nodes of which `hasClusters` is true, sorted. */
   configuredNodes(): string[] {
     return this.#plane.configuredNodes();
