@@ -81,6 +81,19 @@ describe('an engine that turns slow', () => {
     expect(world.view('b').evidence).toMatchObject({ kind: 'firstToken', relativeExcess: 4 });
   });
 
+  it('is found by late streams, also where it takes many times longer between tokens, but only by milliseconds', () => {
+    const world = new World([engine('a'), engine('b')]);
+    for (let turn = 0; turn < 20; turn++) {
+      world.loadExplains = 0.0005;
+      world.answer('a', 0.0005, 10, 'pace');
+      world.answer('b', 0.004, 10, 'pace');
+      world.loadExplains = NORMAL;
+      world.run(1, { a: NORMAL, b: 4 * NORMAL });
+    }
+    expect(world.view('b')).toMatchObject({ state: 'penalised', evidence: { kind: 'firstToken' } });
+    expect(world.view('b').severity).toBe(4);
+  });
+
   it('is found by what it gets done, before its slow answers end', () => {
     const world = new World([engine('a'), engine('b')]);
     world.run(10, { a: NORMAL, b: NORMAL });

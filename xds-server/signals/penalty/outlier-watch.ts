@@ -11,6 +11,15 @@ import {
   typical,
 } from './latency-samples.js';
 import { Likes } from './likes.js';
+import {
+  type Evidence,
+  entryMsOf,
+  type Known,
+  type Lateness,
+  latenessOf,
+  severityBy,
+  worstOf,
+} from './outlier-evidence.js';
 import { Penalty } from './penalty.js';
 
 /** An engine as it is judged. */
@@ -38,24 +47,7 @@ export interface OutlierView {
   /** 1..10, of the penalty. */
   readonly severity: number;
   readonly sinceMs: number | null;
-  readonly evidence: {
-    /** Which times say so: of streams, of whole answers, between tokens, or how long requests stay by their number. */
-    readonly kind: LatencyKind | 'stay';
-    readonly answers: number;
-    /** Typical seconds, by the profile at the engine's load, and the most that load explains. */
-    readonly observedSeconds: number;
-    readonly expectedSeconds: number;
-    readonly mostSeconds: number;
-    /** Typical observed ÷ most. */
-    readonly excess: number;
-    /** The same divided by that of engines of its kind or pool, if they are slow too. */
-    readonly relativeExcess: number;
-    /**
-     * Times slower that the engine is by its answers at what it gets done, divided in the same way; a penalty does not fall
-     * below it. Null while there are too few answers.
-     */
-    readonly slowness: number | null;
-  } | null;
+  readonly evidence: Evidence | null;
   /** In words; null without a penalty. */
   readonly endsWhen: string | null;
 }
@@ -70,56 +62,9 @@ export interface ProfileDrift {
 }
 
 const EVALUATE_MS = 500;
-/** Less than this is not worth a penalty, however many times it is. */
-const LEAST_EXCESS_SECONDS = 0.02;
-const LEAST_EXCESS_PACE_SECONDS = 0.005;
 /** At most this share of a pool's capacity is penalised at once. */
 const MOST_PENALISED_SHARE = 0.5;
 const DRIFT_FACTOR = 1.5;
-
-type Evidence = NonNullable<OutlierView['evidence']>;
-
-/** Answers that are late by less than the second begin no penalty where those of an engine would be as late that is less than the first slower. */
-const LEAST_SLOWNESS = 1.5;
-const SURE_EXCESS = 5;
-/** How long evidence must last. First tokens are late, and whole answers with them, behind every run of long prompts. */
-const ENTRY_MS: Readonly<Record<Evidence['kind'], number>> = {
-  ...{ firstToken: 4_000, whole: 4_000 },
-  ...{ pace: 2_000, stay: 2_000 },
-};
-
-/** What is known of the answers of one kind, however few. */
-interface Lateness {
-  readonly kind: LatencyKind;
-  readonly samples: readonly LatencySample[];
-  readonly excess: number;
-  readonly slowness: number;
-}
-
-interface Known {
-  readonly answers: readonly Lateness[];
-  readonly stay: Stay | undefined;
-}
-
-/**
- * Like is compared with like: where all streams begin late, whole answers may be quick. Of the others, a few answers are enough to
- * say that it is not one engine alone.
- */
-const EXCESSES = ofKinds(({ excess }) => excess);
-const SLOWNESSES = ofKinds(({ slowness }) => slowness);
-/** Few engines hold so much that their stays tell anything. */
-const WORST = ({ answers, stay }: Known) => {
-  const all = [...answers.map(({ excess }) => excess), ...(stay === undefined ? [] : [excessOf(stay)])];
-  return all.length === 0 ? undefined : Math.max(...all);
-};
-
-function ofKinds(value: (known: Lateness) => number) {
-  const of = (kind: LatencyKind) => (known: Known) => {
-    const answers = known.answers.find((it) => it.kind === kind);
-    return answers && value(answers);
-  };
-  return { firstToken: of('firstToken'), whole: of('whole'), pace: of('pace') };
-}
 
 interface Watched {
   readonly samples: Readonly<Record<LatencyKind, LatencySamples>>;
@@ -195,7 +140,7 @@ export class OutlierWatch {
       const { penalty, evidence } = this.#of(id);
       if (isFrozen(id) || !isHeard) continue;
       const entryMs = evidence === null ? undefined : entryMsOf(evidence);
-      const severity = evidence === null ? undefined : actionable(evidence);
+      const severity = evidence === null ? undefined : severityBy(evidence);
       penalty.advance(severity, nowMs, evidence?.slowness ?? 1, slownessLimit, entryMs);
     }
     this.#limit(engines, pools, inForce);
@@ -221,17 +166,16 @@ export class OutlierWatch {
     const likes = new Likes(engines, pools, known);
     for (const { id, stay } of engines) {
       const watched = this.#of(id);
-      watched.evidence = worst(id, this.#enough(watched, known.get(id)!, nowMs), stay, likes);
+      const answers = this.#enough(watched, known.get(id)!, nowMs);
+      watched.evidence = worstOf(id, { answers, stay }, likes);
     }
   }
 
   #knownOf({ id, stay }: JudgedEngine, nowMs: number): Known {
     const { samples } = this.#of(id);
-    const answers = LATENCY_KINDS.flatMap((kind): Lateness[] => {
+    const answers = LATENCY_KINDS.flatMap((kind) => {
       const all = samples[kind].all(nowMs);
-      if (all.length === 0) return [];
-      const slowness = typical(all, (sample) => sample.slowness);
-      return [{ kind, samples: all, excess: typical(all, overMost), slowness }];
+      return all.length === 0 ? [] : [latenessOf(kind, all)];
     });
     return { answers, stay };
   }
@@ -325,66 +269,8 @@ export class OutlierWatch {
 
 type SavedOutlierWatch = ReturnType<OutlierWatch['save']>;
 
-/** The worst of what is known of an engine, beside its like; null without anything. */
-function worst(
-  id: string,
-  answers: readonly Lateness[],
-  stay: Stay | undefined,
-  likes: Likes<Known>,
-): Evidence | null {
-  const slownesses = answers.map((it) => likes.relative(id, it.slowness, SLOWNESSES[it.kind]));
-  const slowness = slownesses.length === 0 ? null : Math.max(...slownesses);
-  const all = answers.map((it) => ofAnswers(it, likes.relative(id, it.excess, EXCESSES[it.kind]), slowness));
-  if (stay !== undefined) all.push(ofStay(stay, likes.relative(id, excessOf(stay), WORST), slowness));
-  return all.sort((a, b) => actionable(b) - actionable(a) || b.relativeExcess - a.relativeExcess)[0] ?? null;
-}
-
-function ofAnswers(
-  { kind, samples, excess }: Lateness,
-  relativeExcess: number,
-  slowness: number | null,
-): Evidence {
-  return {
-    kind,
-    answers: samples.reduce((sum, { count }) => sum + count, 0),
-    observedSeconds: typical(samples, ({ observedSeconds }) => observedSeconds),
-    expectedSeconds: typical(samples, ({ expectedSeconds }) => expectedSeconds),
-    mostSeconds: typical(samples, ({ mostSeconds }) => mostSeconds),
-    ...{ excess, relativeExcess, slowness },
-  };
-}
-
-function ofStay(stay: Stay, relativeExcess: number, slowness: number | null): Evidence {
-  const excess = excessOf(stay);
-  return { kind: 'stay', ...stay, mostSeconds: stay.expectedSeconds, excess, relativeExcess, slowness };
-}
-
-function excessOf({ observedSeconds, expectedSeconds }: Stay): number {
-  return observedSeconds / expectedSeconds;
-}
-
-function overMost({ observedSeconds, mostSeconds }: LatencySample): number {
-  return observedSeconds / Math.max(mostSeconds, 1e-6);
-}
-
 function overExpected({ observedSeconds, expectedSeconds }: LatencySample): number {
   return observedSeconds / Math.max(expectedSeconds, 1e-6);
-}
-
-/**
- * How long evidence must last for a penalty. At high load a few requests more than usual, or longer ones, make answers as late as
- * several times the load does, and so does an engine that is only a little slower.
- */
-function entryMsOf({ kind, relativeExcess, slowness }: Evidence): number {
-  const saysLittle = kind !== 'stay' && kind !== 'pace' && relativeExcess < SURE_EXCESS;
-  return saysLittle && (slowness ?? 1) < LEAST_SLOWNESS ? Number.POSITIVE_INFINITY : ENTRY_MS[kind];
-}
-
-/** How slow an engine is to be taken for; a few milliseconds are never worth anything. */
-function actionable(evidence: Evidence): number {
-  const least = evidence.kind === 'pace' ? LEAST_EXCESS_PACE_SECONDS : LEAST_EXCESS_SECONDS;
-  const isSmall = evidence.observedSeconds - evidence.mostSeconds < least;
-  return isSmall ? 1 : evidence.relativeExcess;
 }
 
 function viewOf(engineId: string, { penalty, evidence, isLimited }: Watched): OutlierView {
