@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { id64 } from '../../wire/hash.js';
+import { noEngineUsage, noVmUsage } from '../../wire/usage-report.js';
 import { loadConfig } from '../config/load.js';
 import { effectiveCapacity } from '../fleet/fleet-state.js';
 import type { ProbeResult } from './readiness/replica-health.js';
@@ -186,5 +188,48 @@ describe('Signals: readiness', () => {
     signals.act({ action: 'undrain', target: 'b', by: 'me' }, 3_000);
     drain('10.0.0.2:80');
     expect(readyOf(signals, 4_000)).toEqual({ a: [true], b: [false] });
+  });
+
+  it('a stuck replica is not back when clients leave streams that had begun, but when streams come to their end', () => {
+    const config = loadConfig('/none/fleet.yaml', () =>
+      [
+        'frontends: [{id: f, region: r}]',
+        'engines: [{id: a, region: r, models: [m], profile: p, endpoints: [10.0.0.1:80, 10.0.0.2:80]}]',
+        'profiles: {p: {requestsPerSecond: 10}}',
+        'demand: {f: {requestsPerSecond: 10, promptTokens: 100, outputTokens: 20}}',
+      ].join('\n'),
+    );
+    const signals = new Signals(config, [], 0);
+    const [sent, ended] = [
+      [20, 1],
+      [0, 0],
+    ];
+    let [streams, sequence, nowMs] = [0, 0, 0];
+    /** So many requests end, all of them streams, of which so many come to their end; as many are sent to who does not hang. */
+    const tell = (ends: readonly [number, number], whole = ends[0] + ends[1], more = ends[0]) => {
+      nowMs += 500;
+      for (const replica of [0, 1]) ended[replica]! += ends[replica]!;
+      sent[0]! += more;
+      sent[1]! += ends[1];
+      streams += whole;
+      const all = ended[0]! + ended[1]!;
+      const row = { ...noEngineUsage(id64('m'), id64('a')), planned: all, ended: all, firstTokenCount: all };
+      const vm = {
+        ...noVmUsage(1n, ++sequence),
+        engines: [row],
+        replicas: [0, 1].map((at) => ({
+          ...{ engine: id64('a'), replica: id64(`10.0.0.${at + 1}:80`) },
+          ...{ sent: sent[at]! + 1, ended: ended[at]! },
+        })),
+        latencies: [{ engine: id64('a'), firstTokens: [all], paces: [streams] }],
+      };
+      signals.acceptReport('f', 'n', { vms: [vm] }, nowMs);
+      return [...signals.evaluate(nowMs).stuck.keys()];
+    };
+    while (nowMs < 60_000) expect(tell([5, 5])).toEqual([]);
+    for (let time = 0; time < 12; time++) tell([0, 10], 10, 5);
+    expect(tell([0, 10])).toEqual(['10.0.0.1:80']);
+    expect(tell([4, 10], 10, 0)).toEqual(['10.0.0.1:80']);
+    expect(tell([5, 10], 15, 0)).toEqual([]);
   });
 });

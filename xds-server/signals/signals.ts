@@ -138,6 +138,10 @@ export class Signals {
     for (const usage of delta.engines) {
       this.#addEngineUsage(frontendId, usage, answeredOf(usage), delta.fromMs, nowMs);
     }
+    for (const { engine, paces } of delta.latencies) {
+      const engineId = this.#known.engineIds.get(engine);
+      if (engineId !== undefined) this.#readiness.addStreams(engineId, sum(paces));
+    }
     this.#work.addEnded(delta, answeredOf, this.#known.addresses);
     for (const { replica, ended } of delta.replicas) {
       const address = this.#known.addresses.get(replica);

@@ -14,7 +14,7 @@ it('a replica that comes to another engine is not stuck for what that has ended 
   const watch = new ReadinessWatch();
   const before = fleetOf({ e: [A, B], f: [C] });
   const end = (engineId: string, ended: number, nowMs: number) =>
-    watch.addUsage(engineId, { ...noEngineUsage(1n, 2n), ended }, nowMs);
+    watch.addUsage(engineId, { ...noEngineUsage(1n, 2n), ended, wholeCount: ended }, nowMs);
   const stuck = (fleet: Fleet, inFlight: number, nowMs: number) => [
     ...watch.evaluate(fleet, () => false, new Map([[A, inFlight]]), nowMs).stuck.keys(),
   ];

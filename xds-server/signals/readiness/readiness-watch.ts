@@ -85,6 +85,11 @@ export class ReadinessWatch {
     this.#stuck.addEngine(engineId, usage);
   }
 
+  /** Takes streamed answers of an engine that came to their end. */
+  addStreams(engineId: string, completed: number): void {
+    this.#stuck.addStreams(engineId, completed);
+  }
+
   /** Takes requests of a replica that ended, however they did. */
   addEnded(address: Address, ended: number, nowMs: number): void {
     this.#stuck.addReplica(address, ended, nowMs);

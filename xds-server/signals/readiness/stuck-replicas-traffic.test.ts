@@ -91,7 +91,7 @@ function found(replicas: number, requests: readonly Request[]) {
       watch.addReplica(address, ended[replica]!, atMs);
     }
     const all = ended.reduce((sum, count) => sum + count, 0);
-    watch.addEngine('e', { ended: all, failures: 0, noResponse: 0 });
+    watch.addEngine('e', { ended: all, failures: 0, noResponse: 0, wholeCount: all });
     for (const [address, seen] of watch.evaluate([engine], () => true, inFlight, atMs)) {
       const replica = endpoints.indexOf(address);
       if (!first.has(replica)) first.set(replica, { atMs, inFlight: seen.inFlight });

@@ -24,8 +24,8 @@ class Trial {
   }
 
   /** So many requests of the engine end, all of them well unless told. */
-  end(count: number, failures = 0, noResponse = 0): void {
-    this.replicas.addEngine('e', { ended: count, failures, noResponse });
+  end(count: number, failures = 0, noResponse = 0, well = count - failures - noResponse): void {
+    this.replicas.addEngine('e', { ended: count, failures, noResponse, wholeCount: well });
   }
 
   out(nowMs: number, counts: ReadonlyMap<string, number> | undefined, of = engine): readonly string[] {
@@ -213,7 +213,9 @@ it('nobody who serves well is found stuck, however many Envoys share the request
         node.endsMs[replica] = left;
         return left.length === 0 ? [] : [{ engine: 2n, replica: BigInt(replica), ...count }];
       });
-      const engines = [{ ...noEngineUsage(1n, 2n), planned: node.ended, ended: node.ended }];
+      const engines = [
+        { ...noEngineUsage(1n, 2n), planned: node.ended, ended: node.ended, wholeCount: node.ended },
+      ];
       const vm = { ...noVmUsage(1n, ++node.sequence), engines, replicas: rows };
       const delta = ledger.accept(`${at}`, { vms: [vm] }, ms);
       for (const usage of delta?.engines ?? []) watch.addEngine('e', usage);
@@ -237,6 +239,17 @@ describe('a stuck replica', () => {
     trial.replicas.addReplica(A, 1, 0);
     trial.end(1);
     expect(trial.out(3_000, inFlight(17))).toEqual([]);
+  });
+
+  it('is not back when clients leave streams that had begun', () => {
+    const trial = Trial.stuck();
+    trial.replicas.addReplica(A, 2, 1_500);
+    trial.end(2, 0, 0, 0);
+    expect(trial.out(2_000, inFlight(26))).toEqual([A]);
+    trial.replicas.addStreams('e', 1);
+    trial.replicas.addReplica(A, 1, 2_500);
+    trial.end(1, 0, 0, 0);
+    expect(trial.out(3_000, inFlight(25))).toEqual([]);
   });
 
   it('with few requests left is tried after 10 s, and after 20 s if it is stuck again', () => {

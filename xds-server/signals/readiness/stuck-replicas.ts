@@ -34,10 +34,14 @@ export interface Stuck {
   readonly endedElsewhere: number;
 }
 
-/** Requests of an engine that ended, and those of them that may have ended unanswered, some of them counted twice. */
+/**
+ * Requests of an engine that ended; those of them that may have ended unanswered, some of them counted twice; and those that surely
+ * came to a good end, which is not known of all that did.
+ */
 interface Ended {
   all: number;
   unanswered: number;
+  well: number;
 }
 
 /** What a replica with many requests under way has ended since then, and what its engine had before. */
@@ -85,11 +89,25 @@ export class StuckReplicas {
     }
   }
 
-  addEngine(engineId: string, usage: Pick<EngineUsage, 'ended' | 'failures' | 'noResponse'>): void {
-    const ended = this.#ended.get(engineId) ?? { all: 0, unanswered: 0 };
-    this.#ended.set(engineId, ended);
+  addEngine(
+    engineId: string,
+    usage: Pick<EngineUsage, 'ended' | 'failures' | 'noResponse' | 'wholeCount'>,
+  ): void {
+    const ended = this.#endedOf(engineId);
     ended.all += usage.ended;
     ended.unanswered += usage.failures + usage.noResponse;
+    ended.well += usage.wholeCount;
+  }
+
+  /** Takes streamed answers of an engine that came to their end. */
+  addStreams(engineId: string, completed: number): void {
+    this.#endedOf(engineId).well += completed;
+  }
+
+  #endedOf(engineId: string): Ended {
+    const ended = this.#ended.get(engineId) ?? { all: 0, unanswered: 0, well: 0 };
+    this.#ended.set(engineId, ended);
+    return ended;
   }
 
   /** Takes requests of a replica that ended, however they did. */
@@ -173,13 +191,15 @@ export class StuckReplicas {
   }
 
   /**
-   * Lets it serve again once it surely answers: more of its requests have ended than clients or limits can have ended. While it is
-   * left with those that it is stuck with, they tell enough; without them it has to be tried.
+   * Lets it serve again once it surely answers: more of its requests have ended than clients or limits can have ended, also of
+   * streams that had begun, as a server may begin all at once in front of an engine that hangs. While it is left with those that it
+   * is stuck with, they tell enough; without them it has to be tried.
    */
   #mayReturn(address: Address, count: number | undefined, ended: Ended, nowMs: number): void {
     const watched = this.#watched.get(address)!;
     const past = this.#past.get(address)!;
-    const answers = watched.ended > ended.unanswered - watched.before.unanswered;
+    const { all, well } = watched.before;
+    const answers = watched.ended > ended.all - all - (ended.well - well);
     const hasFew = count !== undefined && count < LEAST_IN_FLIGHT;
     const outMs = hasFew ? FIRST_OUT_MS * 2 ** (past.times - 1) : LONGEST_OUT_MS;
     if (!answers && nowMs - this.#stuck.get(address)!.sinceMs < Math.min(outMs, LONGEST_OUT_MS)) return;
