@@ -69,9 +69,10 @@ it('who ends says from then on that it makes no plans, however long it is asked'
   expect(await leads()).toBe(false);
 });
 
-it('a peer counts with the clusters that its Envoys have and the pools that its snapshots name, until it is gone', async () => {
+it('a peer counts with the clusters that its Envoys have and the pools that its snapshots name, also after a restart, until it says else or is gone for an hour', async () => {
   const pools = { connected: ['n'], given: ['p', 'q'], named: ['p'] };
-  const told = encodeNews({ ...news, live: { engines: [], relief: noRelief }, pools });
+  const live = { engines: [], relief: noRelief };
+  let told = encodeNews({ ...news, live, pools });
   const server = createServer((_request, response) => response.end(told));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const target = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
@@ -83,5 +84,17 @@ it('a peer counts with the clusters that its Envoys have and the pools that its 
   expect(peers.lacksPools('n', ['p', 'r'], 0)).toBe(true);
   expect(peers.lacksPools('of another server', ['r'], 0)).toBe(false);
   expect([peers.namesPool('p', 0), peers.namesPool('q', 0)]).toEqual([true, false]);
-  expect([peers.lacksPools('n', ['r'], 10_001), peers.namesPool('p', 10_001)]).toEqual([false, false]);
+  const counts = (nowMs: number) => [peers.lacksPools('n', ['r'], nowMs), peers.namesPool('p', nowMs)];
+  expect([counts(3_600_000), counts(3_600_001)]).toEqual([
+    [true, true],
+    [false, false],
+  ]);
+  const again = { ...news, claim: { ...news.claim, instance: 'again' } };
+  told = encodeNews(again);
+  await peers.join();
+  expect(counts(0)).toEqual([true, true]);
+  // As a version says that does not tell of pools.
+  told = encodeNews({ ...again, live });
+  await peers.join();
+  expect(counts(0)).toEqual([false, false]);
 });

@@ -236,11 +236,11 @@ export class Peers {
     return this.#reaches(nowMs).some(({ named }) => named.includes(poolId));
   }
 
-  /** Of a peer that is gone nothing holds any more: its Envoys come over. */
+  /** Of peers that are silent, too: their Envoys go on with what they have, and may not have come over. */
   #reaches(nowMs: number): PoolReach[] {
     return this.#links.flatMap(({ address, heardMs = Number.NEGATIVE_INFINITY }) => {
       const pools = this.#news.get(address)?.pools;
-      return pools === undefined || nowMs - heardMs > MOVED_MS ? [] : [pools];
+      return pools === undefined || nowMs - heardMs > UNHEARD_MS ? [] : [pools];
     });
   }
 
@@ -279,7 +279,8 @@ export class Peers {
       state: news.state ?? (isSame ? before.state : undefined),
       live: news.live ?? (isSame ? before.live : undefined),
       configured: news.configured === undefined && isSame ? before.configured : new Set(news.configured),
-      pools: news.pools ?? (isSame ? before.pools : undefined),
+      // Its Envoys have the same after a restart, until it says something else.
+      pools: news.live === undefined ? before?.pools : news.pools,
     });
     this.#leadership.hear(peer, claim, nowMs);
     if (this.#links.find(({ address }) => address === peer)!.isSilent(nowMs)) this.#events?.onHeardAgain();
