@@ -91,6 +91,15 @@ describe('priorities', () => {
   });
 });
 
+describe('a replica that hangs', () => {
+  it('has few requests left: it is found, and none of its clients tries in vain', async () => {
+    const short = scenario('replica-hangs', { warmupSeconds: 20, seconds: 60 });
+    const ours = await tried(short, 'wardrop');
+    expect(ours.failedShare).toBe(0);
+    expect(ours.goodput).toBeGreaterThan(0.96);
+  });
+});
+
 describe('a dead control server', () => {
   it('costs nothing while demand stays, even when an engine dies', async () => {
     const calm = scenario('engine-loss', { seconds: 45, settledFrom: 30 });
