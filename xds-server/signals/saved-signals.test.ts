@@ -106,7 +106,7 @@ describe('saved signals', () => {
       const inFlight = ms < 50_000 ? 20 + ms / 250 : 0;
       stuck.addEngine('e', { ended: 10, failures: 0, noResponse: ms % 2_000 === 0 ? 1 : 0, wholeCount: 8 });
       stuck.addStreams('e', 1);
-      stuck.addReplica('10.0.0.1:80', hangs || ms % 1_000 > 0 ? 0 : 1_000, ms);
+      stuck.addReplica('10.0.0.1:80', hangs || ms % 1_000 > 0 ? 0 : 1_000, ms, ms);
       stuck.evaluate([engine], () => true, new Map([['10.0.0.1:80', inFlight]]), ms);
       noteNames(stuck.save(), '.stuck');
       expectAlike(stuck, new StuckReplicas());

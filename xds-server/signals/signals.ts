@@ -145,7 +145,7 @@ export class Signals {
     this.#work.addEnded(delta, answeredOf, this.#known.addresses);
     for (const { replica, ended } of delta.replicas) {
       const address = this.#known.addresses.get(replica);
-      if (address !== undefined) this.#readiness.addEnded(address, ended, nowMs);
+      if (address !== undefined) this.#readiness.addEnded(address, ended, delta.fromMs, nowMs);
     }
     for (const usage of delta.networks) {
       const engineId = this.#known.engineIds.get(usage.engine);

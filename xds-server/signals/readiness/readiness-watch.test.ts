@@ -18,7 +18,7 @@ it('a replica that comes to another engine is not stuck for what that has ended 
   const stuck = (fleet: Fleet, inFlight: number, nowMs: number) => [
     ...watch.evaluate(fleet, () => false, new Map([[A, inFlight]]), nowMs).stuck.keys(),
   ];
-  for (let ms = 0; ms < 60_000; ms += 1_000) watch.addEnded(A, 10, ms);
+  for (let ms = 0; ms < 60_000; ms += 1_000) watch.addEnded(A, 10, ms - 1_000, ms);
   end('e', 10, 60_000);
   end('f', 10_000, 60_000);
   expect(stuck(before, 10, 60_000)).toEqual([]);

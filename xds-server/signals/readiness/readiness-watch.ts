@@ -90,9 +90,9 @@ export class ReadinessWatch {
     this.#stuck.addStreams(engineId, completed);
   }
 
-  /** Takes requests of a replica that ended, however they did. */
-  addEnded(address: Address, ended: number, nowMs: number): void {
-    this.#stuck.addReplica(address, ended, nowMs);
+  /** Takes requests of a replica that ended since `fromMs`, however they did. */
+  addEnded(address: Address, ended: number, fromMs: number, nowMs: number): void {
+    this.#stuck.addReplica(address, ended, fromMs, nowMs);
   }
 
   /**

@@ -88,7 +88,7 @@ function found(replicas: number, requests: readonly Request[]) {
     const atMs = at * LOOK_MS;
     for (const [replica, address] of endpoints.entries()) {
       inFlight.set(address, inFlight.get(address)! + sent[replica]! - ended[replica]!);
-      watch.addReplica(address, ended[replica]!, atMs);
+      watch.addReplica(address, ended[replica]!, atMs - LOOK_MS, atMs);
     }
     const all = ended.reduce((sum, count) => sum + count, 0);
     watch.addEngine('e', { ended: all, failures: 0, noResponse: 0, wholeCount: all });

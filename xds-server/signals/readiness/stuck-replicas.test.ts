@@ -18,8 +18,8 @@ class Trial {
   /** Replicas usually end ten requests a second. */
   constructor() {
     for (const address of [A, B, C]) {
-      this.replicas.addReplica(address, 0, -62_000);
-      this.replicas.addReplica(address, 600, -2_000);
+      this.replicas.addReplica(address, 0, -62_000, -62_000);
+      this.replicas.addReplica(address, 600, -2_000, -2_000);
     }
   }
 
@@ -59,7 +59,7 @@ describe('a replica is stuck', () => {
     expect(trial.out(10_000, inFlight(8))).toEqual([]);
     trial.end(59);
     expect(trial.out(20_000, inFlight(28))).toEqual([]);
-    trial.replicas.addReplica(A, 1, 10_500);
+    trial.replicas.addReplica(A, 1, 10_500, 10_500);
     trial.end(60);
     expect(trial.out(30_000, inFlight(30))).toEqual([]);
     trial.end(60);
@@ -88,7 +88,7 @@ describe('a replica is stuck', () => {
     const trial = new Trial();
     trial.end(0);
     trial.out(0, inFlight(10));
-    trial.replicas.addReplica(A, 40, 20_000);
+    trial.replicas.addReplica(A, 40, 20_000, 20_000);
     trial.out(20_000, inFlight(10));
     trial.end(1_000);
     // It is remembered, but for less and less.
@@ -98,7 +98,7 @@ describe('a replica is stuck', () => {
 
   it('not before it has missed twenty ends by its own pace: its requests may be long, and those of the engine many and short', () => {
     const trial = new Trial();
-    for (let ms = 0; ms < 600_000; ms += 10_000) trial.replicas.addReplica(A, 5, ms);
+    for (let ms = 0; ms < 600_000; ms += 10_000) trial.replicas.addReplica(A, 5, ms, ms);
     trial.end(0);
     trial.out(600_000, inFlight(30));
     trial.end(10_000);
@@ -126,7 +126,7 @@ describe('a replica is stuck', () => {
     const trial = new Trial();
     trial.end(0);
     trial.out(0, inFlight(8, 30, 30));
-    for (const address of [B, C]) trial.replicas.addReplica(address, 30, 0);
+    for (const address of [B, C]) trial.replicas.addReplica(address, 30, 0, 0);
     trial.end(60);
     expect(trial.out(5_000, inFlight(29, 30, 30))).toEqual([]);
   });
@@ -168,7 +168,7 @@ it('nobody is found stuck who ended any of the last twenty for each replica', ()
       let before: readonly string[] = [];
       for (const [at, { by, count, a }] of steps.entries()) {
         trial.end(count);
-        trial.replicas.addReplica(by, count, at * 500);
+        trial.replicas.addReplica(by, count, at * 500, at * 500);
         ended.push(...Array.from({ length: count }, () => by));
         const stuck = trial.out(at * 500, inFlight(a, 20, 20));
         for (const address of stuck.filter((each) => !before.includes(each))) {
@@ -220,7 +220,7 @@ it('nobody who serves well is found stuck, however many Envoys share the request
       const delta = ledger.accept(`${at}`, { vms: [vm] }, ms);
       for (const usage of delta?.engines ?? []) watch.addEngine('e', usage);
       for (const { replica, ended } of delta?.replicas ?? [])
-        watch.addReplica(endpoints[Number(replica)]!, ended, ms);
+        watch.addReplica(endpoints[Number(replica)]!, ended, ms - 500, ms);
     }
     const underWay = ledger.replicasInFlight(ms) ?? [];
     const inFlight = new Map(
@@ -233,21 +233,21 @@ it('nobody who serves well is found stuck, however many Envoys share the request
 describe('a stuck replica', () => {
   it('is back at once when it has ended more than clients left or limits ended', () => {
     const trial = Trial.stuck();
-    trial.replicas.addReplica(A, 2, 0);
+    trial.replicas.addReplica(A, 2, 0, 0);
     trial.end(2, 1, 1);
     expect(trial.out(2_000, inFlight(18))).toEqual([A]);
-    trial.replicas.addReplica(A, 1, 0);
+    trial.replicas.addReplica(A, 1, 0, 0);
     trial.end(1);
     expect(trial.out(3_000, inFlight(17))).toEqual([]);
   });
 
   it('is not back when clients leave streams that had begun', () => {
     const trial = Trial.stuck();
-    trial.replicas.addReplica(A, 2, 1_500);
+    trial.replicas.addReplica(A, 2, 1_500, 1_500);
     trial.end(2, 0, 0, 0);
     expect(trial.out(2_000, inFlight(26))).toEqual([A]);
     trial.replicas.addStreams('e', 1);
-    trial.replicas.addReplica(A, 1, 2_500);
+    trial.replicas.addReplica(A, 1, 2_500, 2_500);
     trial.end(1, 0, 0, 0);
     expect(trial.out(3_000, inFlight(25))).toEqual([]);
   });
@@ -263,9 +263,19 @@ describe('a stuck replica', () => {
     expect(trial.out(35_000, inFlight(0))).toEqual([]);
   });
 
+  it('is found as soon after a time of which nothing was heard: that is no pause that it makes', () => {
+    const trial = new Trial();
+    trial.end(0);
+    trial.out(0, inFlight(8));
+    trial.replicas.addReplica(A, 300, 500, 30_500);
+    trial.out(31_000, inFlight(8));
+    trial.end(60);
+    expect(trial.out(34_000, inFlight(28))).toEqual([A]);
+  });
+
   it('is found as soon when it is stuck again: that limits end its requests at last is no pause that it usually makes', () => {
     const trial = Trial.stuck();
-    trial.replicas.addReplica(A, 28, 10_900);
+    trial.replicas.addReplica(A, 28, 10_900, 10_900);
     trial.end(28, 28);
     expect(trial.out(11_000, inFlight(0))).toEqual([]);
     trial.out(12_000, inFlight(8));
@@ -276,7 +286,7 @@ describe('a stuck replica', () => {
   it('starts over after a minute in service', () => {
     const trial = Trial.stuck();
     expect(trial.out(11_000, inFlight(0))).toEqual([]);
-    trial.replicas.addReplica(A, 600, 71_000);
+    trial.replicas.addReplica(A, 600, 71_000, 71_000);
     trial.out(71_500, inFlight(8));
     trial.end(60);
     expect(trial.out(75_000, inFlight(28))).toEqual([A]);

@@ -110,12 +110,12 @@ export class StuckReplicas {
     return ended;
   }
 
-  /** Takes requests of a replica that ended, however they did. */
-  addReplica(address: Address, ended: number, nowMs: number): void {
+  /** Takes requests of a replica that ended since `fromMs`, however they did. */
+  addReplica(address: Address, ended: number, fromMs: number, nowMs: number): void {
     const pace = this.#paceAt(address, nowMs);
     const watched = this.#watched.get(address);
     const endsPause = watched?.ended === 0 && ended > 0 && !this.#stuck.has(address);
-    const pauseMs = endsPause ? Math.max(pace.pauseMs, nowMs - watched.sinceMs) : pace.pauseMs;
+    const pauseMs = endsPause ? Math.max(pace.pauseMs, fromMs - watched.sinceMs) : pace.pauseMs;
     this.#paces.set(address, { ...pace, ended: pace.ended + ended, pauseMs });
     if (watched !== undefined) watched.ended += ended;
   }
