@@ -146,7 +146,7 @@ export class ControlServer implements ShownServer {
     this.#firstPlan = new FirstPlan(live, signals, this.startedAtMs);
     this.#intake = this.#createIntake(left?.atMs ?? now());
     this.engineWatch = this.#createEngineWatch();
-    this.#envoys = this.#createEnvoySockets();
+    this.#envoys = this.#createEnvoySockets(state?.plan ?? null);
     this.#peerIntake = this.#createPeerIntake();
 
     this.#planning = this.#createPlanning(optimizer, state?.plan ?? null);
@@ -182,12 +182,13 @@ export class ControlServer implements ShownServer {
     );
   }
 
-  #createEnvoySockets(): EnvoySockets {
+  #createEnvoySockets(before: Plan | null): EnvoySockets {
     return envoySockets({
       live: this.#live,
       intake: this.#intake,
       board: this.board,
       peers: this.peers,
+      poolsBefore: (before?.rows ?? []).map(({ poolId }) => poolId),
       onNack: (nack) => this.#metrics.countNack(nack),
       onSync: (status) => this.#metrics.countSync(status),
       log: this.#log,

@@ -29,8 +29,8 @@ describe('a fleet whose configuration changes under load', () => {
     await Promise.all(Object.values(stubs).map((stub) => stub.kill()));
   });
 
-  it('loses no request when engines leave and return, also while the control server is away', async () => {
-    const load = new OpenLoop(mesh.envoys[0]!.url, 60, keysOf(60));
+  it('loses no request when engines leave and return, and pools come, also while the control server is away', async () => {
+    const load = new OpenLoop(mesh.envoys[0]!.url, 60, keysOf(60), { headers: { 'x-site': 'y' } });
     await trafficAtExactly(IDS);
 
     setEngines(['b', 'c']);
@@ -47,6 +47,12 @@ describe('a fleet whose configuration changes under load', () => {
     await mesh.startControlServer();
     await trafficAtExactly(IDS);
 
+    // A pool of its own, which Envoy does not know when its filter calls the new server.
+    await mesh.control.stop();
+    setEngines(IDS, { needs: { 'site-y': { when: { header: { 'x-site': 'y' } }, engines: { site: 'y' } } } });
+    await mesh.startControlServer();
+    await trafficAtExactly(['a', 'c']);
+
     const results = await load.stop();
     expect(results.filter((result) => result.status !== 200 || result.error !== undefined)).toEqual([]);
     expect(suspiciousLines(mesh.envoys[0]!.process.output)).toEqual([]);
@@ -62,8 +68,8 @@ describe('a fleet whose configuration changes under load', () => {
     });
   }
 
-  function setEngines(ids: readonly string[]): void {
-    const config = parse(readFileSync(mesh.configFile, 'utf8'));
+  function setEngines(ids: readonly string[], rest: object = {}): void {
+    const config = { ...parse(readFileSync(mesh.configFile, 'utf8')), ...rest };
     config.engines = engines(ids);
     config.network.rttMs.west = rttMs(ids);
     writeFileSync(`${mesh.configFile}.new`, stringify(config));
@@ -71,7 +77,9 @@ describe('a fleet whose configuration changes under load', () => {
   }
 
   function engines(ids: readonly string[]): Record<string, unknown>[] {
-    return ids.map((id) => engineEntry(id, [stubs[id]!.address]));
+    return ids.map((id) =>
+      engineEntry(id, [stubs[id]!.address], { labels: { site: id === 'b' ? 'x' : 'y' } }),
+    );
   }
 });
 

@@ -8,6 +8,7 @@ import type { SnapshotBoard } from '../../sync/snapshot-board.js';
 import { SyncServer } from '../../sync/sync-server.js';
 import { frontendOf, type Nack, XdsServer } from '../../xds/index.js';
 import type { LiveConfig } from '../live-config/live-config.js';
+import { FirstClusters } from './first-clusters.js';
 import { hasFreshFilter } from './fresh-filters.js';
 import type { Intake } from './intake.js';
 
@@ -16,6 +17,8 @@ export interface EnvoySocketsOptions {
   readonly intake: Intake;
   readonly board: SnapshotBoard;
   readonly peers: Peers;
+  /** Pools of the plan that was in force before this server started. */
+  readonly poolsBefore: readonly string[];
   readonly onNack: (nack: Nack) => void;
   /** A filter was answered, with this status. */
   readonly onSync: (status: number) => void;
@@ -72,21 +75,22 @@ function xdsServer({ live, intake, board, onNack, log }: EnvoySocketsOptions): X
 }
 
 function syncServer(
-  { live, intake, board, peers, onSync, log }: EnvoySocketsOptions,
+  { live, intake, board, peers, poolsBefore, onSync, log }: EnvoySocketsOptions,
   xds: XdsServer,
 ): SyncServer {
   const { token, tls, syncListen, adminListen } = live.current.server;
+  const first = new FirstClusters(poolsBefore, now);
+  const hasClusters = (nodeId: string) => xds.hasClusters(nodeId) || peers.hasClusters(nodeId);
   return new SyncServer({
     listen: syncListen,
     ...(token !== undefined && { token }),
     ...(tls !== undefined && { tls }),
     board,
     isFrontend: (id) => live.hasFrontend(id),
-    hasClusters: (nodeId) => xds.hasClusters(nodeId) || peers.hasClusters(nodeId),
-    ...(!peers.isAlone && {
-      lacksPools: (nodeId, poolIds) =>
-        peers.lacksPools(nodeId, poolIds, now()) && !xds.connectedNodes().includes(nodeId),
-    }),
+    hasClusters,
+    lacksPools: (nodeId, poolIds) =>
+      first.isMissing(poolIds, () => hasClusters(nodeId)) ||
+      (peers.lacksPools(nodeId, poolIds, now()) && !xds.connectedNodes().includes(nodeId)),
     onReport: (frontendId, nodeId, report, bytes) => {
       peers.tell('report', frontendId, nodeId, () => bytes);
       return intake.acceptReport(frontendId, nodeId, report);
