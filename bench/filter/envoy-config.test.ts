@@ -27,6 +27,7 @@ it("an opponent's listener differs from Wardrop's in its filter and its cluster 
           name: 'v',
           routes: [
             { match: { prefix: '/a' }, route: { cluster_header: 'x', idle_timeout: '1s' } },
+            { match: { path: '/b' }, direct_response: { status: 200 } },
             { match: { prefix: '/' }, route: { cluster_header: 'x', idle_timeout: '2s' } },
           ],
         },
@@ -64,6 +65,7 @@ it("an opponent's listener differs from Wardrop's in its filter and its cluster 
     expect(rest).toEqual({ stat_prefix: name, use_remote_address: true });
     expect(route_config.virtual_hosts[0]!.routes).toEqual([
       { match: { prefix: '/a' }, route: { cluster, idle_timeout: '1s' } },
+      { match: { path: '/b' }, direct_response: { status: 200 } },
       { match: { prefix: '/' }, route: { cluster, idle_timeout: '2s' } },
     ]);
   }

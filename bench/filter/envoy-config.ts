@@ -36,7 +36,8 @@ interface ConnectionManager {
 }
 
 interface Route {
-  readonly route: { readonly cluster_header?: string };
+  /** None where Envoy answers itself. */
+  readonly route?: { readonly cluster_header?: string };
 }
 
 /** A bootstrap that takes everything from the control server, and one that has it all in itself. */
@@ -145,10 +146,11 @@ function likeOwn(own: Listener, name: string, cluster: string, filters: readonly
   const manager = own.filter_chains[0].filters[0].typed_config;
   const [host] = manager.route_config.virtual_hosts;
   const hashed = cluster === 'maglev' && { hash_policy: [{ header: { header_name: 'x-conversation-id' } }] };
-  const routes = host.routes.map(({ route: { cluster_header: _, ...route }, ...entry }) => ({
-    ...entry,
-    route: { ...route, cluster, ...hashed },
-  }));
+  const routes = host.routes.map((entry) => {
+    if (entry.route === undefined) return entry;
+    const { cluster_header: _, ...route } = entry.route;
+    return { ...entry, route: { ...route, cluster, ...hashed } };
+  });
   return {
     ...manager,
     stat_prefix: name,
