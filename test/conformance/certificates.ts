@@ -66,6 +66,18 @@ export class CertificateAuthority {
   }
 }
 
+/** The same certificate with an end that is no date; its signature is no longer right, which only a handshake would see. */
+export function withoutEnd(certificate: Buffer): Buffer {
+  const [head, ...lines] = certificate.toString().trim().split('\n');
+  const der = Buffer.from(lines.slice(0, -1).join(''), 'base64');
+  const utcTime = Buffer.from([0x17, 13]);
+  const end = der.indexOf(utcTime, der.indexOf(utcTime) + 1);
+  // The month.
+  der.write('13', end + 4);
+  const body = der.toString('base64').replace(/.{64}(?=.)/g, '$&\n');
+  return Buffer.from(`${head}\n${body}\n${lines.at(-1)}\n`);
+}
+
 /** A DER element: tag, length, value. */
 function tlv(tag: number, ...values: readonly Buffer[]): Buffer {
   const value = Buffer.concat(values);

@@ -9,12 +9,19 @@ export function certificatesOf(text: string): readonly string[] {
   return text.match(PEM) ?? [];
 }
 
-/** @throws {Error} when Envoys would refuse a file of authorities: theirs take all of it or nothing */
-export function checkAuthorities(text: string): void {
+/** When a certificate is valid; undefined when its dates cannot be read, which Node minds as little as a date that is none. */
+export function spanOf(pem: string): { readonly fromMs: number; readonly toMs: number } | undefined {
+  const { validFrom, validTo } = new X509Certificate(pem);
+  const [fromMs, toMs] = [Date.parse(validFrom), Date.parse(validTo)];
+  return Number.isNaN(fromMs) || Number.isNaN(toMs) ? undefined : { fromMs, toMs };
+}
+
+/** @throws {Error} when Envoys would refuse a file of certificates: they take all of it or nothing */
+export function checkAll(text: string): void {
   const all = certificatesOf(text);
   for (const [index, pem] of all.entries()) {
     try {
-      new X509Certificate(pem);
+      if (spanOf(pem) === undefined) throw new Error('its dates cannot be read');
     } catch (error) {
       throw new Error(`number ${index + 1} of ${all.length}: ${(error as Error).message}`);
     }

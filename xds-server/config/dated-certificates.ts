@@ -1,6 +1,5 @@
-import { X509Certificate } from 'node:crypto';
 import type { Upstream } from '../fleet/upstream.js';
-import { certificatesOf } from './certificates.js';
+import { certificatesOf, spanOf } from './certificates.js';
 import type { DatedCertificate, TlsSettings } from './config.js';
 
 /**
@@ -14,7 +13,7 @@ export function datedCertificates(
   const dated = new Map<string, DatedCertificate>();
   const add = (kind: 'chain' | 'authorities', key: string, pem: string | undefined) => {
     if (pem === undefined || dated.has(`${kind} ${pem}`)) return;
-    const spans = certificatesOf(pem).flatMap(spanOf);
+    const spans = certificatesOf(pem).flatMap(readableSpan);
     const span = kind === 'chain' ? spans[0] : spans.sort((a, b) => b.toMs - a.toMs)[0];
     if (span !== undefined) dated.set(`${kind} ${pem}`, { key, ...span });
   };
@@ -29,10 +28,9 @@ export function datedCertificates(
 }
 
 /** Of a bundle, what cannot be read counts for nothing. */
-function spanOf(pem: string): { readonly fromMs: number; readonly toMs: number }[] {
+function readableSpan(pem: string) {
   try {
-    const { validFrom, validTo } = new X509Certificate(pem);
-    return [{ fromMs: Date.parse(validFrom), toMs: Date.parse(validTo) }];
+    return spanOf(pem) ?? [];
   } catch {
     return [];
   }

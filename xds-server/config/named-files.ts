@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import { parseReplicaList } from '../fleet/replica-list.js';
 import type { CertifiedKey, Upstream, UpstreamAuth, UpstreamTls } from '../fleet/upstream.js';
 import { messageOf } from '../message-of.js';
-import { checkAuthorities, checkShown } from './certificates.js';
+import { checkAll, checkShown } from './certificates.js';
 import type { TlsSettings } from './config.js';
 import type { ReadFile } from './document/read-file.js';
 import { variableHint } from './document/variables.js';
@@ -133,17 +133,21 @@ export class NamedFiles {
   }
 
   #checkEngineAuthorities(path: Path, pem: string): void {
-    if (!this.#checkCertificate(path, pem)) return;
-    this.#check(path, 'Envoys take no file in which a certificate cannot be read', () =>
-      checkAuthorities(pem),
-    );
+    if (this.#checkCertificate(path, pem)) this.#checkForEnvoys(path, pem);
   }
 
   #checkClient(path: Path, client: CertifiedKey): void {
     if (!this.#checkPair(path, client, ['certFile', 'keyFile'])) return;
+    if (!this.#checkForEnvoys([...path, 'certFile'], client.cert)) return;
     const keys = 'RSA of at least 2048 bits, EC P-256, P-384 or P-521, or Ed25519';
     this.#check([...path, 'certFile'], `the key must be one that Envoys can use: ${keys}`, () =>
       checkShown(client.cert),
+    );
+  }
+
+  #checkForEnvoys(path: Path, pem: string): boolean {
+    return this.#check(path, 'Envoys take no file in which a certificate cannot be read', () =>
+      checkAll(pem),
     );
   }
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { CertificateAuthority } from '../../test/conformance/certificates.js';
+import { CertificateAuthority, withoutEnd } from '../../test/conformance/certificates.js';
+import { datedCertificates } from './dated-certificates.js';
 import { loadConfig } from './load.js';
 import { ConfigError } from './problem.js';
 
@@ -124,4 +125,17 @@ it('when certificates are valid is known: of a chain its first, of authorities t
   ]);
   const days = config.certificates.map(({ toMs }) => Math.round((toMs - Date.now()) / 86_400_000));
   expect(days).toEqual([1, 30]);
+});
+
+it('a certificate whose dates cannot be read is a problem with a place: Envoys refuse its file, and alarms could not tell of it', () => {
+  const endless = withoutEnd(ca.certificate).toString();
+  expect(problems(both, both, { '/none/ca.pem': authority + endless })).toMatch(
+    /tls\.caFile: .*\(number 2 of 2: its dates cannot be read\)/,
+  );
+  const shown = { '/none/cert.pem': withoutEnd(client.certificate).toString() };
+  expect(problems(withCertificate, withCertificate, shown)).toMatch(
+    /tls\.certFile: .*\(number 1 of 1: its dates cannot be read\)/,
+  );
+  const server = { cert: endless, key: '', clientCa: endless + authority };
+  expect(datedCertificates(server, new Map()).map(({ key }) => key)).toEqual(['server.tls.clientCa']);
 });
