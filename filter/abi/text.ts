@@ -86,6 +86,19 @@ export function lower(byte: u8): u8 {
   return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
 }
 
+/** The byte that is escaped there as in a URL (`%2F`), -1 if none is. */
+export function escapedAt(at: usize, end: usize): i32 {
+  if (at + 3 > end || load<u8>(at) != 0x25) return -1;
+  return (hexDigit(load<u8>(at, 1)) << 4) | hexDigit(load<u8>(at, 2));
+}
+
+/** Negative if it is none. */
+function hexDigit(byte: u8): i32 {
+  if (byte >= 0x30 && byte <= 0x39) return <i32>byte - 0x30;
+  const letter = <i32>(byte | 0x20) - 0x61;
+  return letter >= 0 && letter < 6 ? letter + 10 : -1;
+}
+
 /** The call to the control server is the longest: its token, of at most 4096 bytes, is composed, then put into the list of headers. */
 const BUFFER_SIZE: usize = 12288;
 const BUFFER: usize = memory.data(12288, 16);

@@ -2,7 +2,7 @@
 // session is for.
 
 import { MAX_NAME_BYTES } from '../../wire/layout';
-import { same, Text } from '../abi/text';
+import { escapedAt, same, Text } from '../abi/text';
 import { lengthBeforeQuery, pathAt, pathBegins, pathLength } from './attributes';
 import { findModel } from './eligibility';
 
@@ -35,24 +35,9 @@ function findEscaped(start: usize, end: usize): usize {
   let length: usize = 0;
   for (let at = start; at < end; length++) {
     if (length == MAX_NAME_BYTES) return 0;
-    const byte = escapedAt(at, end);
-    store<u8>(NAME + length, byte < 0 ? load<u8>(pathAt + at) : <u8>byte);
-    at += byte < 0 ? 1 : 3;
+    const escaped = escapedAt(pathAt + at, pathAt + end);
+    store<u8>(NAME + length, escaped < 0 ? load<u8>(pathAt + at) : <u8>escaped);
+    at += escaped < 0 ? 1 : 3;
   }
   return findModel(NAME, length);
-}
-
-/** The byte that is escaped there (`%2F`), -1 if none is. */
-function escapedAt(at: usize, end: usize): i32 {
-  if (at + 3 > end || load<u8>(pathAt + at) != 0x25) return -1;
-  const high = digit(load<u8>(pathAt + at, 1));
-  const low = digit(load<u8>(pathAt + at, 2));
-  return (high | low) < 0 ? -1 : (high << 4) | low;
-}
-
-/** Value of a hexadecimal digit, -1 for anything else. */
-function digit(byte: u8): i32 {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const letter = byte | 0x20;
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }

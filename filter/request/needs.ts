@@ -1,7 +1,7 @@
 // Step 2: which of the snapshot's needs a request carries.
 
 import * as L from '../../wire/layout';
-import { equals } from '../abi/text';
+import { equals, escapedAt } from '../abi/text';
 import { AUDIO, FILE, Field, IMAGE } from '../body/fields';
 import {
   Found,
@@ -91,24 +91,12 @@ function isPathBelow(value: usize, length: usize): bool {
   let at = pathAt;
   for (let i: usize = 0; i < length; i++) {
     if (at >= end) return false;
-    let byte = <i32>load<u8>(at++);
-    if (byte == 0x25 && at + 2 <= end) {
-      const escaped = (hexDigit(load<u8>(at)) << 4) | hexDigit(load<u8>(at + 1));
-      if (escaped >= 0) {
-        byte = escaped;
-        at += 2;
-      }
-    }
+    const escaped = escapedAt(at, end);
+    const byte = escaped < 0 ? <i32>load<u8>(at) : escaped;
     if (byte != <i32>load<u8>(value + i)) return false;
+    at += escaped < 0 ? 1 : 3;
   }
   return true;
-}
-
-/** Negative if it is none. */
-function hexDigit(byte: u8): i32 {
-  if (byte >= 0x30 && byte <= 0x39) return <i32>byte - 0x30;
-  const letter = <i32>(byte | 0x20) - 0x61;
-  return letter >= 0 && letter < 6 ? letter + 10 : -1;
 }
 
 function asksFor(body: Found, feature: u32): bool {
