@@ -3,7 +3,6 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { SYNC_CLUSTER, SYNC_READY_PATH, XDS_CLUSTER } from '../../wire/names.js';
 import type { HostPort } from '../fleet/address.js';
 import { Cluster_DiscoveryType, type ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.js';
-import { HeaderValueOption_HeaderAppendAction } from '../gen/envoy/config/core/v3/base_pb.js';
 import { HeaderMutationSchema } from '../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.js';
 import { UpstreamCodecSchema } from '../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
 import { SubjectAltNameMatcher_SanType } from '../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js';
@@ -11,6 +10,7 @@ import { UpstreamTlsContextSchema } from '../gen/envoy/extensions/transport_sock
 import { HttpProtocolOptionsSchema } from '../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import { socketAddress } from './resources/address.js';
 import { HTTP_PROTOCOL_OPTIONS, TLS_VERSIONS } from './resources/clusters.js';
+import { headerOf } from './resources/headers.js';
 import { duration, filter, pack } from './resources/pack.js';
 
 /** How Envoy checks the control server and shows who it is; paths are those of Envoy's machine. */
@@ -101,10 +101,7 @@ function tokenFilters(token: string) {
           {
             action: {
               case: 'append',
-              value: {
-                header: { key: 'authorization', value: `Bearer ${token.replaceAll('%', '%%')}` },
-                appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
-              },
+              value: headerOf('authorization', `Bearer ${token.replaceAll('%', '%%')}`),
             },
           },
         ],

@@ -267,9 +267,7 @@ class FrontendPublisher {
     await sleep(INSTALL_GRACE_MS);
     this.#kept = this.#previousFleets.filter((fleet) => this.#isNamedElsewhere(fleet));
     this.#departing = undefined;
-    this.#turns.run(() => {
-      if (!this.#stopped) this.#pushEndpoints(this.#target!);
-    });
+    this.#pushRest();
     await this.#turns.idle();
   }
 
@@ -287,6 +285,11 @@ class FrontendPublisher {
     const kept = this.#kept.filter((fleet) => this.#isNamedElsewhere(fleet));
     if (kept.length === this.#kept.length) return;
     this.#kept = kept;
+    this.#pushRest();
+  }
+
+  /** Gives Envoys what is left when something has gone. */
+  #pushRest(): void {
     this.#turns.run(() => {
       if (!this.#stopped) this.#pushEndpoints(this.#target!);
     });

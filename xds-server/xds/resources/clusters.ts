@@ -4,10 +4,7 @@ import type { Pool } from '../../fleet/fleet.js';
 import type { Upstream, UpstreamAuth, UpstreamTls } from '../../fleet/upstream.js';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.js';
 import type { HeaderMutationSchema as MutationSchema } from '../../gen/envoy/config/common/mutation_rules/v3/mutation_rules_pb.js';
-import {
-  HeaderValueOption_HeaderAppendAction,
-  RoutingPriority,
-} from '../../gen/envoy/config/core/v3/base_pb.js';
+import { RoutingPriority } from '../../gen/envoy/config/core/v3/base_pb.js';
 import { ApiVersion } from '../../gen/envoy/config/core/v3/config_source_pb.js';
 import { HeaderMutationSchema } from '../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.js';
 import { UpstreamCodecSchema } from '../../gen/envoy/extensions/filters/http/upstream_codec/v3/upstream_codec_pb.js';
@@ -26,7 +23,7 @@ import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_s
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js';
 import type { Resource } from '../protocol/resource.js';
 import type { EnvoyFeatures } from './envoy-features.js';
-import { removals } from './headers.js';
+import { headerOf, removals } from './headers.js';
 import { duration, extension, filter, pack, resource } from './pack.js';
 import type { Steering } from './steering.js';
 
@@ -214,8 +211,7 @@ function inline(value: string) {
 function authorization({ header, value }: UpstreamAuth): MessageInitShape<typeof MutationSchema>[] {
   // A percent sign would begin a variable.
   const escaped = value.replaceAll('%', '%%');
-  const appendAction = HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD;
-  return [{ action: { case: 'append', value: { header: { key: header, value: escaped }, appendAction } } }];
+  return [{ action: { case: 'append', value: headerOf(header, escaped) } }];
 }
 
 /** HTTP/1.1 to engines, without the headers that steered the request here. */

@@ -1,8 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { MODEL_HEADER } from '../../../wire/names.js';
-import { HeaderValueOption_HeaderAppendAction } from '../../gen/envoy/config/core/v3/base_pb.js';
 import { FilterConfigSchema, type RouteSchema } from '../../gen/envoy/config/route/v3/route_components_pb.js';
-import { isHeader } from './headers.js';
+import { headerOf, isHeader } from './headers.js';
 import { pack } from './pack.js';
 
 const PATH = '/v1/models';
@@ -28,12 +27,7 @@ export function modelListRoute(list: string, filterName: string): MessageInitSha
       ],
     },
     typedPerFilterConfig: { [filterName]: pack(FilterConfigSchema, { disabled: true }) },
-    responseHeadersToAdd: [
-      {
-        header: { key: 'content-type', value: 'application/json' },
-        appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
-      },
-    ],
+    responseHeadersToAdd: [headerOf('content-type', 'application/json')],
     action: {
       case: 'directResponse',
       value: { status: 200, body: { specifier: { case: 'inlineString', value: list } } },

@@ -1,10 +1,9 @@
 import { CLUSTER_HEADER, HASH_HEADER, KEY_HEADERS, ROUTE_HEADER, ROUTES } from '../../../wire/names.js';
-import { HeaderValueOption_HeaderAppendAction } from '../../gen/envoy/config/core/v3/base_pb.js';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.js';
 import { PreviousHostsPredicateSchema } from '../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js';
 import type { Resource } from '../protocol/resource.js';
 import { COMMON_FILTER_NAME, FILTER_NAME } from './filter.js';
-import { isHeader } from './headers.js';
+import { headerOf, isHeader } from './headers.js';
 import { modelList, modelListRoute } from './model-list.js';
 import { duration, filter, resource } from './pack.js';
 import type { Steering } from './steering.js';
@@ -126,10 +125,7 @@ function routes(
 }
 
 /** What the filter reads of the response, and takes out of it. */
-const askForLoad = {
-  header: { key: 'endpoint-load-metrics-format', value: 'TEXT' },
-  appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
-};
+const askForLoad = headerOf('endpoint-load-metrics-format', 'TEXT');
 
 function action(steering: Steering, retries: ReturnType<typeof retriesOf>, idleMs: number) {
   return {
