@@ -60,22 +60,23 @@ export class CertificateAuthority {
     );
     const signature = sign('sha256', body, this.#keys.privateKey);
     const der = sequence(body, algorithm, tlv(0x03, Buffer.concat([Buffer.from([0]), signature])));
-    return Buffer.from(
-      `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
-    );
+    return pem(der);
   }
 }
 
 /** The same certificate with an end that is no date; its signature is no longer right, which only a handshake would see. */
 export function withoutEnd(certificate: Buffer): Buffer {
-  const [head, ...lines] = certificate.toString().trim().split('\n');
-  const der = Buffer.from(lines.slice(0, -1).join(''), 'base64');
+  const der = Buffer.from(certificate.toString().replace(/-----.*-----/g, ''), 'base64');
   const utcTime = Buffer.from([0x17, 13]);
   const end = der.indexOf(utcTime, der.indexOf(utcTime) + 1);
   // The month.
   der.write('13', end + 4);
+  return pem(der);
+}
+
+function pem(der: Buffer): Buffer {
   const body = der.toString('base64').replace(/.{64}(?=.)/g, '$&\n');
-  return Buffer.from(`${head}\n${body}\n${lines.at(-1)}\n`);
+  return Buffer.from(`-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`);
 }
 
 /** A DER element: tag, length, value. */
