@@ -8,7 +8,8 @@ import type { Config, TlsSettings } from './config/config.js';
 import { configId } from './config/config-id.js';
 import { AlarmWatch } from './control/alarms/alarm-watch.js';
 import { Alarms } from './control/alarms/alarms.js';
-import { ControlCycle, planInput } from './control/cycle.js';
+import { Faults } from './control/alarms/faults.js';
+import { ControlCycle, planInput, type Seen } from './control/cycle.js';
 import { type EnvoySockets, envoySockets } from './control/intake/envoy-sockets.js';
 import { Intake } from './control/intake/intake.js';
 import { PeerIntake } from './control/intake/peer-intake.js';
@@ -77,6 +78,7 @@ export class ControlServer implements ShownServer {
   readonly runFilter: FilterRun;
   readonly peers: Peers;
   readonly #log: Logger;
+  readonly #faults: Faults;
   readonly #metrics: ServerMetrics;
   readonly #live: LiveConfig;
   readonly #ticker = new Ticker(
@@ -133,6 +135,7 @@ export class ControlServer implements ShownServer {
     this.peers = peers;
     this.runFilter = runFilter;
     this.alarms = new Alarms(now, log);
+    this.#faults = new Faults(this.alarms, log, now);
     this.#metrics = new ServerMetrics(this);
     this.#alarmWatch = new AlarmWatch(this.alarms);
 
@@ -179,6 +182,7 @@ export class ControlServer implements ShownServer {
         return this.#intake.acceptProbe(engineId, address, result);
       },
       (engineId, address, generated) => this.signals.acceptPage(engineId, address, generated, now()),
+      (error) => this.#faults.note('probes and pages', error),
     );
   }
 
@@ -251,6 +255,7 @@ export class ControlServer implements ShownServer {
       relief: () => this.relief,
       edsIntervalMs: () => this.config.server.edsIntervalSeconds * 1_000,
       isNamedElsewhere: (poolId) => this.peers.namesPool(poolId, now()),
+      onFault: (error) => this.#faults.note('publishing', error),
       now,
     });
   }
@@ -410,6 +415,7 @@ export class ControlServer implements ShownServer {
     this.engineWatch.watch(this.config.fleet, this.config.upstreams);
     this.#live.follow({
       alarms: this.alarms,
+      faults: this.#faults,
       log: this.#log,
       onRead: (isGood) => this.#metrics.countReload(isGood),
       // One change of the fleet at a time, so that no endpoint is removed while a snapshot may still name it.
@@ -433,28 +439,60 @@ export class ControlServer implements ShownServer {
     });
   }
 
-  /** From what was heard to what is to be done about it. */
+  /** From what was heard to what is to be done about it; a part that fails leaves all else as it was. */
   #tick(): void {
     const nowMs = now();
     if (!this.#intake.isSettled(nowMs)) return;
-    const seen = { config: this.config, signals: this.signals, loads: this.loadSources };
-    this.#cycle.passLoads(seen, nowMs);
+    const attempt = (part: string, run: () => void) => this.#faults.attempt(part, run);
+    attempt('signals', () => this.#evaluate(nowMs));
+    attempt('peers', () => this.#lookAtPeers(nowMs));
+    attempt('alarms', () => this.#raiseAlarms(nowMs));
+    attempt('relief', () => this.#relieve(nowMs));
+    attempt('state file', () => this.#saveWhenDue());
+    attempt('publishing', () => this.#publishRest());
+    attempt('peers', () => this.#tellPeers());
+    attempt('planning', () => this.#planWhenDue(nowMs));
+    this.#faults.look();
+  }
+
+  get #seen(): Seen {
+    return { config: this.config, signals: this.signals, loads: this.loadSources };
+  }
+
+  #evaluate(nowMs: number): void {
+    this.#cycle.passLoads(this.#seen, nowMs);
     this.#view = this.signals.evaluate(nowMs);
+  }
+
+  #lookAtPeers(nowMs: number): void {
     this.#peerIntake.look(nowMs);
     this.#following.look(nowMs);
     if (!this.isPlanning) this.#planning.rest();
-    this.#raiseAlarms(nowMs);
+  }
+
+  #relieve(nowMs: number): void {
     const envoys = sharingEnvoys(this.board, this.peers, nowMs);
-    const isOther = this.#cycle.relieve(seen, this.#view, envoys, nowMs);
+    const isOther = this.#cycle.relieve(this.#seen, this.#view, envoys, nowMs);
     if (isOther && !this.#following.isFollowing) this.#publisher.refresh();
+  }
+
+  #saveWhenDue(): void {
     if (this.#inForce.isPublished && this.#keeper.isDue()) void this.#keeper.save();
+  }
+
+  /** What is to be told to Envoys without another plan. */
+  #publishRest(): void {
     this.#inForce.refresh();
     this.#publisher.letGo();
     this.#envoys.xds.goOn();
-    this.#tellPeers();
-    if (this.isPlanning && !this.#planning.isBusy && this.#isSolveDue(nowMs)) {
-      void this.#planning.run().finally(() => this.#ticker.soon());
-    }
+  }
+
+  #planWhenDue(nowMs: number): void {
+    if (!this.isPlanning || this.#planning.isBusy || !this.#isSolveDue(nowMs)) return;
+    void this.#planning.run().then(
+      () => this.#ticker.soon(),
+      (error) => this.#faults.note('planning', error),
+    );
   }
 
   #raiseAlarms(nowMs: number): void {

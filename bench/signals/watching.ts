@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { noFault } from '../../test/no-fault.js';
 import type { Fleet } from '../../xds-server/fleet/fleet.js';
 import { EngineWatch } from '../../xds-server/signals/pages/engine-watch.js';
 import { unknownHealth } from '../../xds-server/signals/readiness/replica-health.js';
@@ -34,7 +35,11 @@ export async function measureWatching(
   kind: 'vllm' | 'none',
   seconds: number,
 ): Promise<WatchingCost> {
-  const watch = new EngineWatch(() => ({ ...unknownHealth(0), state: 'up' }));
+  const watch = new EngineWatch(
+    () => ({ ...unknownHealth(0), state: 'up' }),
+    () => undefined,
+    noFault,
+  );
   watch.watch(fleetOf(ports, kind));
   try {
     await sleep(WARMUP_MS);

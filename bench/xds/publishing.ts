@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { noFault } from '../../test/no-fault.js';
 import { Publisher } from '../../xds-server/control/publishing/publisher.js';
 import { engineStates } from '../../xds-server/fleet/testing/engine-states.js';
 import { HASH_SPACE, type Plan } from '../../xds-server/plan/plan.js';
@@ -35,6 +36,7 @@ export async function measurePublishing(size: FleetSize, plans: number): Promise
     relief: () => noRelief,
     edsIntervalMs: () => 0,
     isNamedElsewhere: () => false,
+    onFault: noFault,
     now: () => performance.now(),
   });
   const delay = monitorEventLoopDelay({ resolution: 1 });

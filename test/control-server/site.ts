@@ -18,6 +18,7 @@ import { freePorts } from '../free-ports.js';
 import { PATIENCE_MS } from '../patience.js';
 
 const cleanups: (() => unknown)[] = [];
+let areFaultsExpected = false;
 
 /** Has it done after the present test, before what was asked for earlier. */
 export function afterwards(cleanup: () => unknown): void {
@@ -79,7 +80,15 @@ export async function startEngine(
   return { address: `127.0.0.1:${port}`, kill, sicken, probes: () => probes };
 }
 
-/** A control server that is stopped after the present test. */
+/** Faults of a control server's own are what the present test is about. */
+export function expectFaults(): void {
+  areFaultsExpected = true;
+  afterwards(() => {
+    areFaultsExpected = false;
+  });
+}
+
+/** A control server that is stopped after the present test, which no fault of its own may have happened in. */
 export async function startControlServer(
   configFile: string,
   solver?: PlanSolver,
@@ -96,7 +105,12 @@ export async function startControlServer(
     log: pino({}, { write: () => undefined }),
     ...(lookup !== undefined && { lookup }),
   });
-  afterwards(() => server.stop());
+  const isExpected = areFaultsExpected;
+  afterwards(async () => {
+    const faults = server.alarms.list.filter(({ id }) => id.startsWith('fault:'));
+    await server.stop();
+    if (!isExpected && faults.length > 0) throw new Error(faults[0]!.message);
+  });
   return server;
 }
 

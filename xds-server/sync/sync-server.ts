@@ -272,7 +272,8 @@ export class SyncServer {
     const isOfFilter = code === 'WARDROP_REPORT_INVALID' || code === 'WARDROP_SNAPSHOT_INVALID';
     const problem = isOfFilter ? message : undefined;
     if (this.#refused.refuse(isStranger ? host : nodeId, problem, now())) {
-      const details = { nodeId, host, status, ...(code === undefined ? {} : { code }) };
+      const reason = code === undefined ? { ...(status === 500 && { err: error }) } : { code };
+      const details = { nodeId, host, status, ...reason };
       this.#options.log.warn(details, `refused a sync call: ${message}`);
     }
     sendJson(response, status, { ...(code === undefined ? {} : { code }), message });

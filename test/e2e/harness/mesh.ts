@@ -12,6 +12,8 @@ import { type Condition, eventually, Process, START_TIMEOUT_MS } from './process
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const CLI = join(ROOT, 'dist', 'xds-server', 'cli', 'main.js');
 const run = promisify(execFile);
+/** What a control server logs that has met a fault of its own. */
+const OWN_FAULT = 'a fault of the control server itself';
 
 export interface MeshOptions {
   /** The `engines` section of the configuration. */
@@ -242,6 +244,8 @@ export class Mesh {
     ]);
     rmSync(this.folder, { recursive: true, force: true });
     for (const each of stopped) if (each.status === 'rejected') throw each.reason;
+    const fault = this.#control?.output.split('\n').find((line) => line.includes(OWN_FAULT));
+    if (fault !== undefined) throw new Error(fault);
   }
 }
 

@@ -7,6 +7,7 @@ const MOST_OF_A_KIND = 5;
 /** What harms requests, or soon may; as in the manual's rules for Prometheus. */
 export const URGENT_KINDS: ReadonlySet<string> = new Set([
   'blind',
+  'fault',
   'planning',
   'pool-lost',
   'shedding',

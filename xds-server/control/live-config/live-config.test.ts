@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { noFault } from '../../../test/no-fault.js';
 import { Alarms } from '../alarms/alarms.js';
 import { ConfigWatch } from './config-watch.js';
 import { LiveConfig } from './live-config.js';
@@ -24,7 +25,14 @@ it('whatever a new file brings about, the configuration in force stays, and the 
   const live = LiveConfig.read(file);
   const log = pino({}, { write: () => undefined });
   const alarms = new Alarms(Date.now, log);
-  live.follow({ alarms, log, onRead: () => {}, idle: async () => {}, onChange: () => {} });
+  live.follow({
+    alarms,
+    faults: { note: noFault },
+    log,
+    onRead: () => {},
+    idle: async () => {},
+    onChange: () => {},
+  });
 
   write('n');
   const reading = vi.spyOn(ConfigWatch.prototype, 'reading').mockImplementation(() => {

@@ -7,6 +7,7 @@ import type { Address } from '../../fleet/fleet.js';
 import { type Discovered, Discovery } from '../../signals/discovery/discovery.js';
 import { type Lookup, systemLookup } from '../../signals/discovery/lookup.js';
 import type { Alarms } from '../alarms/alarms.js';
+import type { Faults } from '../alarms/faults.js';
 import { isSameConfig, takeOver, waitingForRestart } from './config-difference.js';
 import { ConfigWatch } from './config-watch.js';
 import { isUndiscovered, withDiscovered } from './discovered-fleet.js';
@@ -16,6 +17,7 @@ const DISCOVERY_WAIT_MS = 3_000;
 
 export interface LiveConfigEvents {
   readonly alarms: Alarms;
+  readonly faults: Pick<Faults, 'note'>;
   readonly log: Logger;
   /** The file was read again; false when it has problems. */
   readonly onRead: (isGood: boolean) => void;
@@ -100,8 +102,7 @@ export class LiveConfig {
 
   /** Reads the file again; true when it is in force, false when it has problems and nothing changed. */
   reload(reason: string): Promise<boolean> {
-    this.#reloading = this.#reloading.then(() => this.#reload(reason));
-    return this.#reloading;
+    return this.#inTurn(() => this.#reload(reason));
   }
 
   /** Waits for a reload under way. */
@@ -150,7 +151,16 @@ export class LiveConfig {
   /** Takes the replicas that are known now. */
   #rediscover(): void {
     if (this.#events === undefined) return;
-    this.#reloading = this.#reloading.then(() => this.#apply('replicas came or went'));
+    void this.#inTurn(() => this.#apply('replicas came or went'));
+  }
+
+  /** One change after the other; one that fails keeps none from being made later. */
+  #inTurn(change: () => Promise<boolean>): Promise<boolean> {
+    this.#reloading = this.#reloading.then(change).catch((error) => {
+      this.#events!.faults.note('configuration', error);
+      return false;
+    });
+    return this.#reloading;
   }
 
   /** Puts in force what was read last, with the replicas that were found. */

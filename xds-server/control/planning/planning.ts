@@ -86,11 +86,14 @@ export class Planning {
     this.#isStopped = true;
   }
 
-  /** Makes a plan; only one at a time. */
+  /** Makes a plan; only one at a time. It rejects for faults that no plan is to be blamed for, and is due again after a pause. */
   async run(): Promise<void> {
     this.#isBusy = true;
     try {
       await this.#run();
+    } catch (error) {
+      this.#options.schedule.end(false);
+      throw error;
     } finally {
       this.#isBusy = false;
     }

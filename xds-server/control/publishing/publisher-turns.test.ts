@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { noFault } from '../../../test/no-fault.js';
 import { decodeSnapshot } from '../../../wire/snapshot-reader.js';
 import { loadConfig } from '../../config/load.js';
 import type { Fleet } from '../../fleet/fleet.js';
@@ -78,6 +79,7 @@ class SlowWorld {
     envoy: (frontendId) => ({ filter: { frontendId } }),
     edsIntervalMs: () => 0,
     isNamedElsewhere: () => false,
+    onFault: noFault,
     now: () => this.nowMs,
   });
 

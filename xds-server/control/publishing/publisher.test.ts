@@ -76,6 +76,7 @@ class World {
   accept: (settled: boolean) => void = () => undefined;
   steered = 1;
   readonly namedElsewhere = new Set<string>();
+  readonly faults: unknown[] = [];
   readonly publisher = new Publisher({
     steered: () => this.steered,
     relief: () => noRelief,
@@ -98,6 +99,7 @@ class World {
     envoy: () => this.envoy,
     edsIntervalMs: () => 5_000,
     isNamedElsewhere: (poolId) => this.namedElsewhere.has(poolId),
+    onFault: (error) => this.faults.push(error),
     now: () => this.nowMs,
   });
 
@@ -235,6 +237,29 @@ describe('Publisher', () => {
     await turn();
     expect(world.pools).toEqual(['m']);
     expect(publisher.pools).toEqual({ given: ['m'], named: ['m'] });
+  });
+
+  it('begins a change of the fleet anew that failed on its way to Envoys', async () => {
+    world = new World();
+    const { publisher } = world;
+    const change = async (...engineIds: string[]) => {
+      publisher.publish(publicationOf(fleetOf(...engineIds), { [engineIds[0]!]: 1 }));
+      world.accept(true);
+      await turn();
+      await publisher.idle();
+      return world.events.at(-1);
+    };
+    await change('a');
+    world.envoy = undefined as never;
+    await change('b');
+    expect(world.faults).toMatchObject([{ name: 'TypeError' }]);
+    world.look();
+    expect(world.events.at(-1)).toBe('filter: a');
+    world.envoy = { filter: { frontendId: 'f' } };
+    expect(await change('b')).toBe('envoy: b=100');
+    world.look();
+    expect(world.events.at(-1)).toBe('filter: b');
+    expect(world.faults).toHaveLength(1);
   });
 
   it('goes on when Envoys do not answer: a change of the fleet takes a bounded time', async () => {

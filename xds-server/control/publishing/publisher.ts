@@ -36,6 +36,8 @@ export interface PublisherOptions {
   readonly edsIntervalMs: () => number;
   /** Whether snapshots of another control server name this pool. */
   readonly isNamedElsewhere: (poolId: string) => boolean;
+  /** Takes what was thrown on the way to a frontend. */
+  readonly onFault: (error: unknown) => void;
   readonly now: () => number;
 }
 
@@ -67,7 +69,7 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    this.#turns = new Turns(options.now);
+    this.#turns = new Turns(options.now, options.onFault);
     this.#views = new LatestViews(options);
   }
 
@@ -223,7 +225,6 @@ class FrontendPublisher {
 
   #take(target: Publication): void {
     const isAnnouncing = this.#target !== undefined && this.#target.fleet !== this.#snapshotFleet;
-    this.#target = target;
     if (this.#snapshotFleet === undefined) {
       this.#pushEndpoints(target);
       this.#snapshotFleet = target.fleet;
@@ -234,8 +235,12 @@ class FrontendPublisher {
       this.#issueSnapshot(target);
       this.#pushEndpointsWhenDue(target);
     } else {
-      this.#transition = this.#changeFleet(target);
+      this.#departing = this.#snapshotFleet;
+      this.#pushEndpoints(target);
+      this.#transition = this.#changeFleet().catch(this.#options.onFault);
     }
+    // Last: what fails on the way here is begun anew with the next publication.
+    this.#target = target;
   }
 
   /** While a fleet is being announced, the snapshot that follows has it anyway. */
@@ -253,10 +258,9 @@ class FrontendPublisher {
     this.#forgetPush();
   }
 
-  async #changeFleet(target: Publication): Promise<void> {
+  /** From when Envoys have been told of the endpoints of another fleet. */
+  async #changeFleet(): Promise<void> {
     const { xds, board, now } = this.#options;
-    this.#departing = this.#snapshotFleet;
-    this.#pushEndpoints(target);
     await xds.settled(this.#id, ANNOUNCE_TIMEOUT_MS);
     if (this.#stopped) return;
     this.#snapshotFleet = this.#target!.fleet;

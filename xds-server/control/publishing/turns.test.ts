@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { noFault } from '../../../test/no-fault.js';
 import { Turns } from './turns.js';
 
 /** Jobs that take a while by a clock of their own, and what was done. */
 function world() {
   let nowMs = 0;
   const done: string[] = [];
-  const turns = new Turns(() => nowMs);
+  const turns = new Turns(() => nowMs, noFault);
   const run = (name: string, takesMs: number) =>
     turns.run(() => {
       nowMs += takesMs;
@@ -45,4 +46,24 @@ it('is idle when all that waited is done', async () => {
   for (const name of ['a', 'b', 'c']) run(name, 100);
   await turns.idle();
   expect(done).toEqual(['a', 'b', 'c']);
+});
+
+it('a job that throws, at once or after it has waited, keeps no other from being done', async () => {
+  const done: string[] = [];
+  const faults: unknown[] = [];
+  const turns = new Turns(
+    () => 21 * done.length,
+    (error) => faults.push(error),
+  );
+  const fail = () => {
+    throw new Error(`after ${done.length}`);
+  };
+  turns.run(fail);
+  for (const name of ['a', 'b', 'c']) {
+    turns.run(() => done.push(name));
+    turns.run(fail);
+  }
+  await turns.idle();
+  expect(done).toEqual(['a', 'b', 'c']);
+  expect(faults).toMatchObject([0, 1, 2, 3].map((count) => ({ message: `after ${count}` })));
 });

@@ -4,19 +4,21 @@ const SLICE_MS = 20;
 /** Does one job after the other, in their order, and lets the event loop go on between them when they take long. */
 export class Turns {
   readonly #clock: () => number;
+  readonly #onFault: (error: unknown) => void;
   readonly #waiting: (() => void)[] = [];
   /** When the slice under way began; undefined while there is none. */
   #sinceMs: number | undefined;
 
-  /** `clock` in milliseconds. */
-  constructor(clock: () => number) {
+  /** `clock` in milliseconds; `onFault` takes what a job throws, which keeps no other from being done. */
+  constructor(clock: () => number, onFault: (error: unknown) => void) {
     this.#clock = clock;
+    this.#onFault = onFault;
   }
 
   /** Does it at once when nothing else waits and the slice has time left. */
   run(job: () => void): void {
     if (this.#sinceMs === undefined) this.#begin();
-    if (this.#waiting.length === 0 && this.#hasTime()) job();
+    if (this.#waiting.length === 0 && this.#hasTime()) this.#do(job);
     else this.#waiting.push(job);
   }
 
@@ -34,8 +36,16 @@ export class Turns {
     this.#sinceMs = undefined;
     if (this.#waiting.length === 0) return;
     this.#begin();
-    do this.#waiting.shift()!();
+    do this.#do(this.#waiting.shift()!);
     while (this.#waiting.length > 0 && this.#hasTime());
+  }
+
+  #do(job: () => void): void {
+    try {
+      job();
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 
   #hasTime(): boolean {

@@ -34,9 +34,9 @@ export class StateKeeper {
   /** Never rejects. */
   async save(): Promise<void> {
     const { file, peers, alarms, state, now } = this.#options;
-    if (!peers.isAlone) peers.board.setState(encodeState(state()));
     this.#savedAtMs = now();
     try {
+      if (!peers.isAlone) peers.board.setState(encodeState(state()));
       await file.save(state());
     } catch (error) {
       alarms.raise('state-file', (error as Error).message);

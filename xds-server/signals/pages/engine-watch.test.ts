@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
+import { noFault } from '../../../test/no-fault.js';
 import { PATIENCE_MS } from '../../../test/patience.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import {
@@ -10,7 +11,7 @@ import {
   type ReplicaHealth,
   unknownHealth,
 } from '../readiness/replica-health.js';
-import { EngineWatch } from './engine-watch.js';
+import { EngineWatch, type OnProbe } from './engine-watch.js';
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
@@ -55,12 +56,13 @@ function fleetOf(endpoints: readonly string[]): Fleet {
 function watch(): { watch: EngineWatch; health: Map<string, ReplicaHealth>; results: ProbeResult[] } {
   const health = new Map<string, ReplicaHealth>();
   const results: ProbeResult[] = [];
-  const watched = new EngineWatch((_, address, result) => {
+  const takeProbe: OnProbe = (_, address, result) => {
     results.push(result);
     const next = afterProbe(health.get(address) ?? unknownHealth(0), result, false, 0);
     health.set(address, next);
     return next;
-  });
+  };
+  const watched = new EngineWatch(takeProbe, () => undefined, noFault);
   open.push({ close: () => watched.stop() });
   return { watch: watched, health, results };
 }

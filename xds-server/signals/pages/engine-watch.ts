@@ -41,9 +41,11 @@ export class EngineWatch {
   /** By engine id. */
   #readers: ReadonlyMap<string, { readonly source: string; readonly reader: PageReader }> = new Map();
 
-  constructor(onProbe: OnProbe, onPage: OnPage = () => undefined) {
+  /** `onFault` takes what is thrown about one answer, which keeps no other from being read. */
+  constructor(onProbe: OnProbe, onPage: OnPage, onFault: (error: unknown) => void) {
     this.#onPage = onPage;
     this.#prober = new HttpPoller({
+      onFault,
       intervalMs: PROBE_INTERVAL_MS,
       timeoutMs: PROBE_TIMEOUT_MS,
       maxBytes: 0,
@@ -55,6 +57,7 @@ export class EngineWatch {
       },
     });
     this.#scraper = new HttpPoller({
+      onFault,
       intervalMs: SCRAPE_INTERVAL_MS,
       timeoutMs: SCRAPE_TIMEOUT_MS,
       maxBytes: METRICS_PAGE_BYTES,

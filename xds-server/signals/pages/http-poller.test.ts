@@ -4,6 +4,7 @@ import { createServer } from 'node:https';
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { CertificateAuthority } from '../../../test/conformance/certificates.js';
+import { noFault } from '../../../test/no-fault.js';
 import { PATIENCE_MS } from '../../../test/patience.js';
 import type { Upstream } from '../../fleet/upstream.js';
 import { HttpPoller, type PollAnswer } from './http-poller.js';
@@ -52,6 +53,7 @@ function ask(address: string, upstream: Upstream = {}, timeoutMs = PATIENCE_MS):
       intervalMs: 60_000,
       timeoutMs,
       maxBytes: 100,
+      onFault: noFault,
       onAnswer: (_target, answer) => {
         resolve(answer);
         return undefined;
@@ -167,6 +169,7 @@ it('of many targets that are due at the same time it asks a few at a time, and l
     timeoutMs: 60_000,
     maxBytes: 0,
     onAnswer: () => undefined,
+    onFault: noFault,
   });
   cleanups.push(() => poller.stop());
   poller.setTargets(targets);
@@ -202,6 +205,7 @@ it('keeps one connection to a target, and none to one that left', async () => {
     timeoutMs: PATIENCE_MS,
     maxBytes: 0,
     onAnswer: () => undefined,
+    onFault: noFault,
   });
   cleanups.push(() => poller.stop());
   poller.setTargets([{ engineId: 'a', address, asked: address, path: '/' }]);
@@ -209,4 +213,23 @@ it('keeps one connection to a target, and none to one that left', async () => {
   expect([connections, open.size]).toEqual([1, 1]);
   poller.setTargets([]);
   await vi.waitUntil(() => open.size === 0, PATIENCE_MS);
+});
+
+it('a target whose answer could not be taken is asked again', async () => {
+  const { address, authorizations } = await startEngine();
+  const faults: unknown[] = [];
+  const poller = new HttpPoller({
+    intervalMs: 10,
+    timeoutMs: PATIENCE_MS,
+    maxBytes: 0,
+    onAnswer: () => {
+      throw new RangeError('Invalid time value');
+    },
+    onFault: (error) => faults.push(error),
+  });
+  cleanups.push(() => poller.stop());
+  const upstream = { tls: { sni: 'engines.example', ca: authority.certificate.toString() } };
+  poller.setTargets([{ engineId: 'a', address, asked: address, path: '/', upstream }]);
+  await vi.waitUntil(() => faults.length > 2, PATIENCE_MS);
+  expect(authorizations.length).toBeGreaterThan(2);
 });

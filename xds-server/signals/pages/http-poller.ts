@@ -38,6 +38,8 @@ export interface PollerOptions {
   readonly maxBytes: number;
   /** Takes an answer; a number is the milliseconds to the next request instead of `intervalMs`. */
   readonly onAnswer: (target: PollTarget, answer: PollAnswer) => number | undefined;
+  /** Takes what `onAnswer` throws; the target is asked again as if nothing had happened. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** What is thrown away of a body that does not matter; more of it costs the connection. */
@@ -133,9 +135,19 @@ export class HttpPoller {
       this.#schedule(polled, STALL_RETRY_MS);
       return;
     }
-    const { intervalMs, onAnswer } = this.#options;
+    const { intervalMs } = this.#options;
     const jittered = intervalMs * (1 - JITTER + 2 * JITTER * Math.random());
-    this.#schedule(polled, onAnswer(polled.target, answer) ?? jittered);
+    this.#schedule(polled, this.#take(polled.target, answer) ?? jittered);
+  }
+
+  #take(target: PollTarget, answer: PollAnswer): number | undefined {
+    const { onAnswer, onFault } = this.#options;
+    try {
+      return onAnswer(target, answer);
+    } catch (error) {
+      onFault(error);
+      return undefined;
+    }
   }
 
   async #ask({ target: { path, upstream }, client }: Polled): Promise<PollAnswer> {
