@@ -448,7 +448,9 @@ export class ControlServer implements ShownServer {
     attempt('peers', () => this.#lookAtPeers(nowMs));
     attempt('alarms', () => this.#raiseAlarms(nowMs));
     attempt('relief', () => this.#relieve(nowMs));
-    attempt('state file', () => this.#saveWhenDue());
+    attempt('state file', () => {
+      if (this.#inForce.isPublished) this.#keeper.look();
+    });
     attempt('publishing', () => this.#publishRest());
     attempt('peers', () => this.#tellPeers());
     attempt('planning', () => this.#planWhenDue(nowMs));
@@ -474,10 +476,6 @@ export class ControlServer implements ShownServer {
     const envoys = sharingEnvoys(this.board, this.peers, nowMs);
     const isOther = this.#cycle.relieve(this.#seen, this.#view, envoys, nowMs);
     if (isOther && !this.#following.isFollowing) this.#publisher.refresh();
-  }
-
-  #saveWhenDue(): void {
-    if (this.#inForce.isPublished && this.#keeper.isDue()) void this.#keeper.save();
   }
 
   /** What is to be told to Envoys without another plan. */

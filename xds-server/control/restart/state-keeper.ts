@@ -8,6 +8,8 @@ import type { Alarms } from '../alarms/alarms.js';
 const SAVE_INTERVAL_MS = 60_000;
 /** Nobody else has written the state file for this long: the alarm is over. */
 const REPLACED_ALARM_MS = 300_000;
+/** A write takes milliseconds; the disk of one that takes this long does not answer. */
+const LONGEST_WRITE_MS = 30_000;
 
 export interface StateKeeperOptions {
   readonly file: StateFile;
@@ -22,25 +24,41 @@ export interface StateKeeperOptions {
 export class StateKeeper {
   readonly #options: StateKeeperOptions;
   #savedAtMs = 0;
+  /** Since when something is written without an end, and how many writes wait for it, itself included. */
+  #writingSinceMs = 0;
+  #writes = 0;
 
   constructor(options: StateKeeperOptions) {
     this.#options = options;
   }
 
-  isDue(): boolean {
-    return this.#options.now() - this.#savedAtMs >= SAVE_INTERVAL_MS;
+  /** Saves when it is time to, and tells of a write that does not end. */
+  look(): void {
+    const { file, alarms, now } = this.#options;
+    if (this.#writes === 0) {
+      if (now() - this.#savedAtMs >= SAVE_INTERVAL_MS) void this.save();
+    } else if (now() - this.#writingSinceMs >= LONGEST_WRITE_MS) {
+      alarms.raise(
+        'state-file',
+        `state file ${file.path} cannot be written: its disk does not answer. A restart would go on with an older one`,
+      );
+    }
   }
 
   /** Never rejects. */
   async save(): Promise<void> {
     const { file, peers, alarms, state, now } = this.#options;
     this.#savedAtMs = now();
+    if (this.#writes++ === 0) this.#writingSinceMs = now();
     try {
       if (!peers.isAlone) peers.board.setState(encodeState(state()));
       await file.save(state());
     } catch (error) {
       alarms.raise('state-file', (error as Error).message);
       return;
+    } finally {
+      this.#writes--;
+      this.#writingSinceMs = now();
     }
     const replacedAtMs = file.foundReplacedAtMs;
     if (replacedAtMs === undefined || now() - replacedAtMs > REPLACED_ALARM_MS) {
